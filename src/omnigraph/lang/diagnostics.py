@@ -1,0 +1,71 @@
+"""Collecting problems: every stage reports here, so that one run shows all independent mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final, NoReturn
+
+from omnigraph.errors import Diagnostic, LanguageError
+from omnigraph.lang.source import Source, Span
+
+MAX_REPORTED: Final = 100
+"""Problems beyond this many are counted, not listed."""
+
+_SUGGESTABLE: Final = 64
+
+
+class Diagnostics:
+    """The problems found in one source text so far, in the order of their places."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.count = 0
+        self._reported: list[tuple[Span, Diagnostic]] = []
+        self._places: set[tuple[str, Span]] = set()
+
+    def report(self, code: str, stage: str, message: str, span: Span, remedy: str | None = None) -> None:
+        """Note a problem; one code is noted once per place."""
+        if (code, span) in self._places:
+            return
+        self.count += 1
+        if len(self._reported) < MAX_REPORTED:
+            self._places.add((code, span))
+            problem = self.source.diagnostic(code, stage, message, span, remedy)
+            self._reported.append((span, problem))
+
+    @property
+    def listed(self) -> list[Diagnostic]:
+        """The problems in reading order."""
+        return [problem for _, problem in sorted(self._reported, key=lambda entry: entry[0].start)]
+
+    def raise_as(self, error: type[LanguageError]) -> NoReturn:
+        """Raise what was collected."""
+        raise error(self.listed, self.count - len(self._reported))
+
+    def raise_if_any(self, error: type[LanguageError]) -> None:
+        """Raise what was collected, if anything was."""
+        if self.count:
+            self.raise_as(error)
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name a mistyped one most likely meant, letter case aside."""
+    if len(name) > _SUGGESTABLE:
+        return None
+    candidates = [k for _, k in zip(range(1000), known, strict=False) if len(k) <= _SUGGESTABLE]
+    folded = {k.lower(): k for k in reversed(candidates)}
+    close = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def suggest(name: str, known: Iterable[str], prefix: str = "", otherwise: str | None = None) -> str | None:
+    """A remedy for an unknown name: the nearest known one, else a short list of what there is."""
+    names = sorted(known)
+    close = nearest_name(name, names)
+    if close is not None:
+        return f"did you mean `{prefix}{close}`?"
+    if otherwise is not None or not names:
+        return otherwise
+    shown = ", ".join(f"`{prefix}{n}`" for n in names[:8] if len(n) <= _SUGGESTABLE)
+    return f"known: {shown}{', …' if len(names) > 8 else ''}"

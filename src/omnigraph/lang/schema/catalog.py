@@ -1,0 +1,204 @@
+"""The catalog: an accepted schema arranged for looking things up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from omnigraph.lang.canonical import canonical_id, canonical_text
+from omnigraph.lang.schema.identity import SchemaIR, TypeIdentity, first_identities
+from omnigraph.lang.schema.resolve import compile_schema
+from omnigraph.lang.schema.shape import AnnotationShape, ConstraintShape, EmbedShape, TypeShape
+from omnigraph.lang.values import ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A property of a node or edge type."""
+
+    name: str
+    type: ValueType
+    id: int
+    embed: EmbedShape | None
+    annotations: tuple[AnnotationShape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Inclusive bounds of a numeric property."""
+
+    property: str
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeType:
+    """A node type. ``key`` is in the order in which ids spell it; ``columns`` is the table's order."""
+
+    name: str
+    id: int
+    incarnation: int
+    implements: tuple[str, ...]
+    properties: Mapping[str, Property]
+    key: tuple[str, ...]
+    uniques: tuple[tuple[str, ...], ...]
+    indexes: tuple[tuple[str, ...], ...]
+    ranges: tuple[Range, ...]
+    checks: Mapping[str, tuple[str, ...]]
+    annotations: tuple[AnnotationShape, ...]
+
+    @property
+    def table_key(self) -> str:
+        return f"node:{self.name}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("id", *self.properties)
+
+    @property
+    def embeds(self) -> dict[str, EmbedShape]:
+        """The vector properties that are computed, and from what."""
+        return {p.name: p.embed for p in self.properties.values() if p.embed is not None}
+
+    @property
+    def blobs(self) -> frozenset[str]:
+        return frozenset(p.name for p in self.properties.values() if p.type.is_blob)
+
+    def id_of(self, values: Mapping[str, object]) -> str:
+        """The id of the node with these key values."""
+        return canonical_id([canonical_text(values.get(k), self.properties[k].type) for k in self.key])
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeType:
+    """An edge type. ``maximum`` is None where the number of edges per source has no limit."""
+
+    name: str
+    id: int
+    incarnation: int
+    source: str
+    target: str
+    minimum: int
+    maximum: int | None
+    properties: Mapping[str, Property]
+    uniques: tuple[tuple[str, ...], ...]
+    indexes: tuple[tuple[str, ...], ...]
+    annotations: tuple[AnnotationShape, ...]
+
+    @property
+    def table_key(self) -> str:
+        return f"edge:{self.name}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("id", "src", "dst", *self.properties)
+
+    @property
+    def symmetric(self) -> bool:
+        """Do both ends have the same node type?"""
+        return self.source == self.target
+
+
+class Catalog:
+    """All types of one accepted schema. Catalogs of the same shape are equal."""
+
+    def __init__(self, ir: SchemaIR) -> None:
+        self.ir = ir
+        self.hash = ir.shape.hash
+        self.nodes: dict[str, NodeType] = {}
+        self.edges: dict[str, EdgeType] = {}
+        for shape in ir.shape.nodes:
+            self.nodes[shape.name] = _node_type(shape, ir.identities["node", shape.name])
+        for shape in ir.shape.edges:
+            self.edges[shape.name] = _edge_type(shape, ir.identities["edge", shape.name])
+        self.interfaces = {shape.name: shape for shape in ir.shape.interfaces}
+        self._folded = {name.lower(): edge for name, edge in self.edges.items()}
+        self._hash = hash(self.hash)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Catalog) and self.hash == other.hash)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Catalog({len(self.nodes)} nodes, {len(self.edges)} edges, {self.hash[:15]})"
+
+    def edge(self, name: str) -> EdgeType | None:
+        """The edge of that name: as declared, or else whatever the letter case."""
+        return self.edges.get(name) or self._folded.get(name.lower())
+
+    @cached_property
+    def incident(self) -> Mapping[str, Sequence[EdgeType]]:
+        """For each node type the edge types that touch it."""
+        touching: dict[str, list[EdgeType]] = {name: [] for name in self.nodes}
+        for edge in self.edges.values():
+            touching[edge.source].append(edge)
+            if edge.target != edge.source:
+                touching[edge.target].append(edge)
+        return touching
+
+    @property
+    def edge_spellings(self) -> list[str]:
+        """Edge names as queries write them: with a lower-case first letter."""
+        return [name[0].lower() + name[1:] for name in self.edges]
+
+
+def load_catalog(text: str, name: str = "<schema>") -> Catalog:
+    """The catalog of a schema text on its own, with the identities a new graph would give it."""
+    return Catalog(first_identities(compile_schema(text, name)))
+
+
+def _properties(shape: TypeShape, identity: TypeIdentity) -> dict[str, Property]:
+    return {
+        p.name: Property(p.name, p.type, identity.properties[p.name], p.embed, p.annotations)
+        for p in shape.properties
+    }
+
+
+def _columns(shape: TypeShape, *kinds: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(c.columns for c in shape.constraints if c.kind in kinds)
+
+
+def _key(constraints: Sequence[ConstraintShape], identity: TypeIdentity) -> tuple[str, ...]:
+    columns = next((c.columns for c in constraints if c.kind == "key"), ())
+    return tuple(sorted(columns, key=lambda name: identity.properties[name]))
+
+
+def _node_type(shape: TypeShape, identity: TypeIdentity) -> NodeType:
+    checks: dict[str, tuple[str, ...]] = {}
+    for constraint in shape.constraints:
+        if constraint.kind == "check" and constraint.pattern is not None:
+            column = constraint.columns[0]
+            checks[column] = (*checks.get(column, ()), constraint.pattern)
+    return NodeType(
+        name=shape.name,
+        id=identity.id,
+        incarnation=identity.incarnation or 0,
+        implements=shape.implements,
+        properties=_properties(shape, identity),
+        key=_key(shape.constraints, identity),
+        uniques=_columns(shape, "unique"),
+        indexes=_columns(shape, "key", "index"),
+        ranges=tuple(Range(c.columns[0], c.low, c.high) for c in shape.constraints if c.kind == "range"),
+        checks=checks,
+        annotations=shape.annotations,
+    )
+
+
+def _edge_type(shape: TypeShape, identity: TypeIdentity) -> EdgeType:
+    return EdgeType(
+        name=shape.name,
+        id=identity.id,
+        incarnation=identity.incarnation or 0,
+        source=shape.source or "",
+        target=shape.target or "",
+        minimum=shape.minimum,
+        maximum=shape.maximum,
+        properties=_properties(shape, identity),
+        uniques=_columns(shape, "unique"),
+        indexes=_columns(shape, "index"),
+        annotations=shape.annotations,
+    )

@@ -1,0 +1,206 @@
+"""The types of the two languages, and the values that fit them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+
+class Scalar(StrEnum):
+    """The scalar types, by the names users write."""
+
+    STRING = "String"
+    BLOB = "Blob"
+    BOOL = "Bool"
+    I32 = "I32"
+    I64 = "I64"
+    U32 = "U32"
+    U64 = "U64"
+    F32 = "F32"
+    F64 = "F64"
+    DATE = "Date"
+    DATETIME = "DateTime"
+
+
+INTEGERS: Final = frozenset({Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
+FLOATS: Final = frozenset({Scalar.F32, Scalar.F64})
+NUMERIC: Final = INTEGERS | FLOATS
+SCALAR_NAMES: Final = {scalar.value: scalar for scalar in Scalar}
+
+INTEGER_BOUNDS: Final = {
+    Scalar.I32: (-(2**31), 2**31 - 1),
+    Scalar.I64: (-(2**63), 2**63 - 1),
+    Scalar.U32: (0, 2**32 - 1),
+    Scalar.U64: (0, 2**64 - 1),
+}
+
+MAX_VECTOR: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """The type of a property, a parameter or an expression.
+
+    A vector is its own thing (``dimension`` is set, ``scalar`` is F32), not a list; an enum is a String with a
+    set of ``members``, sorted.
+    """
+
+    scalar: Scalar
+    is_list: bool = False
+    nullable: bool = False
+    members: tuple[str, ...] | None = None
+    dimension: int | None = None
+
+    def __str__(self) -> str:
+        if self.dimension is not None:
+            shown = f"Vector({self.dimension})"
+        elif self.members is not None:
+            shown = f"enum({', '.join(self.members)})"
+        else:
+            shown = self.scalar.value
+        if self.is_list:
+            shown = f"[{shown}]"
+        return shown + ("?" if self.nullable else "")
+
+    @property
+    def is_vector(self) -> bool:
+        return self.dimension is not None
+
+    @property
+    def is_plain(self) -> bool:
+        """One value per row: neither a list nor a vector."""
+        return not self.is_list and self.dimension is None
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.is_plain and self.scalar in NUMERIC
+
+    @property
+    def is_integer(self) -> bool:
+        return self.is_plain and self.scalar in INTEGERS
+
+    @property
+    def is_string(self) -> bool:
+        return self.is_plain and self.scalar is Scalar.STRING
+
+    @property
+    def is_blob(self) -> bool:
+        return self.scalar is Scalar.BLOB
+
+    @property
+    def item(self) -> ValueType:
+        """The type of one item of a list."""
+        return ValueType(self.scalar)
+
+    def or_null(self) -> ValueType:
+        """This type, nullable."""
+        return self if self.nullable else replace(self, nullable=True)
+
+    def required(self) -> ValueType:
+        """This type, not nullable."""
+        return replace(self, nullable=False) if self.nullable else self
+
+    def as_json(self) -> dict[str, Any]:
+        """The form in which the schema IR stores a type."""
+        out: dict[str, Any] = {"scalar": self.scalar.value, "nullable": self.nullable}
+        if self.is_list:
+            out["list"] = True
+        if self.members is not None:
+            out["enum"] = list(self.members)
+        if self.dimension is not None:
+            out["dimension"] = self.dimension
+        return out
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> ValueType:
+        """The type a schema IR stored."""
+        members = stored.get("enum")
+        return cls(
+            Scalar(stored["scalar"]),
+            bool(stored.get("list", False)),
+            stored["nullable"],
+            tuple(members) if members is not None else None,
+            stored.get("dimension"),
+        )
+
+
+STRING: Final = ValueType(Scalar.STRING)
+BOOL: Final = ValueType(Scalar.BOOL)
+I64: Final = ValueType(Scalar.I64)
+F64: Final = ValueType(Scalar.F64)
+DATE: Final = ValueType(Scalar.DATE)
+DATETIME: Final = ValueType(Scalar.DATETIME)
+
+
+def vector(dimension: int) -> ValueType:
+    """The type of vectors of one length."""
+    return ValueType(Scalar.F32, dimension=dimension)
+
+
+def compatible(left: ValueType, right: ValueType) -> bool:
+    """May values of these types be compared? Same shape, and the same scalar or both numeric."""
+    if left.is_vector or right.is_vector:
+        return left.dimension == right.dimension and left.is_list == right.is_list
+    if left.is_list != right.is_list:
+        return False
+    return left.scalar is right.scalar or (left.scalar in NUMERIC and right.scalar in NUMERIC)
+
+
+_KINDS: Final = {
+    Scalar.STRING: "string",
+    Scalar.BLOB: "blob",
+    Scalar.BOOL: "bool",
+    Scalar.I32: "int",
+    Scalar.U32: "int",
+    Scalar.I64: "bigint",
+    Scalar.U64: "bigint",
+    Scalar.F32: "float",
+    Scalar.F64: "float",
+    Scalar.DATE: "date",
+    Scalar.DATETIME: "datetime",
+}
+
+
+def describe_kind(value_type: ValueType) -> dict[str, Any]:
+    """A type as tool catalogs and lint output describe it."""
+    if value_type.dimension is not None:
+        return {"kind": "vector", "vector_dim": value_type.dimension, "nullable": value_type.nullable}
+    kind = _KINDS[value_type.scalar]
+    if value_type.is_list:
+        return {"kind": "list", "item_kind": kind, "nullable": value_type.nullable}
+    return {"kind": kind, "nullable": value_type.nullable}
+
+
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DATETIME: Final = re.compile(
+    r"\d{4}-\d{2}-\d{2}([Tt ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?([Zz]|[+-]\d{2}(:?\d{2})?)?)?", re.ASCII
+)
+
+
+def parse_date(text: str) -> dt.date:
+    """A date written `YYYY-MM-DD`; ValueError says why a text is none."""
+    if not _DATE.fullmatch(text):
+        raise ValueError("a date is written YYYY-MM-DD")
+    return dt.date.fromisoformat(text)
+
+
+def parse_datetime(text: str) -> dt.datetime:
+    """An ISO 8601 instant in UTC, to the millisecond; no offset means UTC, no time means midnight."""
+    if not _DATETIME.fullmatch(text):
+        raise ValueError("a datetime is written YYYY-MM-DDTHH:MM:SS, with an optional fraction and offset")
+    iso = text.upper().replace(",", ".")
+    head, dot, fraction = iso.partition(".")
+    if dot:
+        digits = re.match(r"\d+", fraction)
+        kept = digits.group() if digits else ""
+        iso = f"{head}.{kept[:3].ljust(3, '0')}{fraction[len(kept) :]}"
+    parsed = dt.datetime.fromisoformat(iso)
+    if parsed.tzinfo is None:
+        return parsed.replace(tzinfo=dt.UTC)
+    try:
+        return parsed.astimezone(dt.UTC)
+    except OverflowError:
+        raise ValueError("the instant lies outside the years 1 to 9999") from None
