@@ -81,6 +81,7 @@ QUERY: Final = {
     "Q106": "a mutation where a read is needed, or a read where a mutation is needed",
     "Q107": "query not found, or not named where there are several",
     "Q108": "inserts or updates mixed with deletes",
+    "Q109": "update of a key property",
     "Q110": "order names an alias that no projection has",
     "Q111": "expression cannot be ordered by",
     "Q112": "expression cannot be returned",

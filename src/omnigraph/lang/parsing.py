@@ -14,6 +14,7 @@ from omnigraph.lang.tokens import (
     FLOAT,
     IDENT,
     INTEGER,
+    INVALID,
     STRING,
     TYPE_NAME,
     VARIABLE,
@@ -91,7 +92,9 @@ class Cursor:
     def fail(
         self, message: str, *, span: Span | None = None, remedy: str | None = None, code: str = "P001"
     ) -> NoReturn:
-        """Report a syntax problem and unwind."""
+        """Report a syntax problem and unwind; what is no token at all was reported by the lexer."""
+        if span is None and self.token.kind is INVALID:
+            raise SyntaxProblem
         self.diagnostics.report(code, "parse error", message, span or self.token.span, remedy)
         raise SyntaxProblem
 

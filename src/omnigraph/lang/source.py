@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -35,6 +35,17 @@ class Span(NamedTuple):
 
 NOWHERE: Final = Span(0, 0)
 """The span of syntax that was made by a program and never stood in a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name and where it stands."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)

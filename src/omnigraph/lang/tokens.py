@@ -15,6 +15,7 @@ VARIABLE: Final = "variable"
 STRING: Final = "string"
 INTEGER: Final = "integer"
 FLOAT: Final = "float"
+INVALID: Final = "invalid"
 END: Final = "end of file"
 
 
@@ -86,7 +87,10 @@ def lex(diagnostics: Diagnostics) -> Tokens:
     while at < length:
         found = match(text, at)
         if found is None:
-            at = _stray(text, at, diagnostics)
+            end = _stray(text, at, diagnostics)
+            if text[at] != "#":
+                tokens.append(Token(INVALID, text[at:end], at, end))
+            at = end
             continue
         kind = found.lastgroup
         end = found.end()

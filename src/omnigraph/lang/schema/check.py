@@ -17,12 +17,11 @@ from omnigraph.lang.schema.syntax import (
     Annotation,
     ConstraintSyntax,
     Literal,
-    Name,
     PropertySyntax,
     RangeArgument,
     literal_text,
 )
-from omnigraph.lang.source import Span
+from omnigraph.lang.source import Name, Span
 from omnigraph.lang.values import Scalar, ValueType
 
 _SUGAR = ("key", "unique", "index")
@@ -123,9 +122,7 @@ def check_property(owner: Owner, prop: PropertySyntax) -> Annotations:
         elif name == "embed":
             embed = _embed(owner, prop, annotation)
         elif name == "instruction":
-            owner.report(
-                "S110", "`@instruction` belongs on a node or an edge, not on a property", annotation.span
-            )
+            owner.report("S110", "`@instruction` belongs on a node or an edge, not on a property", annotation.span)
         elif name == "rename_from":
             rename = _rename_hint(owner, annotation)
         else:
@@ -177,9 +174,7 @@ def _columns_constraint(owner: Owner, constraint: ConstraintSyntax) -> None:
 
 def _add_columns(owner: Owner, kind: str, columns: tuple[str, ...], span: Span, *, as_property: bool) -> None:
     if kind == "key" and owner.kind == "edge":
-        owner.report(
-            "S121", "an edge has no `@key`", span, "use `@unique(src, dst)` to allow one edge per pair"
-        )
+        owner.report("S121", "an edge has no `@key`", span, "use `@unique(src, dst)` to allow one edge per pair")
         return
     for column in columns:
         misfit = _misfit(kind, owner.type_of(column), as_property=as_property)
@@ -219,9 +214,7 @@ def _range(owner: Owner, constraint: ConstraintSyntax) -> None:
     bounds = constraint.arguments[1]
     assert isinstance(bounds, RangeArgument)  # noqa: S101  _single_column checked it
     if not value_type.is_numeric:
-        owner.report(
-            "S122", f"`@range` needs a number, and `{owner.name}.{column}` is {value_type}", bounds.span
-        )
+        owner.report("S122", f"`@range` needs a number, and `{owner.name}.{column}` is {value_type}", bounds.span)
         return
     low, high = _bound(bounds.low), _bound(bounds.high)
     if low is not None and high is not None and low > high:
@@ -240,9 +233,7 @@ def _check(owner: Owner, constraint: ConstraintSyntax) -> None:
         owner.report("S124", "the second argument of `@check` is a string", pattern.span)
         return
     if not value_type.is_string:
-        owner.report(
-            "S122", f"`@check` needs a String, and `{owner.name}.{column}` is {value_type}", pattern.span
-        )
+        owner.report("S122", f"`@check` needs a String, and `{owner.name}.{column}` is {value_type}", pattern.span)
         return
     if problem := regex_problem(pattern.value):
         owner.report("S127", f"this regular expression does not compile: {problem}", pattern.span)
@@ -313,16 +304,12 @@ def _embed(owner: Owner, prop: PropertySyntax, annotation: Annotation) -> EmbedS
         return None
     source = (annotation.value_text or "").strip()
     if not source:
-        owner.report(
-            "S111", "`@embed` needs the property to embed", annotation.span, 'write `@embed("title")`'
-        )
+        owner.report("S111", "`@embed` needs the property to embed", annotation.span, 'write `@embed("title")`')
         return None
     model = None
     for key, literal in annotation.options:
         if key.text != "model":
-            owner.report(
-                "S111", f"`@embed` has no option `{key.text}`", key.span, "its one option is `model`"
-            )
+            owner.report("S111", f"`@embed` has no option `{key.text}`", key.span, "its one option is `model`")
             return None
         model = literal_text(literal)
     return EmbedShape(source, model)
@@ -331,9 +318,7 @@ def _embed(owner: Owner, prop: PropertySyntax, annotation: Annotation) -> EmbedS
 def _rename_hint(owner: Owner, annotation: Annotation) -> RenameHint | None:
     old = (annotation.value_text or "").strip()
     if not old or annotation.options:
-        owner.report(
-            "S111", "`@rename_from` takes one old name", annotation.span, 'write `@rename_from("Old")`'
-        )
+        owner.report("S111", "`@rename_from` takes one old name", annotation.span, 'write `@rename_from("Old")`')
         return None
     return RenameHint(old, annotation.span)
 

@@ -58,9 +58,7 @@ class SchemaIR:
             "next_identity_id": self.next_identity_id,
             "shape_hash": self.shape.hash,
         }
-        for group, types in zip(
-            _GROUPS, (self.shape.interfaces, self.shape.nodes, self.shape.edges), strict=True
-        ):
+        for group, types in zip(_GROUPS, (self.shape.interfaces, self.shape.nodes, self.shape.edges), strict=True):
             out[group] = [self._type_json(t) for t in types]
         return out
 

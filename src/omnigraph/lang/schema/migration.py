@@ -93,9 +93,7 @@ class MigrationPlan:
         return {"supported": self.supported, "steps": [step.as_json() for step in self.steps]}
 
 
-def plan_migration(
-    accepted: SchemaIR, desired: CompiledSchema, *, allow_data_loss: bool = False
-) -> MigrationPlan:
+def plan_migration(accepted: SchemaIR, desired: CompiledSchema, *, allow_data_loss: bool = False) -> MigrationPlan:
     """Plan the change; rename hints that fit nothing raise SchemaError."""
     target = resolve_identities(desired, accepted)
     steps = tuple(_Planner(accepted, target, "hard" if allow_data_loss else "soft").steps())
@@ -202,9 +200,7 @@ class _TypeChange:
             else:
                 kept.add(identity)
                 yield from self._change_property(before, prop)
-        key = {
-            c for constraint in self.old.constraints if constraint.kind == "key" for c in constraint.columns
-        }
+        key = {c for constraint in self.old.constraints if constraint.kind == "key" for c in constraint.columns}
         for prop in self.old.properties:
             if self.old_ids[prop.name] in kept:
                 continue
@@ -254,9 +250,7 @@ class _TypeChange:
             yield _refuse(entity, "the source or model of its @embed cannot change")
         if new.injected != old.injected:
             yield _refuse(entity, "it cannot change between declared and brought by an interface")
-        elif self._implements_unchanged() and self._satisfied(old, old=True) != self._satisfied(
-            new, old=False
-        ):
+        elif self._implements_unchanged() and self._satisfied(old, old=True) != self._satisfied(new, old=False):
             yield _refuse(entity, "the interfaces that ask for it cannot change")
         yield from _metadata(
             entity,

@@ -14,14 +14,13 @@ from omnigraph.lang.schema.syntax import (
     InterfaceSyntax,
     Literal,
     Member,
-    Name,
     NodeSyntax,
     PropertySyntax,
     RangeArgument,
     SchemaSyntax,
     TypeSyntax,
 )
-from omnigraph.lang.source import Span
+from omnigraph.lang.source import Name, Span
 from omnigraph.lang.tokens import END, FLOAT, IDENT, INTEGER, STRING, TYPE_NAME, Comment
 from omnigraph.lang.values import MAX_VECTOR, SCALAR_NAMES, Scalar
 

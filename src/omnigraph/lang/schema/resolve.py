@@ -23,14 +23,14 @@ from omnigraph.lang.schema.check import (
 from omnigraph.lang.schema.parser import parse_schema
 from omnigraph.lang.schema.shape import PropertyShape, Shape, TypeKind, TypeShape
 from omnigraph.lang.schema.syntax import (
+    Declaration,
     EdgeSyntax,
     InterfaceSyntax,
-    Name,
     NodeSyntax,
     PropertySyntax,
     SchemaSyntax,
 )
-from omnigraph.lang.source import Source
+from omnigraph.lang.source import Name, Source
 
 MAX_PROPERTIES: Final = 50_000
 """How many properties all types of a schema may have together, those from interfaces included."""
@@ -99,7 +99,8 @@ class _Resolver:
     def _too_large(self) -> bool:
         """Interfaces multiply: count what they would inject before injecting it."""
         total = 0
-        for declaration in (*self.interfaces.values(), *self.nodes.values(), *self.edges.values()):
+        declarations: list[Declaration] = [*self.interfaces.values(), *self.nodes.values(), *self.edges.values()]
+        for declaration in declarations:
             total += len(declaration.members)
             if isinstance(declaration, NodeSyntax):
                 for name in {n.text for n in declaration.implements}:

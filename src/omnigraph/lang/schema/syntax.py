@@ -7,19 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from omnigraph.lang.source import NOWHERE, Span
+from omnigraph.lang.source import NOWHERE, Name, Span
 from omnigraph.lang.values import Scalar, ValueType
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A name and where it stands."""
-
-    text: str
-    span: Span = field(default=NOWHERE, compare=False)
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True, slots=True)

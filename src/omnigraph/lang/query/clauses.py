@@ -1,0 +1,225 @@
+"""Parsing the clauses of `match`, `not` and `optional`."""
+
+from __future__ import annotations
+
+from omnigraph.lang.parsing import SyntaxProblem, describe, shorten
+from omnigraph.lang.query.expressions import ExpressionParser
+from omnigraph.lang.query.syntax import (
+    SYMBOLS,
+    TEXT_PREDICATES,
+    WORD_OPERATORS,
+    Binding,
+    Clause,
+    Comparison,
+    ComparisonOperator,
+    Expression,
+    Hops,
+    Negation,
+    NullTest,
+    OptionalBlock,
+    PropertyMatch,
+    TextCall,
+    TextPredicate,
+    Traversal,
+    Variable,
+)
+from omnigraph.lang.source import Name
+from omnigraph.lang.tokens import END, IDENT, INTEGER, TYPE_NAME, VARIABLE
+
+_U32_MAX = 2**32 - 1
+
+
+class ClauseParser(ExpressionParser):
+    """A cursor that can read a block of clauses."""
+
+    def clause_block(self, word: str) -> tuple[Clause, ...]:
+        """Read `{ clause … }`; a bad clause does not hide the next ones."""
+        self.expect("{", "`{`")
+        clauses: list[Clause] = []
+        failed = False
+        with self.nested():
+            while not self.accept("}"):
+                if self.at_block_end():
+                    self.fail(f"the `{word}` block is never closed", remedy="close it with `}`")
+                try:
+                    clauses.append(self._clause())
+                except SyntaxProblem:
+                    failed = True
+                    self._skip_to_clause()
+        if not clauses and not failed:
+            self.fail(f"`{word} {{ }}` is empty", span=self.last, remedy="it needs at least one clause")
+        return tuple(clauses)
+
+    def at_block_end(self) -> bool:
+        """Is there certainly no further clause here?"""
+        return self.token.kind is END
+
+    def _skip_to_clause(self) -> None:
+        """Go on at the next line that may begin a clause, or at the block's end."""
+        first, level = self.at, 0
+        while not self.at_block_end():
+            kind = self.token.kind
+            if kind == "}":
+                if level == 0:
+                    return
+                level -= 1
+            elif kind == "{":
+                level += 1
+            elif self.at > first and level == 0 and self.starts_line(self.at):
+                if kind is VARIABLE or self.at_word("not", "optional", *TEXT_PREDICATES):
+                    return
+                if self.at_word("return"):
+                    raise SyntaxProblem
+            self.advance()
+
+    def _clause(self) -> Clause:
+        start = self.token
+        if start.kind is IDENT and self.peek().kind == "{":
+            if start.text == "not":
+                self.advance()
+                return Negation(self.clause_block("not"), start.span.to(self.last))
+            if start.text == "optional":
+                self.advance()
+                return OptionalBlock(self.clause_block("optional"), start.span.to(self.last))
+        if start.kind is VARIABLE:
+            after = self.peek()
+            if after.kind == ":":
+                return self._binding()
+            if after.kind is VARIABLE or self._at_traversal():
+                return self._traversal()
+            if after.kind is TYPE_NAME:
+                self.advance()
+                spelled = after.text[0].lower() + after.text[1:]
+                self.fail(
+                    f"expected an edge or a comparison, found {describe(after)}",
+                    remedy=f"edges are written with a lower-case first letter: `{shorten(spelled)}`",
+                )
+        return self._condition()
+
+    def _at_traversal(self) -> bool:
+        """`$a edge $b`, `$a edge{…} $b` or `$a <edge> …`: a bare variable and then an edge."""
+        after, behind = self.peek(), self.peek(2)
+        if after.kind is IDENT and after.text != "not":
+            return behind.kind in (VARIABLE, "{") or (after.text not in ("in", "is") and behind.kind != "(")
+        return after.kind == "<" and behind.kind is IDENT and self.peek(3).kind == ">"
+
+    def _binding(self) -> Binding:
+        variable = self.variable("a variable")
+        self.advance()
+        token = self.token
+        if token.kind is IDENT:
+            self.fail(
+                f"expected a node type, found {describe(token)}",
+                remedy="node types start with an upper-case letter",
+            )
+        self.expect(TYPE_NAME, "a node type")
+        matches: list[PropertyMatch] = []
+        if self.accept("{"):
+            if self.token.kind == "}":
+                span = self.advance().span
+                remedy = f"write `${variable.name}: {token.text}` without them"
+                self.fail("empty braces", span=span, remedy=remedy)
+            matches.append(self._property_match())
+            while self.accept(",") and self.token.kind != "}":
+                matches.append(self._property_match())
+            self.expect("}", "`,` or `}`")
+        return Binding(variable, Name(token.text, token.span), tuple(matches), variable.span.to(self.last))
+
+    def _property_match(self) -> PropertyMatch:
+        name = self.expect(IDENT, "a property's name")
+        self.expect(":", "`:` and a value")
+        start = self.token
+        value = self.require_value(self.expression(), start)
+        return PropertyMatch(Name(name.text, name.span), value, name.span.to(self.last))
+
+    def _traversal(self) -> Traversal:
+        source = self.variable("a variable")
+        edge_variable = None
+        if self.token.kind is VARIABLE:
+            edge_variable = self.variable("an edge variable")
+            self.expect(":", f"`:` and the edge that `${edge_variable.name}` stands for")
+        undirected = self.accept("<") is not None
+        if self.token.kind is TYPE_NAME:
+            spelled = self.token.text[0].lower() + self.token.text[1:]
+            self.fail(
+                f"expected an edge, found {describe(self.token)}",
+                remedy=f"edges are written with a lower-case first letter: `{shorten(spelled)}`",
+            )
+        edge = self.expect(IDENT, "an edge")
+        if undirected:
+            self.expect(">", "`>`")
+        hops = self._hops() if self.token.kind == "{" else None
+        target = self._target(edge.text)
+        return Traversal(
+            source,
+            Name(edge.text, edge.span),
+            target,
+            edge_variable,
+            undirected,
+            hops,
+            source.span.to(self.last),
+        )
+
+    def _target(self, edge: str) -> Variable:
+        target = self.variable(f"the variable that `{shorten(edge)}` leads to")
+        if self.token.kind == "." and self.token.start == target.span.end:
+            self.fail(
+                "a traversal ends in a variable, not in a property",
+                remedy=f"compare the property in a clause of its own: `${target.name}.…`",
+            )
+        return target
+
+    def _hops(self) -> Hops:
+        start = self.advance()
+        minimum, _ = self.unsigned("the least number of hops", _U32_MAX)
+        if self.token.kind == "}":
+            self.fail("hop bounds have two sides", remedy=f"write `{{{minimum},{minimum}}}` or `{{1,{minimum}}}`")
+        self.expect(",", "`,`")
+        maximum = None
+        if self.token.kind is INTEGER:
+            maximum, _ = self.unsigned("the largest number of hops", _U32_MAX)
+        self.expect("}", "`}`")
+        return Hops(minimum, maximum, start.span.to(self.last))
+
+    def _condition(self) -> Clause:
+        start = self.token
+        if not _may_begin_expression(start.kind):
+            self.fail(f"expected a clause, found {describe(start)}")
+        left = self.expression()
+        if self.accept_word("is"):
+            negated = self.accept_word("not") is not None
+            self.expect_word("null", "write `is null` or `is not null`")
+            return NullTest(left, negated, start.span.to(self.last))
+        operator = self._operator()
+        if operator is None:
+            if isinstance(left, TextCall) and left.function != "bm25":
+                return TextPredicate(left, start.span.to(self.last))
+            self._not_a_clause(left)
+        assert operator is not None  # noqa: S101  _not_a_clause never returns
+        right = self.expression()
+        return Comparison(left, operator, right, start.span.to(self.last))
+
+    def _not_a_clause(self, left: Expression) -> None:
+        if self.at_word("and", "or"):
+            self.fail(
+                f"there is no `{self.token.text}` between clauses",
+                remedy="clauses standing side by side all have to hold",
+            )
+        remedy = "compare it: `=`, `!=`, `<`, `<=`, `>`, `>=`, `contains`, `starts_with`, `in`, `is null`"
+        if isinstance(left, Variable):
+            remedy = f"write `${left.name}: Type`, `${left.name} edge $other` or `${left.name}.property = …`"
+        self.fail(f"expected a comparison, found {describe(self.token)}", remedy=remedy)
+
+    def _operator(self) -> ComparisonOperator | None:
+        for symbol in SYMBOLS:
+            if self.token.kind == symbol:
+                self.advance()
+                return symbol
+        for word in WORD_OPERATORS:
+            if self.accept_word(word):
+                return word
+        return None
+
+
+def _may_begin_expression(kind: str) -> bool:
+    return kind not in ("{", "}", ")", "]", ":", ",", ".", "@", "?", "<", ">", "=", "..", "->", END)

@@ -1,0 +1,405 @@
+"""The syntax tree of a .gq file: what was written, in the order it was written.
+
+Spans are not part of a tree's identity: two trees are equal when they say the same thing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal as OneOf
+
+from omnigraph.lang.source import NOWHERE, Name, Span
+from omnigraph.lang.values import SCALAR_NAMES, Scalar, ValueType
+
+ANONYMOUS = "_"
+"""The variable that binds nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`$name`."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+    @property
+    def anonymous(self) -> bool:
+        return self.name == ANONYMOUS
+
+
+@dataclass(frozen=True, slots=True)
+class StringLiteral:
+    """`"text"`. ``written`` keeps the author's escapes."""
+
+    value: str
+    written: str | None = field(default=None, compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerLiteral:
+    """`42` or `-42`."""
+
+    value: int
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FloatLiteral:
+    """`4.2` or `-4.2`."""
+
+    value: float
+    written: str | None = field(default=None, compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BoolLiteral:
+    """`true` or `false`."""
+
+    value: bool
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DateLiteral:
+    """`date("2024-01-01")`."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DateTimeLiteral:
+    """`datetime("2024-01-01T12:00:00Z")`."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ListLiteral:
+    """`[a, b]`."""
+
+    items: tuple[Literal, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Literal = StringLiteral | IntegerLiteral | FloatLiteral | BoolLiteral | DateLiteral | DateTimeLiteral | ListLiteral
+LITERALS = (
+    StringLiteral,
+    IntegerLiteral,
+    FloatLiteral,
+    BoolLiteral,
+    DateLiteral,
+    DateTimeLiteral,
+    ListLiteral,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """`now()`: one instant for the whole execution."""
+
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyRef:
+    """`$x.p`."""
+
+    variable: Variable
+    property: Name
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AliasRef:
+    """A bare name: the alias of a projection."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+AggregateFunction = OneOf["count", "sum", "avg", "min", "max"]
+AGGREGATES: tuple[AggregateFunction, ...] = ("count", "sum", "avg", "min", "max")
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """`count($x)`, `count(distinct $x.p)`, `sum($x.p)`, …"""
+
+    function: AggregateFunction
+    argument: Expression
+    distinct: bool = False
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+TextFunction = OneOf["search", "fuzzy", "match_text", "bm25"]
+TEXT_PREDICATES: tuple[TextFunction, ...] = ("search", "fuzzy", "match_text")
+
+
+@dataclass(frozen=True, slots=True)
+class TextCall:
+    """`search(property, query)`, `match_text(…)`, `bm25(…)`, or `fuzzy(property, query, edits)`."""
+
+    function: TextFunction
+    subject: Expression
+    query: Expression
+    edits: Expression | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """`nearest($x.vector, query)`."""
+
+    target: PropertyRef
+    query: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rrf:
+    """`rrf(ranking, ranking, k)`."""
+
+    first: Expression
+    second: Expression
+    k: Expression | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Expression = Literal | Now | Variable | PropertyRef | AliasRef | Aggregate | TextCall | Nearest | Rrf
+
+ComparisonOperator = OneOf["=", "!=", ">", "<", ">=", "<=", "contains", "starts_with", "in"]
+SYMBOLS: tuple[ComparisonOperator, ...] = ("=", "!=", ">", "<", ">=", "<=")
+WORD_OPERATORS: tuple[ComparisonOperator, ...] = ("contains", "starts_with", "in")
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyMatch:
+    """`p: value` inside a binding."""
+
+    property: Name
+    value: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """`$x: Type { p: value, … }`."""
+
+    variable: Variable
+    type_name: Name
+    matches: tuple[PropertyMatch, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Hops:
+    """`{min,max}`; no maximum is written only by mistake."""
+
+    minimum: int
+    maximum: int | None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Traversal:
+    """`$a edge $b`, `$a $e:edge $b`, `$a <edge> $b`, `$a edge{1,3} $b`."""
+
+    source: Variable
+    edge: Name
+    target: Variable
+    edge_variable: Variable | None = None
+    undirected: bool = False
+    hops: Hops | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`left op right`."""
+
+    left: Expression
+    operator: ComparisonOperator
+    right: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest:
+    """`$x.p is null`, `$x.p is not null`."""
+
+    operand: Expression
+    negated: bool = False
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TextPredicate:
+    """A text search standing alone as a condition."""
+
+    call: TextCall
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """`not { … }`: no match of the inner clauses exists."""
+
+    clauses: tuple[Clause, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalBlock:
+    """`optional { … }`: the inner clauses where they match, nulls where they do not."""
+
+    clauses: tuple[Clause, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Clause = Binding | Traversal | Comparison | NullTest | TextPredicate | Negation | OptionalBlock
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """`expression as alias`."""
+
+    expression: Expression
+    alias: Name | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """`expression asc|desc`; no direction is the natural one."""
+
+    expression: Expression
+    direction: OneOf["asc", "desc"] | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBody:
+    """`match { … } return { … } order { … } limit n offset m`."""
+
+    match: tuple[Clause, ...]
+    projections: tuple[Projection, ...]
+    distinct: bool = False
+    order: tuple[Ordering, ...] = ()
+    limit: IntegerLiteral | Variable | None = None
+    offset: IntegerLiteral | Variable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`p: value` inside insert or update."""
+
+    property: Name
+    value: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`p op value` behind `where`."""
+
+    property: Name
+    operator: ComparisonOperator
+    value: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """`insert Type { … }`."""
+
+    type_name: Name
+    assignments: tuple[Assignment, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """`update Type set { … } where …`."""
+
+    type_name: Name
+    assignments: tuple[Assignment, ...]
+    where: tuple[Condition, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """`delete Type where …`."""
+
+    type_name: Name
+    where: tuple[Condition, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Statement = Insert | Update | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class MutationBody:
+    """One or more statements that become one commit."""
+
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSyntax:
+    """`$name: Type`; the type's name may be one that does not exist."""
+
+    name: Name
+    type_name: str
+    is_list: bool = False
+    dimension: int | None = None
+    nullable: bool = False
+    type_span: Span = field(default=NOWHERE, compare=False)
+
+    @property
+    def type(self) -> ValueType | None:
+        """The declared type, or None where there is no such type."""
+        if self.dimension is not None:
+            return ValueType(Scalar.F32, nullable=self.nullable, dimension=self.dimension)
+        scalar = SCALAR_NAMES.get(self.type_name)
+        return None if scalar is None else ValueType(scalar, self.is_list, self.nullable)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryAnnotation:
+    """`@description("…")` or `@instruction("…")`."""
+
+    name: Name
+    value: StringLiteral
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySyntax:
+    """`query name($p: Type) @annotations { … }`."""
+
+    name: Name
+    parameters: tuple[ParameterSyntax, ...]
+    annotations: tuple[QueryAnnotation, ...]
+    body: ReadBody | MutationBody
+    span: Span = field(default=NOWHERE, compare=False)
+
+    @property
+    def is_mutation(self) -> bool:
+        return isinstance(self.body, MutationBody)
+
+    def annotation(self, name: str) -> str | None:
+        """The text of an annotation."""
+        return next((a.value.value for a in self.annotations if a.name.text == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFileSyntax:
+    """All queries of a file."""
+
+    queries: tuple[QuerySyntax, ...]
