@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
-from omnigraph.lang.values import Scalar, ValueType
+from omnigraph.lang.values import INTEGERS, Scalar, ValueType
 
 _EPOCH_DATE: Final = dt.date(1970, 1, 1)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -25,16 +25,17 @@ def canonical_text(value: object, value_type: ValueType) -> str:
         return value
     if scalar is Scalar.BOOL and isinstance(value, bool):
         return "true" if value else "false"
-    if scalar is Scalar.DATE and isinstance(value, dt.date):
+    if scalar is Scalar.DATE and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return str((value - _EPOCH_DATE).days)
-    if scalar is Scalar.DATETIME and isinstance(value, dt.datetime):
+    if scalar is Scalar.DATETIME and isinstance(value, dt.datetime) and value.tzinfo is not None:
         return str((value - _EPOCH) // dt.timedelta(milliseconds=1))
-    if scalar is Scalar.F32 and isinstance(value, int | float):
-        return _positional(_shortest_f32(float(value)))
-    if scalar is Scalar.F64 and isinstance(value, int | float):
-        return _positional(repr(_finite(float(value))))
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if scalar is Scalar.F32:
+            return _positional(_shortest_f32(_finite(value)))
+        if scalar is Scalar.F64:
+            return _positional(repr(_finite(value)))
+        if scalar in INTEGERS and isinstance(value, int):
+            return str(value)
     raise ValueError(f"{type(value).__name__} is not a value of type {value_type}")
 
 
@@ -46,22 +47,37 @@ def canonical_id(texts: Sequence[str]) -> str:
 
 
 def _finite(value: float) -> float:
-    if not math.isfinite(value):
+    try:
+        stored = float(value)
+    except OverflowError:
+        raise ValueError("the number is too large for a float") from None
+    if not math.isfinite(stored):
         raise ValueError("a key cannot contain NaN or infinity")
-    return value
+    return stored
 
 
 def _shortest_f32(value: float) -> str:
     """The shortest decimal that reads back as the same 32-bit float."""
-    try:
-        stored = struct.unpack("<f", struct.pack("<f", _finite(value)))[0]
-    except OverflowError:
-        raise ValueError(f"{value} is too large for F32") from None
+    stored = _as_f32(value)
+    if stored is None:
+        raise ValueError(f"{value} is too large for F32")
     for digits in range(1, 10):
-        text = f"{stored:.{digits}g}"
-        if struct.unpack("<f", struct.pack("<f", float(text)))[0] == stored:
-            return text
+        nearest = Decimal(f"{stored:.{digits - 1}e}")
+        # At a power of two the float below is closer than the one above, so a decimal that is not the
+        # nearest of its length may still read back.
+        step = Decimal((0, (1,), nearest.adjusted() - digits + 1))
+        for candidate in (nearest, nearest + step, nearest - step):
+            if _as_f32(float(candidate)) == stored:
+                return str(candidate)
     return repr(stored)
+
+
+def _as_f32(value: float) -> float | None:
+    """The nearest 32-bit float; None beyond the largest."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return None
 
 
 def _positional(text: str) -> str:

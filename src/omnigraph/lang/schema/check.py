@@ -12,6 +12,7 @@ from omnigraph.lang.schema.shape import (
     ConstraintShape,
     EmbedShape,
     TypeKind,
+    bound_text,
 )
 from omnigraph.lang.schema.syntax import (
     Annotation,
@@ -218,7 +219,8 @@ def _range(owner: Owner, constraint: ConstraintSyntax) -> None:
         return
     low, high = _bound(bounds.low), _bound(bounds.high)
     if low is not None and high is not None and low > high:
-        owner.report("S124", f"`@range` minimum {low:g} exceeds its maximum {high:g}", bounds.span)
+        message = f"`@range` minimum {bound_text(low)} exceeds its maximum {bound_text(high)}"
+        owner.report("S124", message, bounds.span)
         return
     owner.constraints.setdefault(ConstraintShape("range", (column,), low, high), constraint.span)
 
@@ -341,6 +343,11 @@ def _without_repeats(owner: Owner, annotations: Iterable[Annotation]) -> Iterabl
         yield annotation
 
 
+def meaning(annotations: Iterable[Annotation]) -> frozenset[AnnotationShape]:
+    """What annotations say, whatever their order and spelling; rename hints say nothing lasting."""
+    return frozenset(_keep(a) for a in annotations if a.name.text != "rename_from")
+
+
 def _keep(annotation: Annotation) -> AnnotationShape:
     options = tuple(sorted((key.text, literal_text(value)) for key, value in annotation.options))
     return AnnotationShape(annotation.name.text, annotation.value_text, options)
@@ -351,7 +358,8 @@ def _annotation_order(annotation: AnnotationShape) -> tuple[str, str, tuple[tupl
 
 
 def _bound(literal: Literal | None) -> float | None:
-    return None if literal is None else float(literal.value)
+    """A bound as it is stored; zero has no sign."""
+    return None if literal is None else float(literal.value) + 0.0
 
 
 def _span_of(argument: Name | Literal | RangeArgument, constraint: ConstraintSyntax) -> Span:

@@ -36,18 +36,22 @@ def parse_schema(diagnostics: Diagnostics) -> tuple[SchemaSyntax, list[Comment]]
 
 
 class _Parser(Cursor):
+    recovered = False
+    """Was a member of the current declaration skipped?"""
+
     def schema(self) -> SchemaSyntax:
         declarations: list[Declaration] = []
         broken: set[str] = set()
         while self.token.kind is not END:
-            before, named = self.diagnostics.count, self.peek().text
+            before, start, named = self.diagnostics.count, self.at, self.peek().text
+            self.recovered = False
             try:
                 declaration = self._declaration()
             except SyntaxProblem:
                 broken.add(named)
-                self._skip_to_declaration()
+                self._skip_to_declaration(start)
                 continue
-            if self.diagnostics.count > before:
+            if self.recovered or self.diagnostics.count > before:
                 broken.add(declaration.name.text)
             else:
                 declarations.append(declaration)
@@ -71,9 +75,10 @@ class _Parser(Cursor):
         remedy = suggest(start.text, _DECLARATIONS, otherwise=None) if start.kind is IDENT else None
         self.fail(f"expected `node`, `edge` or `interface`, found {describe(start)}", remedy=remedy)
 
-    def _skip_to_declaration(self) -> None:
-        """Go on at the next line that begins a declaration."""
-        self.advance()
+    def _skip_to_declaration(self, start: int) -> None:
+        """Go on at the next declaration behind the one that started here."""
+        if self.at == start:
+            self.advance()
         while self.token.kind is not END and not self._at_declaration():
             self.advance()
 
@@ -82,7 +87,7 @@ class _Parser(Cursor):
         return (
             self.at_word(*_DECLARATIONS)
             and self.peek().kind is TYPE_NAME
-            and behind in ("{", ":", "@", "implements")
+            and (behind in ("{", ":", "@", "implements") or self.starts_line(self.at))
         )
 
     def _interface(self) -> InterfaceSyntax:
@@ -148,30 +153,27 @@ class _Parser(Cursor):
         while not self.accept("}"):
             if self.token.kind is END:
                 self.fail("this block is never closed", remedy="close it with `}`")
+            if self._at_declaration() and self.starts_line(self.at):
+                self.fail("the block of the declaration above is never closed", remedy="close it with `}`")
+            start = self.at
             try:
                 members.append(self._member(in_interface))
             except SyntaxProblem:
-                if self._at_declaration() and self.starts_line(self.at):
-                    raise
-                if not self._skip_to_member():
-                    raise
+                self.recovered = True
+                self._skip_to_member(start)
         return tuple(members)
 
-    def _skip_to_member(self) -> bool:
-        """Go on at the next property or constraint that starts a line, or at the block's end."""
-        first = self.at
-        while self.token.kind is not END:
-            if self.at > first and self.starts_line(self.at) and self._at_declaration():
-                return False
-            if self.token.kind == "}":
-                return True
-            if self.at > first and self.starts_line(self.at) and self._at_member():
-                return True
+    def _skip_to_member(self, start: int) -> None:
+        """Go on at the next line that begins a member or a declaration, or at the block's end."""
+        while self.token.kind not in (END, "}"):
+            if self.at > start and self.starts_line(self.at) and (self._at_member() or self._at_declaration()):
+                return
             self.advance()
-        return False
 
     def _at_member(self) -> bool:
-        return (self.token.kind is IDENT and self.peek().kind == ":") or self.token.kind == "@"
+        if self.token.kind == "@":
+            return self.peek().text in CONSTRAINT_KINDS and self.peek(2).kind == "("
+        return self.token.kind in (IDENT, TYPE_NAME) and self.peek().kind == ":"
 
     def _member(self, in_interface: bool) -> Member:
         if self.token.kind == "@":

@@ -19,6 +19,7 @@ from omnigraph.lang.schema.check import (
     check_header,
     check_property,
     check_property_name,
+    meaning,
 )
 from omnigraph.lang.schema.parser import parse_schema
 from omnigraph.lang.schema.shape import PropertyShape, Shape, TypeKind, TypeShape
@@ -293,6 +294,5 @@ def _type_shape(
 
 
 def _same_property(left: PropertySyntax, right: PropertySyntax) -> bool:
-    """Do two interface properties mean the same: type and annotations, in any order?"""
-    same_type = left.type.resolve() == right.type.resolve()
-    return same_type and frozenset(left.annotations) == frozenset(right.annotations)
+    """Do two interface properties mean the same: type and annotations, however written?"""
+    return left.type.resolve() == right.type.resolve() and meaning(left.annotations) == meaning(right.annotations)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from omnigraph.lang.values import ValueType
+from omnigraph.lang.canonical import canonical_text
+from omnigraph.lang.values import F64, ValueType
 
 TypeKind = Literal["interface", "node", "edge"]
 METADATA_ANNOTATIONS = ("description", "instruction")
@@ -72,6 +73,11 @@ class PropertyShape:
         }
 
 
+def bound_text(bound: float | None) -> str:
+    """A bound of a range as it is written; an open side is empty."""
+    return "" if bound is None else canonical_text(bound, F64)
+
+
 @dataclass(frozen=True, slots=True)
 class ConstraintShape:
     """A key, unique or index over ``columns``; a range or check on the one column."""
@@ -84,9 +90,7 @@ class ConstraintShape:
 
     def __str__(self) -> str:
         if self.kind == "range":
-            low = "" if self.low is None else f"{self.low:g}"
-            high = "" if self.high is None else f"{self.high:g}"
-            return f"@range({self.columns[0]}, {low}..{high})"
+            return f"@range({self.columns[0]}, {bound_text(self.low)}..{bound_text(self.high)})"
         if self.kind == "check":
             return f"@check({self.columns[0]}, {json.dumps(self.pattern, ensure_ascii=False)})"
         return f"@{self.kind}({', '.join(self.columns)})"

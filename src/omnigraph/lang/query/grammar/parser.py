@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omnigraph.lang.diagnostics import Diagnostics, suggest
 from omnigraph.lang.parsing import SyntaxProblem, describe
-from omnigraph.lang.query.clauses import ClauseParser
+from omnigraph.lang.query.grammar.clauses import ClauseParser
 from omnigraph.lang.query.syntax import (
     SYMBOLS,
     Assignment,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.lang.parsing import SyntaxProblem, describe, shorten
-from omnigraph.lang.query.expressions import ExpressionParser
+from omnigraph.lang.query.grammar.expressions import ExpressionParser
 from omnigraph.lang.query.syntax import (
     SYMBOLS,
     TEXT_PREDICATES,
@@ -41,11 +41,12 @@ class ClauseParser(ExpressionParser):
             while not self.accept("}"):
                 if self.at_block_end():
                     self.fail(f"the `{word}` block is never closed", remedy="close it with `}`")
+                begun = self.at
                 try:
                     clauses.append(self._clause())
                 except SyntaxProblem:
                     failed = True
-                    self._skip_to_clause()
+                    self._skip_to_clause(begun)
         if not clauses and not failed:
             self.fail(f"`{word} {{ }}` is empty", span=self.last, remedy="it needs at least one clause")
         return tuple(clauses)
@@ -54,9 +55,9 @@ class ClauseParser(ExpressionParser):
         """Is there certainly no further clause here?"""
         return self.token.kind is END
 
-    def _skip_to_clause(self) -> None:
-        """Go on at the next line that may begin a clause, or at the block's end."""
-        first, level = self.at, 0
+    def _skip_to_clause(self, begun: int) -> None:
+        """Go on at the next line that may begin a clause, or at the end of the block."""
+        level = 0
         while not self.at_block_end():
             kind = self.token.kind
             if kind == "}":
@@ -65,7 +66,7 @@ class ClauseParser(ExpressionParser):
                 level -= 1
             elif kind == "{":
                 level += 1
-            elif self.at > first and level == 0 and self.starts_line(self.at):
+            elif self.at > begun and level == 0 and self.starts_line(self.at):
                 if kind is VARIABLE or self.at_word("not", "optional", *TEXT_PREDICATES):
                     return
                 if self.at_word("return"):
@@ -173,7 +174,9 @@ class ClauseParser(ExpressionParser):
         start = self.advance()
         minimum, _ = self.unsigned("the least number of hops", _U32_MAX)
         if self.token.kind == "}":
-            self.fail("hop bounds have two sides", remedy=f"write `{{{minimum},{minimum}}}` or `{{1,{minimum}}}`")
+            span = start.span.to(self.advance().span)
+            remedy = f"write `{{{minimum},{minimum}}}` or `{{1,{minimum}}}`"
+            self.fail("hop bounds have two sides", span=span, remedy=remedy)
         self.expect(",", "`,`")
         maximum = None
         if self.token.kind is INTEGER:

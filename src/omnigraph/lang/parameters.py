@@ -1,0 +1,205 @@
+"""Binding a query's parameters from JSON, or from Python values that stand for the same."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from omnigraph.errors import ParameterError
+from omnigraph.lang.values import FLOATS, INTEGER_BOUNDS, Scalar, ValueType, parse_date, parse_datetime
+
+Value = str | int | float | bool | dt.date | dt.datetime | bytes | tuple["Value", ...] | None
+
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+_I64_MAX: Final = 2**63 - 1
+_JS_SAFE: Final = 2**53 - 1
+_F32_MAX: Final = 3.4028235677973366e38
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRules:
+    """How the sender writes numbers: whether whole floats are integers, and how large integers may get."""
+
+    whole_floats: bool
+    largest_integer: int
+
+
+NATIVE: Final = NumberRules(whole_floats=False, largest_integer=2**64)
+"""Senders that have 64-bit integers: the command line, HTTP, Python."""
+
+JAVASCRIPT: Final = NumberRules(whole_floats=True, largest_integer=_JS_SAFE)
+"""Senders whose numbers are doubles: larger integers come as strings."""
+
+
+def bind_parameters(
+    query: str,
+    declared: Mapping[str, ValueType],
+    given: Mapping[str, object] | None,
+    numbers: NumberRules = NATIVE,
+) -> dict[str, Value]:
+    """The typed values of all declared parameters; ParameterError names each that is missing or does not fit.
+
+    A nullable parameter that is left out is null. Values for parameters nobody declared are ignored, but an
+    object among them is refused, because no parameter can hold one.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        raise ParameterError(query, {"params": f"must be an object, not {_described(given)}"})
+    values = {} if given is None else given
+    problems: dict[str, str] = {}
+    bound: dict[str, Value] = {}
+    for name, wanted in declared.items():
+        if name not in values:
+            if wanted.nullable:
+                bound[name] = None
+            else:
+                problems[name] = f"is required and has type {wanted}; give it a value"
+            continue
+        try:
+            bound[name] = _convert(values[name], wanted, numbers)
+        except ValueError as error:
+            problems[name] = str(error)
+    for name, value in values.items():
+        if name not in declared and isinstance(value, Mapping):
+            problems[name] = "is not declared by the query, and objects cannot be passed"
+    if problems:
+        raise ParameterError(query, problems)
+    return bound
+
+
+def _convert(value: object, wanted: ValueType, numbers: NumberRules) -> Value:
+    if value is None:
+        if wanted.nullable:
+            return None
+        raise ValueError(f"is null, but {wanted} cannot be null")
+    if wanted.dimension is not None:
+        return _vector(value, wanted.dimension)
+    if wanted.is_list:
+        items = []
+        for index, item in enumerate(_sequence(value, wanted)):
+            if item is None:
+                raise ValueError(f"has null as item {index + 1}, and list items cannot be null")
+            try:
+                items.append(_scalar(item, wanted.scalar, numbers))
+            except ValueError as error:
+                raise ValueError(f"item {index + 1} {error}") from None
+        return tuple(items)
+    return _scalar(value, wanted.scalar, numbers)
+
+
+def _sequence(value: object, wanted: ValueType) -> Sequence[object]:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return value
+    raise ValueError(f"is {_described(value)}, not an array for {wanted.required()}")
+
+
+def _vector(value: object, dimension: int) -> tuple[Value, ...]:
+    items = _sequence(value, ValueType(Scalar.F32, dimension=dimension))
+    if len(items) != dimension:
+        raise ValueError(f"has {len(items)} numbers, and Vector({dimension}) needs {dimension}")
+    out = []
+    for index, item in enumerate(items):
+        try:
+            out.append(_float(item, Scalar.F32))
+        except ValueError as error:
+            raise ValueError(f"component {index + 1} {error}") from None
+    return tuple(out)
+
+
+def _scalar(value: object, scalar: Scalar, numbers: NumberRules) -> Value:
+    if scalar in INTEGER_BOUNDS:
+        return _integer(value, scalar, numbers)
+    if scalar in FLOATS:
+        return _float(value, scalar)
+    if scalar is Scalar.BOOL and isinstance(value, bool):
+        return value
+    if scalar is Scalar.STRING and isinstance(value, str):
+        return value
+    if scalar is Scalar.BLOB and isinstance(value, str | bytes):
+        return value
+    if scalar is Scalar.DATE:
+        return _date(value)
+    if scalar is Scalar.DATETIME:
+        return _datetime(value)
+    raise ValueError(f"is {_described(value)}, not {scalar}")
+
+
+def _integer(value: object, scalar: Scalar, numbers: NumberRules) -> int:
+    if isinstance(value, str):
+        if not _DECIMAL.fullmatch(value):
+            raise ValueError(f"is {_described(value)}, not {scalar}")
+        number = int(value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = value
+        if abs(number) > numbers.largest_integer:
+            raise ValueError(f"is an integer beyond ±{numbers.largest_integer}; pass it as a string")
+    elif isinstance(value, float) and numbers.whole_floats and value.is_integer():
+        number = int(value)
+        if abs(number) > numbers.largest_integer:
+            raise ValueError(f"is an integer beyond ±{numbers.largest_integer}; pass it as a string")
+    else:
+        raise ValueError(f"is {_described(value)}, not {scalar}")
+    low, high = INTEGER_BOUNDS[scalar]
+    if not low <= number <= min(high, _I64_MAX):
+        raise ValueError(f"exceeds {scalar}: {number}")
+    return number
+
+
+def _float(value: object, scalar: Scalar) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"is {_described(value)}, not {scalar}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"is not a finite {scalar}")
+    if scalar is Scalar.F32 and abs(number) >= _F32_MAX:
+        raise ValueError(f"exceeds {scalar}: {number}")
+    return number
+
+
+def _date(value: object) -> dt.date:
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return value
+    if not isinstance(value, str):
+        raise ValueError(f"is {_described(value)}, not Date")
+    try:
+        return parse_date(value)
+    except ValueError as error:
+        raise ValueError(f"is no Date: {error}") from None
+
+
+def _datetime(value: object) -> dt.datetime:
+    if isinstance(value, dt.datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
+        instant = aware.astimezone(dt.UTC)
+        return instant.replace(microsecond=instant.microsecond // 1000 * 1000)
+    if not isinstance(value, str):
+        raise ValueError(f"is {_described(value)}, not DateTime")
+    try:
+        return parse_datetime(value)
+    except ValueError as error:
+        raise ValueError(f"is no DateTime: {error}") from None
+
+
+def _described(value: object) -> str:
+    """A JSON value as a person would name it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f'the string "{value[:40]}"'
+        case int() | float():
+            return f"the number {value!r}"[:60]
+        case list() | tuple():
+            return "an array"
+        case Mapping():
+            return "an object"
+        case _:
+            return f"a {type(value).__name__}"

@@ -1,0 +1,158 @@
+"""Compiling queries: text and catalog in, a checked plan out. Results are cached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from omnigraph.errors import Diagnostic, QueryError
+from omnigraph.lang.diagnostics import Diagnostics, suggest
+from omnigraph.lang.query.grammar.parser import parse_queries
+from omnigraph.lang.query.ir import MutationIR, QueryIR
+from omnigraph.lang.query.lowering.mutations import lower_mutation
+from omnigraph.lang.query.lowering.reads import lower_read
+from omnigraph.lang.query.operation import Operation, describe_mutation, describe_read
+from omnigraph.lang.query.syntax import MutationBody, QueryFileSyntax, QuerySyntax
+from omnigraph.lang.query.typecheck.mutations import check_mutation
+from omnigraph.lang.query.typecheck.patterns import check_match_block
+from omnigraph.lang.query.typecheck.results import check_results
+from omnigraph.lang.query.typecheck.scope import Context
+from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.source import Source, Span
+from omnigraph.lang.values import ValueType, describe_kind
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledQuery:
+    """A query that fits its schema."""
+
+    name: str
+    params: dict[str, ValueType]
+    ir: QueryIR | MutationIR
+    operation: Operation
+    warnings: tuple[Diagnostic, ...]
+    description: str | None = None
+    instruction: str | None = None
+
+    @property
+    def kind(self) -> Literal["read", "mutation"]:
+        return "mutation" if isinstance(self.ir, MutationIR) else "read"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the result's columns."""
+        return tuple(name for name, _ in self.operation.result)
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry of a tool catalog: how to call the query, and what it does."""
+        return {
+            "name": self.name,
+            "tool_name": self.name,
+            "description": self.description,
+            "instruction": self.instruction,
+            "mutation": self.kind == "mutation",
+            "params": [{"name": name, **describe_kind(t)} for name, t in self.params.items()],
+            "operation": self.operation.as_json(),
+        }
+
+
+@lru_cache(maxsize=256)
+def parse_query_file(text: str, source_name: str = "<query>") -> QueryFileSyntax:
+    """The syntax tree of a query file; QueryError lists every problem."""
+    diagnostics = Diagnostics(Source(text, source_name))
+    tree, _ = parse_queries(diagnostics)
+    diagnostics.raise_if_any(QueryError)
+    return tree
+
+
+@lru_cache(maxsize=1024)
+def compile_query(
+    text: str, catalog: Catalog, name: str | None = None, source_name: str = "<query>"
+) -> CompiledQuery:
+    """Parse, check and lower one query of a text: the named one, or the only one."""
+    source = Source(text, source_name)
+    return check_query(_select(parse_query_file(text, source_name), name, source), catalog, source)
+
+
+def compile_read(
+    text: str, catalog: Catalog, name: str | None = None, source_name: str = "<query>"
+) -> CompiledQuery:
+    """Compile a query that must be a read."""
+    return _require(compile_query(text, catalog, name, source_name), "read", text, source_name)
+
+
+def compile_mutation(
+    text: str, catalog: Catalog, name: str | None = None, source_name: str = "<query>"
+) -> CompiledQuery:
+    """Compile a query that must be a mutation."""
+    return _require(compile_query(text, catalog, name, source_name), "mutation", text, source_name)
+
+
+def _require(
+    query: CompiledQuery, kind: Literal["read", "mutation"], text: str, source_name: str
+) -> CompiledQuery:
+    if query.kind == kind:
+        return query
+    source = Source(text, source_name)
+    syntax = _select(parse_query_file(text, source_name), query.name, source)
+    other = "run it with `mutate`" if query.kind == "mutation" else "run it with `query`"
+    message = f"query `{query.name}` is a {query.kind}, and a {kind} is needed here"
+    raise QueryError([source.diagnostic("Q106", "type error", message, syntax.name.span, other)])
+
+
+def _select(tree: QueryFileSyntax, name: str | None, source: Source) -> QuerySyntax:
+    known = [query.name.text for query in tree.queries]
+    if name is None:
+        if len(tree.queries) == 1:
+            return tree.queries[0]
+        message = "the file holds no query" if not known else f"the file holds {len(known)} queries"
+        remedy = "write one: `query name() { … }`" if not known else f"name one of: {', '.join(known[:8])}"
+    else:
+        for query in tree.queries:
+            if query.name.text == name:
+                return query
+        message = f"query '{name}' not found"
+        remedy = suggest(name, known) or "the file holds no query"
+    raise QueryError([source.diagnostic("Q107", "type error", message, Span(0, 0), remedy)])
+
+
+def check_query(query: QuerySyntax, catalog: Catalog, source: Source) -> CompiledQuery:
+    """Check and lower one parsed query; QueryError lists every problem."""
+    diagnostics, warnings = Diagnostics(source), Diagnostics(source)
+    context = Context(catalog, diagnostics, warnings)
+    context.declare_parameters(query.parameters)
+    if isinstance(query.body, MutationBody):
+        check_mutation(query.name.text, query.body, context)
+        diagnostics.raise_if_any(QueryError)
+        params = _declared(context)
+        mutation = lower_mutation(query, query.body, catalog, params)
+        return _compiled(query, params, mutation, describe_mutation(mutation, catalog), warnings)
+    pattern = check_match_block(query.body.match, context)
+    columns = check_results(query.body, pattern.scope, context)
+    diagnostics.raise_if_any(QueryError)
+    params = _declared(context)
+    read = lower_read(query, query.body, pattern, columns, params)
+    return _compiled(query, params, read, describe_read(read, catalog), warnings)
+
+
+def _declared(context: Context) -> dict[str, ValueType]:
+    return {name: t for name, t in context.parameters.items() if t is not None}
+
+
+def _compiled(
+    query: QuerySyntax,
+    params: dict[str, ValueType],
+    lowered: QueryIR | MutationIR,
+    operation: Operation,
+    warnings: Diagnostics,
+) -> CompiledQuery:
+    return CompiledQuery(
+        query.name.text,
+        params,
+        lowered,
+        operation,
+        tuple(warnings.listed),
+        query.annotation("description"),
+        query.annotation("instruction"),
+    )

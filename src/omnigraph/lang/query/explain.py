@@ -1,0 +1,133 @@
+"""The IR as text: one line per operation, inner ones indented."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Iterator
+
+from omnigraph.lang.query import ir
+
+_ARROWS = {ir.Direction.OUT: "-{}->", ir.Direction.IN: "<-{}-", ir.Direction.BOTH: "<-{}->"}
+
+
+def explain_ir(plan: ir.QueryIR | ir.MutationIR) -> str:
+    """A plan a person can read."""
+    return "\n".join(_mutation(plan) if isinstance(plan, ir.MutationIR) else _read(plan))
+
+
+def _read(query: ir.QueryIR) -> Iterator[str]:
+    yield from _operations(query.pipeline, "")
+    shown = ", ".join(_column(column) for column in query.columns)
+    yield f"{'Aggregate' if query.aggregates else 'Return'}{' distinct' if query.distinct else ''} {shown}"
+    if query.order:
+        keys = (f"{show(o.expression)}{' desc' if o.descending else ''}" for o in query.order)
+        yield f"Order {', '.join(keys)}"
+    if query.limit is not None:
+        offset = "" if query.offset is None else f" offset {show(query.offset)}"
+        yield f"Limit {show(query.limit)}{offset}"
+
+
+def _column(column: ir.Column) -> str:
+    shown = show(column.expression)
+    return shown if shown == f"${column.name}" else f"{shown} as {column.name}"
+
+
+def _operations(operations: Iterable[ir.Operation], indent: str) -> Iterator[str]:
+    for operation in operations:
+        match operation:
+            case ir.NodeScan(variable, type_name, filters):
+                yield f"{indent}Scan ${variable}: {type_name}{_where(filters)}"
+            case ir.Expand():
+                yield f"{indent}Expand {_expand(operation)}{_where(operation.target_filters)}"
+            case ir.Filter():
+                yield f"{indent}Filter {_filter(operation)}"
+            case ir.Optionally(inner, introduces):
+                yield f"{indent}Optional introducing {_variables(introduces)}"
+                yield from _operations(inner, indent + "  ")
+            case ir.AntiJoin(outer, inner):
+                yield f"{indent}AntiJoin on {_variables(outer)}"
+                yield from _operations(inner, indent + "  ")
+
+
+def _expand(expand: ir.Expand) -> str:
+    edge = expand.edge_type
+    if expand.edge_variable is not None:
+        edge = f"${expand.edge_variable}:{edge}"
+    if (expand.min_hops, expand.max_hops) != (1, 1):
+        edge += f"{{{expand.min_hops},{expand.max_hops}}}"
+    arrow = _ARROWS[expand.direction].format(edge)
+    return f"${expand.source} {arrow} ${expand.target}: {expand.target_type}"
+
+
+def _variables(names: Iterable[str]) -> str:
+    return ", ".join(f"${name}" for name in names) or "nothing"
+
+
+def _where(filters: tuple[ir.Filter, ...]) -> str:
+    return f" where {' and '.join(_filter(f) for f in filters)}" if filters else ""
+
+
+def _filter(condition: ir.Filter) -> str:
+    right = "" if condition.right is None else f" {show(condition.right)}"
+    return f"{show(condition.left)} {condition.op.value}{right}"
+
+
+def show(expression: ir.Expr) -> str:
+    """An expression, close to how a query writes it."""
+    match expression:
+        case ir.Prop(variable, name):
+            return f"${variable}.{name}"
+        case ir.Var(name):
+            return f"${name}"
+        case ir.Param(name):
+            return "now()" if name == ir.NOW else f"param ${name}"
+        case ir.Alias(name):
+            return name
+        case ir.Constant(value):
+            return _constant(value)
+        case ir.Agg(function, argument, distinct):
+            return f"{function}({'distinct ' if distinct else ''}{show(argument)})"
+        case ir.TextMatch(function, variable, name, query, edits):
+            last = "" if edits is None else f", {show(edits)}"
+            return f"{function}(${variable}.{name}, {show(query)}{last})"
+        case ir.Bm25(variable, name, query):
+            return f"bm25(${variable}.{name}, {show(query)})"
+        case ir.Nearest():
+            target = f"${expression.variable}.{expression.property}"
+            return f"nearest[{expression.metric}]({target}, {show(expression.query)})"
+        case ir.Rrf(first, second, k):
+            return f"rrf({show(first)}, {show(second)}, {show(k)})"
+
+
+def _constant(value: ir.Scalar | tuple[ir.Scalar, ...]) -> str:
+    match value:
+        case tuple():
+            return f"[{', '.join(_constant(v) for v in value)}]"
+        case dt.datetime():
+            return f'datetime("{value.isoformat(timespec="milliseconds").replace("+00:00", "Z")}")'
+        case dt.date():
+            return f'date("{value.isoformat()}")'
+        case str() | bool():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            return repr(value)
+
+
+def _mutation(mutation: ir.MutationIR) -> Iterator[str]:
+    for op in mutation.ops:
+        match op:
+            case ir.InsertOp(kind, type_name, assignments):
+                yield f"Insert {kind} {type_name} {_assigned(assignments)}"
+            case ir.UpdateOp(type_name, assignments, predicates):
+                yield f"Update node {type_name} {_assigned(assignments)}{_predicates(predicates)}"
+            case ir.DeleteOp(kind, type_name, predicates):
+                yield f"Delete {kind} {type_name}{_predicates(predicates)}"
+
+
+def _assigned(assignments: tuple[ir.Assign, ...]) -> str:
+    return "{ " + ", ".join(f"{a.property}: {show(a.value)}" for a in assignments) + " }"
+
+
+def _predicates(predicates: tuple[ir.Predicate, ...]) -> str:
+    return " where " + " and ".join(f"{p.property} {p.op.value} {show(p.value)}" for p in predicates)

@@ -1,0 +1,278 @@
+"""The intermediate representation of a query: what an engine runs, free of spelling.
+
+A read is a pipeline of operations over a bag of rows, one column per variable, and then a projection. Variables
+whose name holds a ``#`` are hidden: no query text can name them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal as OneOf
+
+from omnigraph.lang.values import ValueType
+
+Scalar = str | int | float | bool | dt.date | dt.datetime
+NOW = "__now"
+"""The parameter that `now()` becomes; it is bound once per execution."""
+
+
+class Direction(StrEnum):
+    """Which way an edge is followed from the source variable."""
+
+    OUT = "out"
+    IN = "in"
+    BOTH = "both"
+
+
+class Op(StrEnum):
+    """The operators of a filter. The null tests have no right side."""
+
+    EQ = "="
+    NE = "!="
+    GT = ">"
+    LT = "<"
+    GE = ">="
+    LE = "<="
+    CONTAINS = "has member"
+    STRING_CONTAINS = "contains"
+    STARTS_WITH = "starts_with"
+    IS_NULL = "is null"
+    IS_NOT_NULL = "is not null"
+
+
+@dataclass(frozen=True, slots=True)
+class Prop:
+    """A property of a variable; `id` is the entity's own id."""
+
+    variable: str
+    property: str
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A node variable: its id as a value."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter, or `__now`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal value of a type."""
+
+    value: Scalar | tuple[Scalar, ...]
+    type: ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """An output column."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Agg:
+    """An aggregate over the rows of a group."""
+
+    function: OneOf["count", "sum", "avg", "min", "max"]
+    argument: Expr
+    distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatch:
+    """A full-text predicate on one property; ``edits`` is set for fuzzy matching."""
+
+    function: OneOf["search", "fuzzy", "match_text"]
+    variable: str
+    property: str
+    query: Expr
+    edits: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25:
+    """The BM25 score of one property, larger is better."""
+
+    variable: str
+    property: str
+    query: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The distance of one vector property to a query, smaller is better. A String query is embedded first."""
+
+    variable: str
+    property: str
+    query: Expr
+    dimension: int
+    metric: OneOf["cosine", "l2"]
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rrf:
+    """Two rankings of one variable fused by reciprocal rank, larger is better."""
+
+    first: Nearest | Bm25
+    second: Nearest | Bm25
+    k: Expr
+
+
+Ranking = Nearest | Bm25 | Rrf
+Expr = Prop | Var | Param | Constant | Alias | Agg | TextMatch | Nearest | Bm25 | Rrf
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keep the rows for which the comparison is true; false and unknown are dropped alike."""
+
+    left: Expr
+    op: Op
+    right: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeScan:
+    """Every node of a type that passes the filters, joined to each row so far."""
+
+    variable: str
+    type_name: str
+    filters: tuple[Filter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """Follow an edge. With an edge variable there is one row per edge, without one per distinct target."""
+
+    source: str
+    target: str
+    edge_type: str
+    direction: Direction
+    target_type: str
+    min_hops: int = 1
+    max_hops: int = 1
+    target_filters: tuple[Filter, ...] = ()
+    edge_variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Optionally:
+    """The inner operations where they match; one row with nulls for ``introduces`` where they do not."""
+
+    inner: tuple[Operation, ...]
+    introduces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AntiJoin:
+    """Drop each row for which the inner operations have a match."""
+
+    outer: tuple[str, ...]
+    inner: tuple[Operation, ...]
+
+
+Operation = NodeScan | Expand | Filter | Optionally | AntiJoin
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """An output column."""
+
+    name: str
+    expression: Expr
+    type: ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A sort key."""
+
+    expression: Expr
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueryIR:
+    """A read query: a pipeline of operations, and what becomes of its rows."""
+
+    name: str
+    params: Mapping[str, ValueType]
+    pipeline: tuple[Operation, ...]
+    columns: tuple[Column, ...]
+    distinct: bool = False
+    order: tuple[Order, ...] = ()
+    limit: Constant | Param | None = None
+    offset: Constant | Param | None = None
+
+    @property
+    def aggregates(self) -> bool:
+        """Does the query group its rows?"""
+        return any(isinstance(column.expression, Agg) for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """A property and the value it gets."""
+
+    property: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A comparison of one column with a value."""
+
+    property: str
+    op: Op
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class InsertOp:
+    """Add one entity; a node with a key replaces the node with that key."""
+
+    kind: OneOf["node", "edge"]
+    type_name: str
+    assignments: tuple[Assign, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateOp:
+    """Set properties of the nodes for which all predicates hold."""
+
+    type_name: str
+    assignments: tuple[Assign, ...]
+    predicates: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOp:
+    """Delete the entities for which all predicates hold; the edges of a deleted node go with it."""
+
+    kind: OneOf["node", "edge"]
+    type_name: str
+    predicates: tuple[Predicate, ...]
+
+
+MutationOp = InsertOp | UpdateOp | DeleteOp
+
+
+@dataclass(frozen=True, slots=True)
+class MutationIR:
+    """A mutation: its operations run in order and become one commit."""
+
+    name: str
+    params: Mapping[str, ValueType]
+    ops: tuple[MutationOp, ...]

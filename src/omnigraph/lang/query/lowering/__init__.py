@@ -1,0 +1,1 @@
+"""Checked syntax to intermediate representation."""

@@ -1,0 +1,146 @@
+"""Lowering of expressions: values, properties, aggregates and searches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from omnigraph.lang.query import ir
+from omnigraph.lang.query.syntax import (
+    Aggregate,
+    AliasRef,
+    BoolLiteral,
+    DateLiteral,
+    DateTimeLiteral,
+    Expression,
+    FloatLiteral,
+    IntegerLiteral,
+    ListLiteral,
+    Nearest,
+    Now,
+    PropertyRef,
+    Rrf,
+    StringLiteral,
+    TextCall,
+    Variable,
+)
+from omnigraph.lang.query.typecheck.scope import Scope
+from omnigraph.lang.schema.catalog import NodeType
+from omnigraph.lang.values import (
+    BOOL,
+    DATE,
+    DATETIME,
+    F64,
+    I64,
+    STRING,
+    Scalar,
+    ValueType,
+    parse_date,
+    parse_datetime,
+)
+
+_DEFAULT_EDITS = ir.Constant(2, I64)
+_DEFAULT_K = ir.Constant(60, I64)
+
+
+def lower_expression(expression: Expression, scope: Scope, params: Mapping[str, ValueType]) -> ir.Expr:
+    """The IR of an expression that has passed the type checker."""
+    match expression:
+        case PropertyRef(variable, name):
+            return ir.Prop(variable.name, name.text)
+        case Variable(name):
+            return ir.Param(name) if name in params else ir.Var(name)
+        case Now():
+            return ir.Param(ir.NOW)
+        case AliasRef(name):
+            return ir.Alias(name)
+        case Aggregate(function, argument, distinct):
+            return ir.Agg(function, lower_expression(argument, scope, params), distinct)
+        case TextCall():
+            return _text_call(expression, scope, params)
+        case Nearest():
+            return _nearest(expression, scope, params)
+        case Rrf(first, second, k):
+            return ir.Rrf(
+                _ranking(first, scope, params),
+                _ranking(second, scope, params),
+                _DEFAULT_K if k is None else lower_expression(k, scope, params),
+            )
+        case _:
+            return lower_literal(expression)
+
+
+def lower_literal(
+    literal: StringLiteral
+    | IntegerLiteral
+    | FloatLiteral
+    | BoolLiteral
+    | DateLiteral
+    | DateTimeLiteral
+    | ListLiteral,
+) -> ir.Constant:
+    """A literal as a typed constant; mixed integers and floats in a list become floats."""
+    match literal:
+        case StringLiteral(value):
+            return ir.Constant(value, STRING)
+        case IntegerLiteral(value):
+            return ir.Constant(value, I64)
+        case FloatLiteral(value):
+            return ir.Constant(value, F64)
+        case BoolLiteral(value):
+            return ir.Constant(value, BOOL)
+        case DateLiteral(text):
+            return ir.Constant(parse_date(text), DATE)
+        case DateTimeLiteral(text):
+            return ir.Constant(parse_datetime(text), DATETIME)
+        case ListLiteral(items):
+            return _list(items)
+
+
+def _list(items: tuple[Expression, ...]) -> ir.Constant:
+    values: list[ir.Scalar] = []
+    scalars: set[Scalar] = set()
+    for item in items:
+        assert not isinstance(item, ListLiteral)  # noqa: S101  the checker refuses nested lists
+        lowered = lower_literal(item)  # type: ignore[arg-type]
+        assert not isinstance(lowered.value, tuple)  # noqa: S101
+        values.append(lowered.value)
+        scalars.add(lowered.type.scalar)
+    if len(scalars) > 1:
+        values = [float(v) for v in values if isinstance(v, int | float)]
+        scalar = Scalar.F64
+    else:
+        scalar = next(iter(scalars), Scalar.STRING)
+    return ir.Constant(tuple(values), ValueType(scalar, is_list=True))
+
+
+def _text_call(call: TextCall, scope: Scope, params: Mapping[str, ValueType]) -> ir.TextMatch | ir.Bm25:
+    assert isinstance(call.subject, PropertyRef)  # noqa: S101  the checker asks for a property
+    variable, name = call.subject.variable.name, call.subject.property.text
+    query = lower_expression(call.query, scope, params)
+    if call.function == "bm25":
+        return ir.Bm25(variable, name, query)
+    edits = None
+    if call.function == "fuzzy":
+        edits = _DEFAULT_EDITS if call.edits is None else lower_expression(call.edits, scope, params)
+    return ir.TextMatch(call.function, variable, name, query, edits)
+
+
+def _nearest(call: Nearest, scope: Scope, params: Mapping[str, ValueType]) -> ir.Nearest:
+    bound = scope.find(call.target.variable.name)
+    assert bound is not None  # noqa: S101  the checker found it
+    assert isinstance(bound.type, NodeType)  # noqa: S101
+    prop = bound.type.properties[call.target.property.text]
+    return ir.Nearest(
+        call.target.variable.name,
+        prop.name,
+        lower_expression(call.query, scope, params),
+        prop.type.dimension or 0,
+        "l2" if prop.embed is None else "cosine",
+        None if prop.embed is None else prop.embed.model,
+    )
+
+
+def _ranking(expression: Expression, scope: Scope, params: Mapping[str, ValueType]) -> ir.Nearest | ir.Bm25:
+    lowered = lower_expression(expression, scope, params)
+    assert isinstance(lowered, ir.Nearest | ir.Bm25)  # noqa: S101  the grammar allows nothing else
+    return lowered

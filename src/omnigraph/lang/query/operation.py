@@ -1,0 +1,74 @@
+"""The static descriptor of a query: what it reads, what it writes, what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.lang.query import ir
+from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.values import ValueType, describe_kind
+
+TableSet = frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a query does, known without running it. Tables are `(kind, type name)` pairs."""
+
+    result: tuple[tuple[str, ValueType], ...]
+    reads: TableSet
+    writes: TableSet
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "result": [{"name": name, **describe_kind(value_type)} for name, value_type in self.result],
+            "reads": _tables_json(self.reads),
+            "writes": _tables_json(self.writes),
+        }
+
+
+def describe_read(query: ir.QueryIR, catalog: Catalog) -> Operation:
+    """The descriptor of a read; a traversal reads its edge and both node types."""
+    reads = frozenset(_read_by(query.pipeline, catalog))
+    return Operation(tuple((c.name, c.type) for c in query.columns), reads, frozenset())
+
+
+def _read_by(operations: Iterable[ir.Operation], catalog: Catalog) -> Iterable[tuple[str, str]]:
+    for operation in operations:
+        match operation:
+            case ir.NodeScan():
+                yield "node", operation.type_name
+            case ir.Expand():
+                edge = catalog.edges[operation.edge_type]
+                yield "edge", edge.name
+                yield "node", edge.source
+                yield "node", edge.target
+            case ir.Optionally() | ir.AntiJoin():
+                yield from _read_by(operation.inner, catalog)
+            case ir.Filter():
+                pass
+
+
+def describe_mutation(mutation: ir.MutationIR, catalog: Catalog) -> Operation:
+    """The descriptor of a mutation: targets are read and written, and a node takes its edges with it."""
+    reads: set[tuple[str, str]] = set()
+    writes: set[tuple[str, str]] = set()
+    for op in mutation.ops:
+        kind = "node" if isinstance(op, ir.UpdateOp) else op.kind
+        target = (kind, op.type_name)
+        reads.add(target)
+        writes.add(target)
+        if kind == "edge" and isinstance(op, ir.InsertOp):
+            edge = catalog.edges[op.type_name]
+            reads |= {("node", edge.source), ("node", edge.target)}
+        if kind == "node" and isinstance(op, ir.DeleteOp):
+            incident = {("edge", edge.name) for edge in catalog.incident[op.type_name]}
+            reads |= incident
+            writes |= incident
+    return Operation((), frozenset(reads), frozenset(writes))
+
+
+def _tables_json(tables: TableSet) -> list[dict[str, str]]:
+    return [{"kind": kind, "type_name": name} for kind, name in sorted(tables)]

@@ -1,0 +1,1 @@
+"""Does a query fit the schema? Every rule has its code."""

@@ -1,0 +1,184 @@
+"""Type checking of insert, update and delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from omnigraph.lang.diagnostics import suggest
+from omnigraph.lang.query.syntax import (
+    Assignment,
+    Condition,
+    Delete,
+    Expression,
+    Insert,
+    ListLiteral,
+    MutationBody,
+    Statement,
+    Update,
+    Variable,
+)
+from omnigraph.lang.query.typecheck.fits import check_fits, check_stored
+from omnigraph.lang.query.typecheck.scope import Context, Scope
+from omnigraph.lang.schema.catalog import EdgeType, NodeType, Property
+from omnigraph.lang.source import Name
+from omnigraph.lang.values import STRING, Scalar
+
+_ENDPOINTS = {name: Property(name, STRING, 0, None, ()) for name in ("from", "to")}
+
+
+def check_mutation(query: str, body: MutationBody, context: Context) -> None:
+    """Check every statement, and that deletes are not mixed with other writes."""
+    writes = [s for s in body.statements if not isinstance(s, Delete)]
+    deletes = [s for s in body.statements if isinstance(s, Delete)]
+    if writes and deletes:
+        context.report(
+            "Q108",
+            f"query `{query}` mixes inserts or updates with deletes",
+            deletes[0].span,
+            "split it into two queries, or run both on a branch and merge it",
+        )
+    for statement in body.statements:
+        _check_statement(statement, context)
+
+
+def target_of(statement: Statement, context: Context) -> NodeType | EdgeType | None:
+    """The type a statement writes: a node type of that name, or else an edge type."""
+    name = statement.type_name.text
+    return context.catalog.nodes.get(name) or context.catalog.edges.get(name)
+
+
+def _check_statement(statement: Statement, context: Context) -> None:
+    target = target_of(statement, context)
+    if target is None:
+        known = [*context.catalog.nodes, *context.catalog.edges]
+        context.report(
+            "T10",
+            f"unknown type `{statement.type_name}`",
+            statement.type_name.span,
+            suggest(statement.type_name.text, known),
+        )
+        return
+    match statement:
+        case Insert(_, assignments):
+            _check_assignments(target, assignments, statement.type_name, context)
+            _check_complete(target, assignments, statement.type_name, context)
+        case Update(_, assignments, where):
+            if isinstance(target, EdgeType):
+                context.report(
+                    "T16",
+                    f"edge {target.name} cannot be updated",
+                    statement.type_name.span,
+                    "delete it and insert it again",
+                )
+                return
+            _check_assignments(target, assignments, statement.type_name, context)
+            _check_keys(target, assignments, context)
+            _check_where(target, where, context)
+        case Delete(_, where):
+            _check_where(target, where, context)
+
+
+def _columns(target: NodeType | EdgeType) -> dict[str, Property]:
+    """What a statement may name: properties, and on an edge also its ends."""
+    return dict(target.properties) | (_ENDPOINTS if isinstance(target, EdgeType) else {})
+
+
+def _check_assignments(
+    target: NodeType | EdgeType, assignments: Iterable[Assignment], type_name: Name, context: Context
+) -> None:
+    columns = _columns(target)
+    seen: set[str] = set()
+    for assignment in assignments:
+        name = assignment.property.text
+        if name in seen:
+            context.report("T13", f"`{name}` is assigned twice", assignment.property.span)
+            continue
+        seen.add(name)
+        prop = columns.get(name)
+        if prop is None:
+            _unknown_property(target, assignment.property, columns, context)
+        elif _is_parameter_or_literal(assignment.value, context):
+            _check_value(target, prop, assignment.value, context)
+    if not seen:
+        context.report("T10", f"nothing is assigned to {target.name}", type_name.span, "assign a property")
+
+
+def _check_value(target: NodeType | EdgeType, prop: Property, value: Expression, context: Context) -> None:
+    if prop.type.is_blob and isinstance(value, Variable):
+        given = context.parameters[value.name]
+        if given is not None and given.is_plain and given.scalar in (Scalar.STRING, Scalar.BLOB):
+            return
+    if check_fits(target.name, prop, value, Scope(), context):
+        check_stored(target.name, prop, value, context)
+
+
+def _is_parameter_or_literal(value: Expression, context: Context) -> bool:
+    if isinstance(value, Variable) and value.name not in context.parameters:
+        context.report(
+            "T14",
+            f"`${value.name}` is not a parameter of this query",
+            value.span,
+            suggest(value.name, context.parameters, "$", "declare it: `query name($x: String)`"),
+        )
+        return False
+    return True
+
+
+def _check_complete(
+    target: NodeType | EdgeType, assignments: Iterable[Assignment], type_name: Name, context: Context
+) -> None:
+    """Everything required is assigned; a vector may be left to be computed from its source."""
+    given = {assignment.property.text for assignment in assignments}
+    missing: list[str] = []
+    for prop in target.properties.values():
+        if prop.type.nullable or prop.name in given:
+            continue
+        if prop.embed is None:
+            missing.append(f"`{prop.name}`")
+        elif prop.embed.source not in given:
+            missing.append(f"`{prop.name}` or its source `{prop.embed.source}`")
+    if isinstance(target, EdgeType):
+        missing += [f"`{end}`" for end in _ENDPOINTS if end not in given]
+    if missing:
+        context.report("T12", f"insert {target.name} misses {', '.join(missing)}", type_name.span)
+
+
+def _check_keys(target: NodeType, assignments: Iterable[Assignment], context: Context) -> None:
+    for assignment in assignments:
+        if assignment.property.text in target.key:
+            context.report(
+                "Q109",
+                f"cannot update @key property {target.name}.{assignment.property}",
+                assignment.property.span,
+                "the key is the node's identity; delete the node and insert another",
+            )
+
+
+def _check_where(target: NodeType | EdgeType, where: Iterable[Condition], context: Context) -> None:
+    columns = _columns(target)
+    for condition in where:
+        prop = columns.get(condition.property.text)
+        if prop is None:
+            _unknown_property(target, condition.property, columns, context)
+        elif prop.type.is_blob:
+            context.report("T11", f"a Blob cannot be compared: {target.name}.{prop.name}", condition.property.span)
+        elif prop.type.is_vector:
+            context.report(
+                "T7", f"a vector cannot be compared: {target.name}.{prop.name}", condition.property.span
+            )
+        elif _is_parameter_or_literal(condition.value, context):
+            fits = check_fits(target.name, prop, condition.value, Scope(), context)
+            if fits and isinstance(condition.value, ListLiteral):
+                context.warn(
+                    "L302", "a comparison with a whole list never matches", condition.span, "compare single values"
+                )
+
+
+def _unknown_property(
+    target: NodeType | EdgeType, name: Name, columns: dict[str, Property], context: Context
+) -> None:
+    kind = "edge" if isinstance(target, EdgeType) else "node"
+    remedy = suggest(name.text, columns)
+    if name.text == "id":
+        remedy = "ids are not properties; use the key"
+    context.report("T11", f"{kind} {target.name} has no property `{name}`", name.span, remedy)

@@ -1,0 +1,298 @@
+"""The types of expressions, and the operands of searches and rankings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from omnigraph.lang.diagnostics import suggest
+from omnigraph.lang.query.syntax import (
+    LITERALS,
+    Aggregate,
+    AliasRef,
+    BoolLiteral,
+    DateLiteral,
+    DateTimeLiteral,
+    Expression,
+    FloatLiteral,
+    IntegerLiteral,
+    ListLiteral,
+    Literal,
+    Nearest,
+    Now,
+    PropertyRef,
+    Rrf,
+    StringLiteral,
+    TextCall,
+    Variable,
+)
+from omnigraph.lang.query.typecheck.scope import Context, Scope, property_type
+from omnigraph.lang.schema.catalog import EdgeType
+from omnigraph.lang.source import Span
+from omnigraph.lang.values import (
+    BOOL,
+    DATE,
+    DATETIME,
+    F64,
+    FLOATS,
+    I64,
+    INTEGERS,
+    STRING,
+    Scalar,
+    ValueType,
+    compatible,
+    parse_date,
+    parse_datetime,
+)
+
+F32_MAX = 3.4028235677973366e38
+
+
+def literal_type(literal: Literal, context: Context) -> ValueType | None:
+    """The type of a literal, or None after reporting what is wrong with it."""
+    match literal:
+        case StringLiteral():
+            return STRING
+        case IntegerLiteral():
+            return I64
+        case FloatLiteral():
+            return F64
+        case BoolLiteral():
+            return BOOL
+        case DateLiteral(text):
+            return DATE if _readable(parse_date, "date", text, literal.span, context) else None
+        case DateTimeLiteral(text):
+            return DATETIME if _readable(parse_datetime, "datetime", text, literal.span, context) else None
+        case ListLiteral(items):
+            return _list_type(items, context)
+
+
+def _readable(parse: Callable[[str], object], what: str, text: str, span: Span, context: Context) -> bool:
+    try:
+        parse(text)
+    except ValueError as error:
+        context.report("T3", f'{what}("{text[:40]}") is not a {what}: {error}', span)
+        return False
+    return True
+
+
+def _list_type(items: tuple[Literal, ...], context: Context) -> ValueType | None:
+    if not items:
+        return ValueType(Scalar.STRING, is_list=True)
+    first = None
+    for item in items:
+        if isinstance(item, ListLiteral):
+            context.report("Q105", "a list cannot hold lists", item.span)
+            return None
+        item_type = literal_type(item, context)
+        if item_type is None:
+            return None
+        if first is None:
+            first = item_type
+        elif not compatible(first, item_type):
+            context.report("Q105", f"this list mixes {first} and {item_type}", item.span)
+            return None
+        elif first.scalar in INTEGERS and item_type.scalar in FLOATS:
+            first = item_type
+    assert first is not None  # noqa: S101  the list is not empty
+    return ValueType(first.scalar, is_list=True)
+
+
+def value_type(expression: Expression, scope: Scope, context: Context, role: str) -> ValueType | None:
+    """The type of an expression that must be a value; None after reporting why it is none.
+
+    ``role`` completes the sentence "… cannot be <role>".
+    """
+    match expression:
+        case Variable():
+            return _variable_type(expression, scope, context, role)
+        case PropertyRef():
+            return property_type(expression, scope, context)
+        case Now():
+            return DATETIME
+        case TextCall(function) if function != "bm25":
+            check_text_call(expression, scope, context)
+            return BOOL
+        case TextCall() | Nearest() | Rrf():
+            context.report(
+                "T7",
+                f"a score cannot be {role}",
+                expression.span,
+                "return it with an alias, and order by that alias",
+            )
+            return None
+        case Aggregate():
+            context.report(
+                "T7", f"an aggregate cannot be {role}", expression.span, "aggregates belong in `return`"
+            )
+            return None
+        case AliasRef():
+            context.report(
+                "T7",
+                f"`{expression.name}` is not a value here",
+                expression.span,
+                f'a property is written `$x.{expression.name}`, a text `"{expression.name}"`',
+            )
+            return None
+        case _:
+            return literal_type(expression, context)
+
+
+def _variable_type(variable: Variable, scope: Scope, context: Context, role: str) -> ValueType | None:
+    if variable.name in context.parameters:
+        return context.parameters[variable.name]
+    bound = scope.find(variable.name)
+    if bound is None:
+        unknown_variable(variable, scope, context)
+    elif isinstance(bound.type, EdgeType):
+        bare_edge(variable, context)
+    elif bound.type is not None:
+        context.report(
+            "T7",
+            f"node `${variable.name}` cannot be {role}",
+            variable.span,
+            f"use one of its properties: `${variable.name}.…`",
+        )
+    return None
+
+
+def unknown_variable(variable: Variable, scope: Scope, context: Context) -> None:
+    """Report a bare variable that is nothing."""
+    known = [*context.parameters, *scope.names()]
+    context.report(
+        "Q103",
+        f"`${variable.name}` is neither a parameter nor a bound variable",
+        variable.span,
+        suggest(variable.name, known, "$", "declare it as a parameter of the query"),
+    )
+
+
+def bare_edge(variable: Variable, context: Context) -> None:
+    """Report an edge variable that stands alone."""
+    context.report(
+        "T23",
+        f"edge variable `${variable.name}` cannot stand alone",
+        variable.span,
+        f"use one of its properties: `${variable.name}.…`",
+    )
+
+
+def check_text_call(call: TextCall, scope: Scope, context: Context) -> None:
+    """The operands of search, fuzzy, match_text and bm25."""
+    code = "T19" if call.function in ("search", "fuzzy") else "T20"
+    if not isinstance(call.subject, PropertyRef):
+        context.report(
+            code,
+            f"the first argument of `{call.function}` is a String property",
+            call.span,
+            f'write `{call.function}($x.title, "…")`',
+        )
+    else:
+        subject = searched_type(call.subject, scope, context)
+        if subject is not None and not subject.is_string:
+            context.report(code, f"`{call.function}` searches String properties, not {subject}", call.subject.span)
+    _constant(call.query, "String", code, call.function, scope, context)
+    if call.edits is not None:
+        _constant(call.edits, "integer", code, call.function, scope, context)
+        if isinstance(call.edits, IntegerLiteral) and call.edits.value < 0:
+            context.report(code, "the number of edits cannot be negative", call.edits.span)
+
+
+def searched_type(reference: PropertyRef, scope: Scope, context: Context) -> ValueType | None:
+    """The type of a property that is searched; edges cannot be."""
+    bound = scope.find(reference.variable.name)
+    if bound is not None and isinstance(bound.type, EdgeType):
+        context.report("T23", "edges cannot be searched", reference.span, "search a property of a node")
+        return None
+    return property_type(reference, scope, context)
+
+
+def _constant(
+    expression: Expression, wanted: str, code: str, function: str, scope: Scope, context: Context
+) -> None:
+    """An operand that is the same for all rows: a literal or a parameter of the wanted type."""
+    if not isinstance(expression, (*LITERALS, Variable)):
+        context.report(
+            code,
+            f"this operand of `{function}` must be a literal or a parameter",
+            expression.span,
+            "it has to be the same for all rows",
+        )
+        return
+    found = value_type(expression, scope, context, f"an operand of `{function}`")
+    if found is None:
+        return
+    fits = found.is_string if wanted == "String" else found.is_integer
+    if not fits:
+        context.report(code, f"this operand of `{function}` must be {wanted}, not {found}", expression.span)
+
+
+def check_ranking(expression: Expression, scope: Scope, context: Context) -> None:
+    """The operands of nearest, bm25 and rrf."""
+    match expression:
+        case Nearest():
+            _check_nearest(expression, scope, context)
+        case TextCall():
+            check_text_call(expression, scope, context)
+        case Rrf(first, second, k):
+            check_ranking(first, scope, context)
+            check_ranking(second, scope, context)
+            if _ranked(first) != _ranked(second):
+                context.report(
+                    "T21",
+                    f"`rrf` fuses rankings of one variable, not of `${_ranked(first)}` and `${_ranked(second)}`",
+                    expression.span,
+                )
+            if k is not None:
+                _constant(k, "integer", "T21", "rrf", scope, context)
+                if isinstance(k, IntegerLiteral) and k.value <= 0:
+                    context.report("T21", "the constant of `rrf` must be positive", k.span)
+
+
+def _ranked(expression: Expression) -> str:
+    """The variable a ranking ranks."""
+    if isinstance(expression, Nearest):
+        return expression.target.variable.name
+    if isinstance(expression, TextCall) and isinstance(expression.subject, PropertyRef):
+        return expression.subject.variable.name
+    return ""
+
+
+def _check_nearest(call: Nearest, scope: Scope, context: Context) -> None:
+    if scope.find(call.target.variable.name) is None:
+        context.report("T15", f"variable `${call.target.variable.name}` is not bound here", call.target.span)
+        return
+    target = searched_type(call.target, scope, context)
+    if target is None:
+        return
+    if target.dimension is None:
+        context.report("T15", f"`nearest` needs a Vector property, not {target}", call.target.span)
+        return
+    query = call.query
+    if isinstance(query, ListLiteral):
+        check_vector_literal(query, target.dimension, "T15", context)
+        return
+    if not isinstance(query, StringLiteral | Variable):
+        context.report(
+            "T15",
+            "the query of `nearest` is a list of numbers, a text, or a parameter",
+            query.span,
+            "it has to be the same for all rows",
+        )
+        return
+    found = value_type(query, scope, context, "a query of `nearest`")
+    if found is None or found.is_string or found.dimension == target.dimension:
+        return
+    context.report("T15", f"the query is {found}, and `{call.target.property}` is {target.required()}", query.span)
+
+
+def check_vector_literal(literal: ListLiteral, dimension: int, code: str, context: Context) -> None:
+    """A list literal that must be a vector of one length."""
+    for item in literal.items:
+        if not isinstance(item, IntegerLiteral | FloatLiteral):
+            context.report(code, "a vector holds numbers only", item.span)
+            return
+        if abs(item.value) >= F32_MAX:
+            context.report(code, "this number is too large for a vector", item.span)
+            return
+    if len(literal.items) != dimension:
+        context.report(code, f"this vector has {len(literal.items)} components, not {dimension}", literal.span)

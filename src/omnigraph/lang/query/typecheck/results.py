@@ -1,0 +1,313 @@
+"""Type checking of `return`, `order`, `limit` and `offset`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from omnigraph.lang.diagnostics import suggest
+from omnigraph.lang.query.syntax import (
+    LITERALS,
+    Aggregate,
+    AliasRef,
+    Expression,
+    IntegerLiteral,
+    Nearest,
+    Now,
+    Ordering,
+    Projection,
+    PropertyRef,
+    ReadBody,
+    Rrf,
+    TextCall,
+    Variable,
+)
+from omnigraph.lang.query.typecheck.operands import bare_edge, check_ranking, literal_type, unknown_variable
+from omnigraph.lang.query.typecheck.scope import Context, Scope, property_type
+from omnigraph.lang.schema.catalog import EdgeType
+from omnigraph.lang.values import DATETIME, F64, I64, STRING, Scalar, ValueType
+
+_COMPARABLE = frozenset({Scalar.STRING, Scalar.DATE, Scalar.DATETIME})
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """One column of the result: its name, what computes it, and its type (None after a reported mistake)."""
+
+    name: str
+    expression: Expression
+    type: ValueType | None
+    aliased: bool
+
+    @property
+    def is_score(self) -> bool:
+        return is_ranking(self.expression)
+
+
+def is_ranking(expression: Expression) -> bool:
+    """Is it nearest, bm25 or rrf?"""
+    if isinstance(expression, TextCall):
+        return expression.function == "bm25"
+    return isinstance(expression, Nearest | Rrf)
+
+
+def check_results(body: ReadBody, scope: Scope, context: Context) -> list[ResultColumn]:
+    """Check everything behind `match`; the columns come back in order."""
+    columns = [_column(projection, scope, context) for projection in body.projections]
+    grouped = any(isinstance(p.expression, Aggregate) for p in body.projections)
+    if grouped:
+        for projection, column in zip(body.projections, columns, strict=True):
+            is_key = isinstance(projection.expression, Aggregate | PropertyRef | Variable)
+            if not is_key and column.type is not None:
+                context.report(
+                    "T9",
+                    "beside an aggregate only `$x` and `$x.p` can be returned",
+                    projection.span,
+                    "they are the group's key",
+                )
+    _Orderings(body, columns, grouped, scope, context).check()
+    for word, count in (("limit", body.limit), ("offset", body.offset)):
+        _check_count(word, count, context)
+    if body.limit is None:
+        for column in columns:
+            if isinstance(column.expression, Rrf):
+                context.report("T21", "`rrf` needs a `limit`", column.expression.span, "add `limit 10`")
+    return columns
+
+
+def column_name(expression: Expression) -> str:
+    """The name of an output column without an alias."""
+    match expression:
+        case PropertyRef(variable, name):
+            return f"{variable.name}.{name.text}"
+        case Variable(name):
+            return name
+        case Aggregate():
+            return column_name(expression.argument)
+        case Now():
+            return "now"
+        case AliasRef(name):
+            return name
+        case _:
+            return "literal"
+
+
+def _column(projection: Projection, scope: Scope, context: Context) -> ResultColumn:
+    expression, alias = projection.expression, projection.alias
+    found = _projected_type(expression, scope, context)
+    if is_ranking(expression) and alias is None:
+        context.report(
+            "Q113", "a score needs a name", projection.span, "add an alias: `as score`, and order by it"
+        )
+    if found is not None and found.is_blob:
+        context.report("T24", "a Blob cannot be returned by a query", projection.span, "read it by id instead")
+    name = alias.text if alias is not None else column_name(expression)
+    return ResultColumn(name, expression, found, alias is not None)
+
+
+def _projected_type(expression: Expression, scope: Scope, context: Context) -> ValueType | None:
+    match expression:
+        case Variable():
+            return _node_or_parameter(expression, scope, context)
+        case PropertyRef():
+            return property_type(expression, scope, context)
+        case Aggregate():
+            return _aggregate_type(expression, scope, context)
+        case Now():
+            return DATETIME
+        case AliasRef():
+            context.report(
+                "Q112",
+                f"`{expression.name}` is not a value here",
+                expression.span,
+                f"a property is written `$x.{expression.name}`; aliases can be used in `order` only",
+            )
+            return None
+        case TextCall() | Nearest() | Rrf() if is_ranking(expression):
+            check_ranking(expression, scope, context)
+            return F64.or_null()
+        case TextCall():
+            context.report(
+                "Q112",
+                f"`{expression.function}` is a condition and cannot be returned",
+                expression.span,
+                "put it into `match`; return `bm25(…) as score` for a score",
+            )
+            return None
+        case _ if isinstance(expression, LITERALS):
+            return literal_type(expression, context)
+    return None
+
+
+def _node_or_parameter(variable: Variable, scope: Scope, context: Context) -> ValueType | None:
+    """A parameter's own type, or the id of a node."""
+    if variable.name in context.parameters:
+        return context.parameters[variable.name]
+    bound = scope.find(variable.name)
+    if bound is None:
+        unknown_variable(variable, scope, context)
+        return None
+    if isinstance(bound.type, EdgeType):
+        bare_edge(variable, context)
+        return None
+    return STRING.or_null() if bound.nullable else STRING
+
+
+def _aggregate_type(call: Aggregate, scope: Scope, context: Context) -> ValueType | None:
+    argument = call.argument
+    if isinstance(argument, Aggregate):
+        context.report("T8", "an aggregate cannot hold another one", argument.span)
+        return None
+    if isinstance(argument, TextCall | Nearest | Rrf | AliasRef):
+        context.report("T8", f"`{call.function}` aggregates properties and nodes", argument.span)
+        return None
+    is_node = isinstance(argument, Variable) and argument.name not in context.parameters
+    found = _projected_type(argument, scope, context)
+    if found is None:
+        return I64 if call.function == "count" else None
+    if found.is_blob:
+        context.report("T24", "a Blob cannot be aggregated", argument.span)
+        return None
+    if call.function == "count":
+        return I64
+    described = "a node" if is_node else str(found.required())
+    if call.function in ("sum", "avg"):
+        if is_node or not found.is_numeric:
+            context.report("T8", f"`{call.function}` needs a number, not {described}", argument.span)
+            return None
+        return F64.or_null()
+    comparable = found.is_numeric or (found.is_plain and found.scalar in _COMPARABLE)
+    if is_node or not comparable:
+        context.report(
+            "T8",
+            f"`{call.function}` needs a number, String, Date or DateTime, not {described}",
+            argument.span,
+        )
+        return None
+    return found.or_null()
+
+
+class _Orderings:
+    """The rules of `order`, which depend on the columns and on each other."""
+
+    def __init__(
+        self, body: ReadBody, columns: list[ResultColumn], grouped: bool, scope: Scope, context: Context
+    ) -> None:
+        self.body = body
+        self.columns = {column.name: column for column in columns}
+        self.projected_only = "an aggregating" if grouped else "a `distinct`" if body.distinct else None
+        self.scope = scope
+        self.context = context
+
+    def check(self) -> None:
+        for position, ordering in enumerate(self.body.order):
+            self._ordering(position, ordering)
+        nearest = next((o for o in self.body.order if isinstance(o.expression, Nearest)), None)
+        by_alias = any(isinstance(o.expression, AliasRef) for o in self.body.order)
+        if nearest is not None and by_alias:
+            self.context.report(
+                "T18",
+                "`nearest` cannot be combined with an alias in `order`",
+                nearest.span,
+                "return the distance with an alias and order by that alias",
+            )
+        if self.body.limit is None:
+            for ranking in self._rankings():
+                self._needs_limit(ranking)
+
+    def _rankings(self) -> Iterator[Expression]:
+        """The rankings that order the result, directly or through an alias."""
+        for ordering in self.body.order:
+            expression: Expression = ordering.expression
+            if isinstance(expression, AliasRef) and expression.name in self.columns:
+                expression = self.columns[expression.name].expression
+            if is_ranking(expression):
+                yield expression
+
+    def _needs_limit(self, ranking: Expression) -> None:
+        if isinstance(ranking, Nearest):
+            self.context.report("T17", "ordering by `nearest` needs a `limit`", ranking.span, "add `limit 10`")
+        elif isinstance(ranking, Rrf):
+            self.context.report("T21", "`rrf` needs a `limit`", ranking.span, "add `limit 10`")
+
+    def _ordering(self, position: int, ordering: Ordering) -> None:
+        expression, context = ordering.expression, self.context
+        match expression:
+            case PropertyRef():
+                self._by_property(expression)
+            case AliasRef(name):
+                self._by_alias(name, expression)
+            case TextCall() | Nearest() | Rrf() if is_ranking(expression):
+                check_ranking(expression, self.scope, context)
+                if position > 0:
+                    context.report(
+                        "Q111",
+                        "a ranking comes first in `order`",
+                        expression.span,
+                        "or return it with an alias and order by that alias",
+                    )
+                elif self.projected_only:
+                    context.report(
+                        "Q111", f"{self.projected_only} query cannot be ranked by a search", expression.span
+                    )
+                if ordering.direction == "asc" and not isinstance(expression, Nearest):
+                    context.warn(
+                        "L301",
+                        "a ranking always puts the best first; `asc` has no effect",
+                        ordering.span,
+                        "return the score with an alias to sort it the other way",
+                    )
+            case _:
+                remedy = "order by a property `$x.p` or by an alias of `return`"
+                if isinstance(expression, Aggregate):
+                    remedy = "give it an alias in `return` and order by that"
+                context.report("Q111", "this cannot be ordered by", expression.span, remedy)
+
+    def _by_property(self, reference: PropertyRef) -> None:
+        found = property_type(reference, self.scope, self.context)
+        name = column_name(reference)
+        if self.projected_only and (name not in self.columns or self.columns[name].aliased):
+            self.context.report(
+                "Q110",
+                f"{self.projected_only} query can be ordered by its own columns only, and `{name}` is none",
+                reference.span,
+                suggest(name, self.columns),
+            )
+        self._orderable(found, reference)
+
+    def _by_alias(self, name: str, reference: AliasRef) -> None:
+        column = self.columns.get(name)
+        if column is None or not column.aliased:
+            known = [c.name for c in self.columns.values() if c.aliased]
+            self.context.report(
+                "Q110",
+                f"no projection has the alias `{name}`",
+                reference.span,
+                suggest(name, known, otherwise=f"write `$x.{name}` for a property, or add `as {name}`"),
+            )
+            return
+        self._orderable(column.type, reference)
+
+    def _orderable(self, found: ValueType | None, expression: Expression) -> None:
+        if found is None:
+            return
+        if found.is_blob:
+            self.context.report("T24", "a Blob cannot be ordered by", expression.span)
+        elif not found.is_plain:
+            self.context.report("Q111", f"{found} has no order", expression.span)
+
+
+def _check_count(word: str, count: IntegerLiteral | Variable | None, context: Context) -> None:
+    if not isinstance(count, Variable):
+        return
+    if count.name not in context.parameters:
+        context.report(
+            "Q114",
+            f"`{word}` takes a number or a parameter, and `${count.name}` is no parameter",
+            count.span,
+            suggest(count.name, context.parameters, "$"),
+        )
+        return
+    found = context.parameters[count.name]
+    if found is not None and (not found.is_integer or found.nullable):
+        context.report("Q114", f"`{word}` needs a whole number, and `${count.name}` is {found}", count.span)
