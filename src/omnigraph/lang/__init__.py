@@ -1,0 +1,35 @@
+"""The two languages: `.pg` schemas and `.gq` queries. Pure functions of text and values.
+
+>>> from omnigraph import lang
+>>> schema = lang.load_catalog("node Person { name: String @key }")
+>>> query = lang.compile_query("query all() { match { $p: Person } return { $p.name } }", schema)
+>>> print(lang.explain_ir(query.ir))
+Scan $p: Person
+Return $p.name
+"""
+
+from omnigraph.lang.parameters import bind_parameters
+from omnigraph.lang.query.compile import CompiledQuery, compile_mutation, compile_query, compile_read
+from omnigraph.lang.query.explain import explain_ir
+from omnigraph.lang.query.lint import LintReport, lint_queries
+from omnigraph.lang.schema.catalog import Catalog, load_catalog
+from omnigraph.lang.schema.migration import MigrationPlan, compare_schemas, plan_migration
+from omnigraph.lang.schema.resolve import CompiledSchema, compile_schema
+
+__all__ = [
+    "Catalog",
+    "CompiledQuery",
+    "CompiledSchema",
+    "LintReport",
+    "MigrationPlan",
+    "bind_parameters",
+    "compare_schemas",
+    "compile_mutation",
+    "compile_query",
+    "compile_read",
+    "compile_schema",
+    "explain_ir",
+    "lint_queries",
+    "load_catalog",
+    "plan_migration",
+]

@@ -80,9 +80,11 @@ class LintReport:
     parse_errors: tuple[Diagnostic, ...] = field(default=())
 
     def count(self, severity: Severity) -> int:
-        """How many findings are of that severity; a query that does not check is an error."""
-        failed = sum(1 for r in self.results if r.error is not None) if severity == "error" else 0
-        return failed + sum(1 for f in self.findings if f.severity == severity)
+        """How many findings are of that severity; each type error of a query is an error."""
+        found = sum(1 for finding in self.findings if finding.severity == severity)
+        if severity == "error":
+            found += sum(len(r.error.diagnostics) + r.error.omitted for r in self.results if r.error is not None)
+        return found
 
     @property
     def ok(self) -> bool:
@@ -146,8 +148,9 @@ def _unset_properties(queries: Iterable[QuerySyntax], catalog: Catalog) -> Itera
                     names.append(query.name.text)
     for name, properties in assigned.items():
         node = catalog.nodes[name]
+        settled = {*node.key, *properties}
         for prop in node.properties.values():
-            if prop.type.nullable and prop.embed is None and prop.name not in (*node.key, *properties):
+            if prop.type.nullable and prop.embed is None and prop.name not in settled:
                 yield Finding(
                     "warning",
                     "L201",

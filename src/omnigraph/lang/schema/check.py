@@ -332,7 +332,7 @@ def _plain_text(owner: Owner, annotation: Annotation) -> None:
 
 
 def _without_repeats(owner: Owner, annotations: Iterable[Annotation]) -> Iterable[Annotation]:
-    """The annotations, with a repeated one that has a meaning reported instead."""
+    """The annotations, with a repeated one that has a meaning reported instead, and repeated options reported."""
     seen: set[str] = set()
     for annotation in annotations:
         name = annotation.name.text
@@ -340,6 +340,11 @@ def _without_repeats(owner: Owner, annotations: Iterable[Annotation]) -> Iterabl
             owner.report("S112", f"`@{name}` is repeated", annotation.span, "leave one")
             continue
         seen.add(name)
+        options: set[str] = set()
+        for key, _ in annotation.options:
+            if key.text in options:
+                owner.report("S112", f"option `{key.text}` of `@{name}` is repeated", key.span, "leave one")
+            options.add(key.text)
         yield annotation
 
 

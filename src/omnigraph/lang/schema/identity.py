@@ -246,6 +246,8 @@ class _Allocation:
                 hint = self.schema.hints.get(hint_key)
                 if hint is None or prop.name in exact:
                     continue
+                if old_key is None and prop.injected:
+                    continue  # the interface speaks to the nodes that had its property under the old name
                 if old_key is None:
                     self._report(
                         "M302",

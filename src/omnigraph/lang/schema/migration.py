@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from omnigraph.errors import MigrationError
-from omnigraph.lang.schema.identity import SchemaIR, TypeIdentity, resolve_identities
-from omnigraph.lang.schema.resolve import CompiledSchema
+from omnigraph.lang.schema.identity import SchemaIR, TypeIdentity, first_identities, resolve_identities
+from omnigraph.lang.schema.resolve import CompiledSchema, compile_schema
 from omnigraph.lang.schema.shape import (
     METADATA_ANNOTATIONS,
     AnnotationShape,
@@ -98,6 +98,12 @@ def plan_migration(accepted: SchemaIR, desired: CompiledSchema, *, allow_data_lo
     target = resolve_identities(desired, accepted)
     steps = tuple(_Planner(accepted, target, "hard" if allow_data_loss else "soft").steps())
     return MigrationPlan(steps, target)
+
+
+def compare_schemas(old: str, new: str, *, allow_data_loss: bool = False) -> MigrationPlan:
+    """Plan the change from one schema text to another, as if the old one were accepted by a graph."""
+    accepted = first_identities(compile_schema(old, "<old schema>"))
+    return plan_migration(accepted, compile_schema(new, "<new schema>"), allow_data_loss=allow_data_loss)
 
 
 class _Planner:
@@ -270,7 +276,10 @@ class _TypeChange:
 
     @staticmethod
     def _embed_identity(prop: PropertyShape, ids: Mapping[str, int]) -> object:
-        return None if prop.embed is None else (ids.get(prop.embed.source), prop.embed.model)
+        if prop.embed is None:
+            return None
+        source = prop.embed.source  # that of an interface's property may belong to the nodes
+        return ids.get(source, source), prop.embed.model
 
     def _constraints(self) -> Iterator[Step]:
         """Only an index may come; nothing may go, except with a property that goes."""

@@ -1,0 +1,47 @@
+# Each target works by hand too: `make -n TARGET` prints its commands.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint format bench fuzz docs clean
+
+help: ## Show what can be done here
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(VENV)/.installed ## Create .venv with everything the other targets use
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "OmniGraph needs Python 3.11 or newer; set PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench,dev]'
+	@touch $@
+
+demo: install ## Run the main job end to end on the example graph
+	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
+
+test: install ## Run all tests
+	$(BIN)/python -m pytest --numprocesses auto --quiet
+
+lint: install ## Check style, types and import rules
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install ## Rewrite the sources in the house style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: install ## Print the benchmarks
+	$(BIN)/python benchmarks/lang.py
+
+fuzz: install ## Fuzz both languages for a minute (FUZZ_SECONDS=60)
+	$(BIN)/python -m tests.fuzz.run --seconds $(or $(FUZZ_SECONDS),60)
+
+docs: install ## Write the generated reference pages and check all links
+	$(BIN)/python docs/generate.py
+
+clean: ## Remove everything that can be made again
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

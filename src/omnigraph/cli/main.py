@@ -1,0 +1,65 @@
+"""The `omnigraph` command."""
+
+from __future__ import annotations
+
+import platform
+from typing import Annotated
+
+import typer
+
+import omnigraph
+from omnigraph.cli import explain, fmt, lint, schema
+from omnigraph.cli.output import Json, print_json, print_text
+
+app = typer.Typer(
+    name="omnigraph",
+    help="A typed property-graph database over Lance tables.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(schema.app, name="schema")
+app.command("lint")(lint.lint)
+app.command("explain")(explain.explain)
+app.command("fmt")(fmt.fmt)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", "-v", help="Print the version and exit.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    """A typed property-graph database over Lance tables."""
+
+
+@app.command()
+def version(as_json: Json = False) -> None:
+    """Print the release and the version of the schema format it writes."""
+    from omnigraph.lang.schema.identity import IR_VERSION
+
+    if as_json:
+        print_json(
+            {
+                "version": omnigraph.__version__,
+                "schema_ir_version": IR_VERSION,
+                "python": platform.python_version(),
+            }
+        )
+        return
+    print_text(f"omnigraph {omnigraph.__version__}")
+    print_text(f"schema-ir {IR_VERSION}")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

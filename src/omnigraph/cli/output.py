@@ -1,0 +1,97 @@
+"""What commands print: colours and tables on a terminal, plain text in a pipe, JSON when asked."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+
+import typer
+
+from omnigraph.errors import Diagnostic, LanguageError, OmniError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+P = ParamSpec("P")
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that never wraps or guesses at colours of its own."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print the one JSON object of a command."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_text(*parts: str | Text) -> None:
+    """Print a line for people."""
+    console().print(*parts, sep="")
+
+
+def styled(text: str, style: str) -> Text:
+    """A piece of a line in a style; plain in a pipe."""
+    from rich.text import Text
+
+    return Text(text, style=style)
+
+
+def diagnostic_text(diagnostic: Diagnostic, style: str = "bold red") -> Text:
+    """A diagnostic with its headline and its mark in colour."""
+    from rich.text import Text
+
+    text = Text()
+    for index, line in enumerate(diagnostic.render().split("\n")):
+        if index:
+            text.append("\n")
+        gutter, bar, rest = line.partition(" | ")
+        if index == 0:
+            text.append(line, style)
+        elif bar and rest.strip("^ \t") == "" and "^" in rest:
+            text.append(gutter + bar, "blue")
+            text.append(rest, style)
+        elif bar:
+            text.append(gutter + bar, "blue")
+            text.append(rest)
+        else:
+            text.append(line, "cyan" if " = help: " in line else "blue")
+    return text
+
+
+def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
+    """Turn errors into a message (or JSON, under `--json`) and exit code 1."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except OmniError as error:
+            if kwargs.get("as_json"):
+                print_json(error.as_json())
+            else:
+                print_error(error)
+            raise typer.Exit(1) from None
+
+    return run
+
+
+def print_error(error: OmniError) -> None:
+    """Print an error to standard error; one in a text shows the text."""
+    out = console(stderr=True)
+    if not isinstance(error, LanguageError):
+        out.print(f"error: {error}", style="bold red")
+        return
+    for index, diagnostic in enumerate(error.diagnostics):
+        if index:
+            out.print()
+        out.print(diagnostic_text(diagnostic))
+    if error.omitted:
+        out.print(f"\n… and {error.omitted} more")
