@@ -14,7 +14,7 @@ install: $(VENV)/.installed ## Create .venv with everything the other targets us
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "OmniGraph needs Python 3.11 or newer; set PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 demo: install ## Run the main job end to end on the example graph
@@ -35,6 +35,7 @@ format: install ## Rewrite the sources in the house style
 
 bench: install ## Print the benchmarks
 	$(BIN)/python benchmarks/lang.py
+	$(BIN)/python benchmarks/manifest.py
 
 fuzz: install ## Fuzz both languages for a minute (FUZZ_SECONDS=60)
 	$(BIN)/python -m tests.fuzz.run --seconds $(or $(FUZZ_SECONDS),60)

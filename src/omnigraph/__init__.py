@@ -1,27 +1,106 @@
 """OmniGraph: a typed property-graph database over Lance tables.
 
-What exists today is the two languages, in `omnigraph.lang`; every error is a child of `OmniError`.
+`init` creates a graph and `open` opens one; both return a `Graph`. The two languages are in `omnigraph.lang`.
+Every error is a child of `OmniError`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from omnigraph.errors import (
+    BranchExists,
+    BranchInUse,
+    BranchNotFound,
+    ConflictError,
     Diagnostic,
+    GraphExists,
+    GraphNotFound,
+    HistoryReclaimed,
+    InvalidAddress,
+    InvalidBranchName,
     LanguageError,
+    LockLost,
+    LockTimeout,
+    ManifestConflict,
     MigrationError,
+    NotAGraph,
     OmniError,
     ParameterError,
+    PublishContention,
     QueryError,
+    ReadOnlyGraph,
+    RequestError,
     SchemaError,
+    SnapshotNotFound,
+    StorageError,
+    StorageUnavailable,
+    StoreUnsupported,
+    UpgradeRequired,
 )
+
+if TYPE_CHECKING:
+    from omnigraph.graph import Graph, Snapshot, init, open  # noqa: A004  the public name
+    from omnigraph.manifest.branches import Branch
+    from omnigraph.manifest.state import Commit
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Branch",
+    "BranchExists",
+    "BranchInUse",
+    "BranchNotFound",
+    "Commit",
+    "ConflictError",
     "Diagnostic",
+    "Graph",
+    "GraphExists",
+    "GraphNotFound",
+    "HistoryReclaimed",
+    "InvalidAddress",
+    "InvalidBranchName",
     "LanguageError",
+    "LockLost",
+    "LockTimeout",
+    "ManifestConflict",
     "MigrationError",
+    "NotAGraph",
     "OmniError",
     "ParameterError",
+    "PublishContention",
     "QueryError",
+    "ReadOnlyGraph",
+    "RequestError",
     "SchemaError",
+    "Snapshot",
+    "SnapshotNotFound",
+    "StorageError",
+    "StorageUnavailable",
+    "StoreUnsupported",
+    "UpgradeRequired",
     "__version__",
+    "init",
+    "open",
 ]
+
+_LAZY = {
+    "Branch": "omnigraph.manifest.branches",
+    "Commit": "omnigraph.manifest.state",
+    "Graph": "omnigraph.graph",
+    "Snapshot": "omnigraph.graph",
+    "init": "omnigraph.graph",
+    "open": "omnigraph.graph",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs Lance and Arrow when it is first used, so that importing the package stays light."""
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'omnigraph' has no attribute '{name}'")
+    import importlib
+
+    found = getattr(importlib.import_module(module), name)
+    globals()[name] = found
+    return found

@@ -7,7 +7,28 @@
     │   ├── SchemaError        a .pg schema does not parse or does not make sense
     │   └── QueryError         a .gq query does not parse, does not type-check or names nothing
     ├── ParameterError         fix the values given for a query's parameters
-    └── MigrationError         the schema change cannot be applied to existing data
+    ├── MigrationError         the schema change cannot be applied to existing data
+    ├── RequestError           ask for something that is there
+    │   ├── InvalidAddress     that is no place a graph can live
+    │   ├── GraphExists        init: there is a graph already
+    │   ├── GraphNotFound      open: there is nothing
+    │   ├── NotAGraph          open: there is something else, or half a graph
+    │   ├── ReadOnlyGraph      the graph was opened for reading
+    │   ├── InvalidBranchName  a name that breaks the rules, or clashes with another
+    │   ├── BranchExists       create: the name is taken
+    │   ├── BranchNotFound     no branch of that name
+    │   ├── BranchInUse        delete: other branches descend from it
+    │   ├── SnapshotNotFound   no commit or manifest version like that
+    │   └── HistoryReclaimed   there was one, and maintenance has removed it
+    ├── ConflictError          try again
+    │   ├── ManifestConflict   a table moved while the write was prepared
+    │   ├── PublishContention  too many others published at the same time
+    │   ├── LockTimeout        another writer held the lock too long
+    │   └── LockLost           this writer stalled and its lock was given away
+    └── StorageError           ask an operator
+        ├── StorageUnavailable the store refused or failed
+        ├── StoreUnsupported   the store cannot promise one winner
+        └── UpgradeRequired    the graph was written by a newer release
 
 Errors are made of fields first and words second: programs read the fields (``as_json``), people read the
 message. All of them survive pickling, because they cross process and Spark worker boundaries.
@@ -154,6 +175,257 @@ class MigrationError(OmniError):
 
     def as_json(self) -> dict[str, Any]:
         return {"error": str(self), "unsupported_changes": [dict(change) for change in self.changes]}
+
+
+class RequestError(OmniError):
+    """What was asked for is not there, or cannot be had that way."""
+
+
+class InvalidAddress(RequestError):
+    """A graph's address that leads nowhere."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(address, reason)
+        self.address = address
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"'{self.address}' is not the address of a graph: {self.reason}"
+
+
+class _AtGraph(RequestError):
+    """An error about one graph, known by its address."""
+
+    said = ""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.address = address
+
+    def __str__(self) -> str:
+        return self.said.format(self.address)
+
+
+class GraphExists(_AtGraph):
+    """There is a graph where one was to be created."""
+
+    said = "{} is a graph already; open it, or choose another place"
+
+
+class GraphNotFound(_AtGraph):
+    """There is nothing where a graph was to be opened."""
+
+    said = "there is no graph at {}; create one with `omnigraph init`"
+
+
+class ReadOnlyGraph(_AtGraph):
+    """A write through a graph that was opened for reading."""
+
+    said = "{} was opened read-only; open it without read_only to write"
+
+
+class NotAGraph(RequestError):
+    """There is something where a graph was expected, but it is none."""
+
+    def __init__(self, address: str, reason: str, remedy: str) -> None:
+        super().__init__(address, reason, remedy)
+        self.address = address
+        self.reason = reason
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.address} is not a graph: {self.reason}; {self.remedy}"
+
+
+class InvalidBranchName(RequestError):
+    """A branch name that breaks the rules."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name = name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"'{self.name}' cannot be the name of a branch: {self.reason}"
+
+
+class _AtBranch(RequestError):
+    """An error about one branch, known by its name."""
+
+    said = ""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.said.format(self.name)
+
+
+class BranchExists(_AtBranch):
+    """A branch was to be created under a name that is taken."""
+
+    said = "branch '{}' exists already; delete it first, or choose another name"
+
+
+class BranchNotFound(RequestError):
+    """A branch that does not exist, and the one that was perhaps meant."""
+
+    def __init__(self, name: str, suggestion: str | None = None) -> None:
+        super().__init__(name, suggestion)
+        self.name = name
+        self.suggestion = suggestion
+
+    def __str__(self) -> str:
+        remedy = f"did you mean '{self.suggestion}'?" if self.suggestion else "`omnigraph branch list` shows them"
+        return f"there is no branch '{self.name}'; {remedy}"
+
+
+class BranchInUse(RequestError):
+    """A branch that cannot be deleted, because others descend from it."""
+
+    def __init__(self, name: str, descendants: Sequence[str]) -> None:
+        super().__init__(name, tuple(descendants))
+        self.name = name
+        self.descendants = tuple(descendants)
+
+    def __str__(self) -> str:
+        return f"branch '{self.name}' is the parent of {', '.join(self.descendants)}; delete those first"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "branch": self.name, "descendants": list(self.descendants)}
+
+
+class SnapshotNotFound(RequestError):
+    """A commit or manifest version that never existed here."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(wanted)
+        self.wanted = wanted
+
+    def __str__(self) -> str:
+        return f"there is no {self.wanted}; `omnigraph commit list` shows the history"
+
+
+class HistoryReclaimed(RequestError):
+    """A commit or manifest version that existed and has been cleaned away."""
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(wanted)
+        self.wanted = wanted
+
+    def __str__(self) -> str:
+        return f"{self.wanted} existed, but cleanup has removed it; choose a newer one"
+
+
+class ConflictError(OmniError):
+    """Somebody else was faster. Nothing of this write is visible; read again and retry."""
+
+
+class ManifestConflict(ConflictError):
+    """A table is not at the version the writer saw: kind `ExpectedVersionMismatch`."""
+
+    kind = "ExpectedVersionMismatch"
+
+    def __init__(self, table_key: str, expected: int, actual: int) -> None:
+        super().__init__(table_key, expected, actual)
+        self.table_key = table_key
+        self.expected = expected
+        self.actual = actual
+
+    def __str__(self) -> str:
+        return (
+            f"{self.table_key} is at version {self.actual}, not at {self.expected} as when this was prepared."
+            " Nothing was written. Read again and retry, or write on a branch and merge it."
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        conflict = {"table_key": self.table_key, "expected": self.expected, "actual": self.actual}
+        return {"error": str(self), "code": "conflict", "manifest_conflict": conflict}
+
+
+class PublishContention(ConflictError):
+    """The manifest moved at every attempt to publish."""
+
+    def __init__(self, branch: str, attempts: int) -> None:
+        super().__init__(branch, attempts)
+        self.branch = branch
+        self.attempts = attempts
+
+    def __str__(self) -> str:
+        return f"branch '{self.branch}' moved at each of {self.attempts} attempts to publish; retry in a moment"
+
+
+class LockTimeout(ConflictError):
+    """Another writer held a lock for longer than this one would wait."""
+
+    def __init__(self, lock: str, seconds: float, holder: str | None = None) -> None:
+        super().__init__(lock, seconds, holder)
+        self.lock = lock
+        self.seconds = seconds
+        self.holder = holder
+
+    def __str__(self) -> str:
+        holder = f", held by {self.holder}," if self.holder else ""
+        return f"the lock '{self.lock}'{holder} was not free within {self.seconds:g} seconds; retry later"
+
+
+class LockLost(ConflictError):
+    """A writer stalled for longer than its lease and may not publish any more."""
+
+    def __init__(self, lock: str) -> None:
+        super().__init__(lock)
+        self.lock = lock
+
+    def __str__(self) -> str:
+        return f"this writer stalled and lost the lock '{self.lock}'; nothing was published, retry"
+
+
+class StorageError(OmniError):
+    """Something outside the graph is wrong; a person has to look at it."""
+
+
+class StorageUnavailable(StorageError):
+    """The store refused an operation or failed."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(address, reason)
+        self.address = address
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the store at {self.address} failed: {self.reason}"
+
+
+class StoreUnsupported(StorageError):
+    """A store without conditional puts, on which two writers could both believe they won."""
+
+    def __init__(self, address: str, store: str) -> None:
+        super().__init__(address, store)
+        self.address = address
+        self.store = store
+
+    def __str__(self) -> str:
+        return (
+            f"the store {self.store} does not enforce conditional puts, so commits to {self.address} could be lost"
+            "; use a store that supports If-None-Match and If-Match"
+        )
+
+
+class UpgradeRequired(StorageError):
+    """A graph whose format is from the future."""
+
+    def __init__(self, address: str, found: int, known: int) -> None:
+        super().__init__(address, found, known)
+        self.address = address
+        self.found = found
+        self.known = known
+
+    def __str__(self) -> str:
+        return (
+            f"{self.address} has internal schema {self.found}, and this release knows up to {self.known}; "
+            "upgrade omnigraph first"
+        )
 
 
 def _cells(character: str) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import omnigraph
-from omnigraph.cli import explain, fmt, lint, schema
+from omnigraph.cli import branch, commit, explain, fmt, graphs, lint, schema
 from omnigraph.cli.output import Json, print_json, print_text
 
 app = typer.Typer(
@@ -19,6 +19,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(schema.app, name="schema")
+app.add_typer(branch.app, name="branch")
+app.add_typer(commit.app, name="commit")
+app.command("init")(graphs.init)
+app.command("snapshot")(graphs.snapshot)
 app.command("lint")(lint.lint)
 app.command("explain")(explain.explain)
 app.command("fmt")(fmt.fmt)
@@ -46,17 +50,20 @@ def root(
 def version(as_json: Json = False) -> None:
     """Print the release and the version of the schema format it writes."""
     from omnigraph.lang.schema.identity import IR_VERSION
+    from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
 
     if as_json:
         print_json(
             {
                 "version": omnigraph.__version__,
+                "internal_schema_version": INTERNAL_SCHEMA_VERSION,
                 "schema_ir_version": IR_VERSION,
                 "python": platform.python_version(),
             }
         )
         return
     print_text(f"omnigraph {omnigraph.__version__}")
+    print_text(f"internal-schema {INTERNAL_SCHEMA_VERSION}")
     print_text(f"schema-ir {IR_VERSION}")
 
 

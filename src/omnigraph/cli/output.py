@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
@@ -35,6 +35,21 @@ def print_json(value: dict[str, Any]) -> None:
 def print_text(*parts: str | Text) -> None:
     """Print a line for people."""
     console().print(*parts, sep="")
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows under a header: a table on a terminal, tab-separated lines in a pipe."""
+    out = console()
+    if not out.is_terminal:
+        for row in (header, *rows):
+            sys.stdout.write("\t".join(row) + "\n")
+        return
+    from rich.table import Table
+
+    table = Table(*header)
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
 
 
 def styled(text: str, style: str) -> Text:

@@ -1,7 +1,8 @@
-"""`omnigraph schema`: plan a change from one schema to another."""
+"""`omnigraph schema`: show a graph's schema, and plan a change from one schema to another."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,17 +10,24 @@ import typer
 
 from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
 from omnigraph.cli.sources import read_source
+from omnigraph.cli.stores import Address, Store, open_graph
 
 if TYPE_CHECKING:
     from omnigraph.errors import Diagnostic
     from omnigraph.lang.schema.migration import MigrationPlan
 
-app = typer.Typer(help="Plan schema changes.", no_args_is_help=True)
+app = typer.Typer(help="Show schemas and plan their changes.", no_args_is_help=True)
 
 
-@app.callback()
-def root() -> None:
-    """Plan schema changes."""
+@app.command()
+@reports_errors
+def show(uri: Address = None, store: Store = None, as_json: Json = False) -> None:
+    """Print the schema a graph has accepted."""
+    graph = open_graph(uri, store, read_only=True)
+    if as_json:
+        print_json({"schema_source": graph.schema, "shape_hash": graph.catalog.hash})
+    else:
+        sys.stdout.write(graph.schema)
 
 
 @app.command()

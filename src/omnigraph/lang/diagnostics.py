@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from itertools import islice
 from typing import Final, NoReturn
 
 from omnigraph.errors import Diagnostic, LanguageError
@@ -13,6 +14,10 @@ MAX_REPORTED: Final = 100
 """Problems beyond this many are counted, not listed."""
 
 _SUGGESTABLE: Final = 64
+_CONSIDERED: Final = 1000
+
+Remedy = str | Callable[[], str | None] | None
+"""How to put a problem right; a function where finding out takes work, called only if the problem is listed."""
 
 
 class Diagnostics:
@@ -24,14 +29,15 @@ class Diagnostics:
         self._reported: list[tuple[Span, Diagnostic]] = []
         self._places: set[tuple[str, Span]] = set()
 
-    def report(self, code: str, stage: str, message: str, span: Span, remedy: str | None = None) -> None:
+    def report(self, code: str, stage: str, message: str, span: Span, remedy: Remedy = None) -> None:
         """Note a problem; one code is noted once per place."""
         if (code, span) in self._places:
             return
         self.count += 1
         if len(self._reported) < MAX_REPORTED:
             self._places.add((code, span))
-            problem = self.source.diagnostic(code, stage, message, span, remedy)
+            said = remedy() if callable(remedy) else remedy
+            problem = self.source.diagnostic(code, stage, message, span, said)
             self._reported.append((span, problem))
 
     @property
@@ -53,7 +59,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name a mistyped one most likely meant, letter case aside."""
     if len(name) > _SUGGESTABLE:
         return None
-    candidates = [k for _, k in zip(range(1000), known, strict=False) if len(k) <= _SUGGESTABLE]
+    candidates = [k for k in islice(known, _CONSIDERED) if len(k) <= _SUGGESTABLE]
     folded = {k.lower(): k for k in reversed(candidates)}
     close = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None
@@ -61,7 +67,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 
 def suggest(name: str, known: Iterable[str], prefix: str = "", otherwise: str | None = None) -> str | None:
     """A remedy for an unknown name: the nearest known one, else a short list of what there is."""
-    names = sorted(known)
+    names = sorted(islice(known, _CONSIDERED))
     close = nearest_name(name, names)
     if close is not None:
         return f"did you mean `{prefix}{close}`?"

@@ -26,7 +26,7 @@ I64_MAX: Final = 2**63 - 1
 _LONGEST_FLOAT: Final = 400
 
 
-class SyntaxProblem(Exception):  # noqa: N818  it never leaves the parsers
+class SyntaxProblem(Exception):
     """Raised after a problem was reported, to unwind to the nearest place where parsing can go on."""
 
 
@@ -35,9 +35,8 @@ class Cursor:
 
     def __init__(self, diagnostics: Diagnostics) -> None:
         self.diagnostics = diagnostics
-        lexed = lex(diagnostics)
-        self.tokens = lexed.tokens
-        self.comments = lexed.comments
+        self.lexed = lex(diagnostics)
+        self.tokens = self.lexed.tokens
         self.at = 0
         self.depth = 0
 

@@ -16,6 +16,9 @@ MAX_SOURCE_CHARS: Final = 4 << 20
 MAX_STRING_CHARS: Final = 64 << 10
 """A string literal longer than this is refused: such values belong in parameters or data files."""
 
+MAX_NAME_CHARS: Final = 255
+"""A name longer than this is refused: names become columns, tables and parts of messages."""
+
 MAX_DEPTH: Final = 48
 """How deep blocks, lists and calls may nest."""
 

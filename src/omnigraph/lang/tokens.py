@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final, NamedTuple
 
 from omnigraph.lang.diagnostics import Diagnostics
-from omnigraph.lang.source import MAX_SOURCE_CHARS, MAX_STRING_CHARS, Span
+from omnigraph.lang.source import MAX_NAME_CHARS, MAX_SOURCE_CHARS, MAX_STRING_CHARS, Span
 
 IDENT: Final = "name"
 TYPE_NAME: Final = "type name"
@@ -64,7 +65,10 @@ _PATTERN: Final = re.compile(
     re.VERBOSE,
 )
 _STRING_PART: Final = re.compile(r'[^"\\]*')
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_NAMES: Final = frozenset({"name", "type", "variable"})
 _ESCAPES: Final = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+_ESCAPED: Final = str.maketrans({value: f"\\{letter}" for letter, value in _ESCAPES.items()})
 
 
 def lex(diagnostics: Diagnostics) -> Tokens:
@@ -82,8 +86,18 @@ def lex(diagnostics: Diagnostics) -> Tokens:
             "split it into several files, and pass large values as parameters",
         )
         return Tokens([Token(END, "", 0, 0)], [])
+    if half := _SURROGATE.search(text):
+        diagnostics.report(
+            "P005",
+            "parse error",
+            f"U+{ord(half.group()):04X} is half a character, which UTF-8 cannot write",
+            Span(half.start(), half.end()),
+            "save the file as UTF-8",
+        )
+        return Tokens([Token(END, "", 0, 0)], [])
     match = _PATTERN.match
     at, length = 0, len(text)
+    long_names = 0
     while at < length:
         found = match(text, at)
         if found is None:
@@ -96,6 +110,11 @@ def lex(diagnostics: Diagnostics) -> Tokens:
         end = found.end()
         if kind == "space":
             pass
+        elif end - at > MAX_NAME_CHARS and kind in _NAMES:
+            long_names += 1
+            if long_names == 1:
+                _refuse_long_name(at, end, diagnostics)
+            tokens.append(Token(INVALID, found.group(), at, end))
         elif kind == "punctuation":
             tokens.append(Token(found.group(), found.group(), at, end))
         elif kind == "name":
@@ -125,6 +144,17 @@ def lex(diagnostics: Diagnostics) -> Tokens:
         at = end
     tokens.append(Token(END, "", length, length))
     return Tokens(tokens, comments)
+
+
+def _refuse_long_name(start: int, end: int, diagnostics: Diagnostics) -> None:
+    """Report the first name that is too long; the others are mostly the same one again."""
+    diagnostics.report(
+        "P004",
+        "parse error",
+        f"this name has {end - start:,} characters; the limit is {MAX_NAME_CHARS}",
+        Span(start, end),
+        "choose a shorter name",
+    )
 
 
 def _string(text: str, start: int, diagnostics: Diagnostics) -> tuple[int, str]:
@@ -191,3 +221,14 @@ def _stray(text: str, at: int, diagnostics: Diagnostics) -> int:
     end = at + 1
     diagnostics.report("P002", "parse error", message, Span(at, end), remedy)
     return end
+
+
+def spell_string(value: str) -> str:
+    """A string literal with this value."""
+    return f'"{value.translate(_ESCAPED)}"'
+
+
+def spell_float(value: float) -> str:
+    """A float literal with this value; the languages have no exponents."""
+    digits = format(Decimal(repr(value)), "f")
+    return digits if "." in digits else digits + ".0"

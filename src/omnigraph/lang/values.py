@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -38,6 +39,7 @@ INTEGER_BOUNDS: Final = {
 }
 
 MAX_VECTOR: Final = 2**31 - 1
+_SHOWN_MEMBERS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,21 @@ class ValueType:
     dimension: int | None = None
 
     def __str__(self) -> str:
+        """The type as messages show it: of a large enum, the first values."""
+        members = self.members
+        if members is not None and len(members) > _SHOWN_MEMBERS:
+            members = (*members[:_SHOWN_MEMBERS], "…")
+        return self._spell(members)
+
+    def spell(self) -> str:
+        """The type as a schema writes it."""
+        return self._spell(self.members)
+
+    def _spell(self, members: tuple[str, ...] | None) -> str:
         if self.dimension is not None:
             shown = f"Vector({self.dimension})"
-        elif self.members is not None:
-            shown = f"enum({', '.join(self.members)})"
+        elif members is not None:
+            shown = f"enum({', '.join(members)})"
         else:
             shown = self.scalar.value
         if self.is_list:
@@ -89,6 +102,12 @@ class ValueType:
     @property
     def is_blob(self) -> bool:
         return self.scalar is Scalar.BLOB
+
+    def has_member(self, value: str) -> bool:
+        """Is the text one of the enum's values?"""
+        members = self.members or ()
+        index = bisect_left(members, value)
+        return index < len(members) and members[index] == value
 
     @property
     def item(self) -> ValueType:
@@ -130,6 +149,7 @@ class ValueType:
 STRING: Final = ValueType(Scalar.STRING)
 BOOL: Final = ValueType(Scalar.BOOL)
 I64: Final = ValueType(Scalar.I64)
+U64: Final = ValueType(Scalar.U64)
 F64: Final = ValueType(Scalar.F64)
 DATE: Final = ValueType(Scalar.DATE)
 DATETIME: Final = ValueType(Scalar.DATETIME)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 from omnigraph.errors import Diagnostic, QueryError
@@ -18,6 +17,7 @@ from omnigraph.lang.query.typecheck.mutations import check_mutation
 from omnigraph.lang.query.typecheck.patterns import check_match_block
 from omnigraph.lang.query.typecheck.results import check_results
 from omnigraph.lang.query.typecheck.scope import Context
+from omnigraph.lang.remembering import remembering
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.source import Source, Span
 from omnigraph.lang.values import ValueType, describe_kind
@@ -57,7 +57,7 @@ class CompiledQuery:
         }
 
 
-@lru_cache(maxsize=256)
+@remembering(small_texts=256)
 def parse_query_file(text: str, source_name: str = "<query>") -> QueryFileSyntax:
     """The syntax tree of a query file; QueryError lists every problem."""
     diagnostics = Diagnostics(Source(text, source_name))
@@ -66,11 +66,15 @@ def parse_query_file(text: str, source_name: str = "<query>") -> QueryFileSyntax
     return tree
 
 
-@lru_cache(maxsize=1024)
 def compile_query(
     text: str, catalog: Catalog, name: str | None = None, source_name: str = "<query>"
 ) -> CompiledQuery:
     """Parse, check and lower one query of a text: the named one, or the only one."""
+    return _compile(text, catalog, name, source_name)
+
+
+@remembering(small_texts=1024)
+def _compile(text: str, catalog: Catalog, name: str | None, source_name: str) -> CompiledQuery:
     source = Source(text, source_name)
     return check_query(_select(parse_query_file(text, source_name), name, source), catalog, source)
 

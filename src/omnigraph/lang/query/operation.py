@@ -55,9 +55,13 @@ def describe_mutation(mutation: ir.MutationIR, catalog: Catalog) -> Operation:
     """The descriptor of a mutation: targets are read and written, and a node takes its edges with it."""
     reads: set[tuple[str, str]] = set()
     writes: set[tuple[str, str]] = set()
+    seen: set[tuple[type[ir.MutationOp], tuple[str, str]]] = set()
     for op in mutation.ops:
         kind = "node" if isinstance(op, ir.UpdateOp) else op.kind
         target = (kind, op.type_name)
+        if (type(op), target) in seen:
+            continue
+        seen.add((type(op), target))
         reads.add(target)
         writes.add(target)
         if kind == "edge" and isinstance(op, ir.InsertOp):

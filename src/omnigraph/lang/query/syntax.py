@@ -15,6 +15,10 @@ ANONYMOUS = "_"
 """The variable that binds nothing."""
 
 
+NO_NULL = "there is no null value; test with `is null`, or pass a nullable parameter"
+"""What to tell whoever writes `null` as a value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Variable:
     """`$name`."""

@@ -33,7 +33,7 @@ class Range:
     high: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NodeType:
     """A node type. ``key`` is in the order in which ids spell it; ``columns`` is the table's order."""
 
@@ -57,6 +57,11 @@ class NodeType:
     def columns(self) -> tuple[str, ...]:
         return ("id", *self.properties)
 
+    @cached_property
+    def required(self) -> tuple[Property, ...]:
+        """The properties that are never null."""
+        return _required(self.properties)
+
     @property
     def embeds(self) -> dict[str, EmbedShape]:
         """The vector properties that are computed, and from what."""
@@ -71,7 +76,7 @@ class NodeType:
         return canonical_id([canonical_text(values.get(k), self.properties[k].type) for k in self.key])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EdgeType:
     """An edge type. ``maximum`` is None where the number of edges per source has no limit."""
 
@@ -94,6 +99,11 @@ class EdgeType:
     @property
     def columns(self) -> tuple[str, ...]:
         return ("id", "src", "dst", *self.properties)
+
+    @cached_property
+    def required(self) -> tuple[Property, ...]:
+        """The properties that are never null."""
+        return _required(self.properties)
 
     @property
     def symmetric(self) -> bool:
@@ -158,6 +168,10 @@ def _properties(shape: TypeShape, identity: TypeIdentity) -> dict[str, Property]
     }
 
 
+def _required(properties: Mapping[str, Property]) -> tuple[Property, ...]:
+    return tuple(prop for prop in properties.values() if not prop.type.nullable)
+
+
 def _columns(shape: TypeShape, *kinds: str) -> tuple[tuple[str, ...], ...]:
     return tuple(c.columns for c in shape.constraints if c.kind in kinds)
 
@@ -168,11 +182,10 @@ def _key(constraints: Sequence[ConstraintShape], identity: TypeIdentity) -> tupl
 
 
 def _node_type(shape: TypeShape, identity: TypeIdentity) -> NodeType:
-    checks: dict[str, tuple[str, ...]] = {}
+    checks: dict[str, list[str]] = {}
     for constraint in shape.constraints:
         if constraint.kind == "check" and constraint.pattern is not None:
-            column = constraint.columns[0]
-            checks[column] = (*checks.get(column, ()), constraint.pattern)
+            checks.setdefault(constraint.columns[0], []).append(constraint.pattern)
     return NodeType(
         name=shape.name,
         id=identity.id,
@@ -183,7 +196,7 @@ def _node_type(shape: TypeShape, identity: TypeIdentity) -> NodeType:
         uniques=_columns(shape, "unique"),
         indexes=_columns(shape, "key", "index"),
         ranges=tuple(Range(c.columns[0], c.low, c.high) for c in shape.constraints if c.kind == "range"),
-        checks=checks,
+        checks={column: tuple(patterns) for column, patterns in checks.items()},
         annotations=shape.annotations,
     )
 

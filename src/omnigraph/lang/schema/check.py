@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from omnigraph.lang.diagnostics import Diagnostics, suggest
+from omnigraph.lang.diagnostics import Diagnostics, Remedy, suggest
 from omnigraph.lang.schema.shape import (
     METADATA_ANNOTATIONS,
     AnnotationShape,
@@ -50,8 +50,9 @@ class Owner:
     properties: dict[str, PropertySyntax]
     diagnostics: Diagnostics
     constraints: dict[ConstraintShape, Span] = field(default_factory=dict)
+    has_key: bool = False
 
-    def report(self, code: str, message: str, span: Span, remedy: str | None = None) -> None:
+    def report(self, code: str, message: str, span: Span, remedy: Remedy = None) -> None:
         self.diagnostics.report(code, "parse error", message, span, remedy)
 
     def type_of(self, name: str) -> ValueType | None:
@@ -142,7 +143,7 @@ def check_embed_source(owner: Owner, prop: PropertySyntax, embed: EmbedShape) ->
             "S113",
             f"`@embed` source `{embed.source}` is not a property of {owner.name}",
             span,
-            suggest(embed.source, owner.properties),
+            lambda: suggest(embed.source, owner.properties),
         )
     elif not source.is_string:
         owner.report("S113", f"`@embed` source `{embed.source}` is {source}, not String", span)
@@ -182,7 +183,7 @@ def _add_columns(owner: Owner, kind: str, columns: tuple[str, ...], span: Span, 
         if misfit:
             owner.report("S122", f"`@{kind}` cannot use `{owner.name}.{column}`: {misfit}", span)
             return
-    if kind == "key" and any(c.kind == "key" for c in owner.constraints):
+    if kind == "key" and owner.has_key:
         owner.report(
             "S123",
             f"{owner.name} has more than one key",
@@ -190,6 +191,7 @@ def _add_columns(owner: Owner, kind: str, columns: tuple[str, ...], span: Span, 
             "write a composite key once, in the body: `@key(a, b)`",
         )
         return
+    owner.has_key = owner.has_key or kind == "key"
     owner.constraints.setdefault(ConstraintShape(kind, columns), span)
 
 
@@ -287,7 +289,7 @@ def _unknown_column(owner: Owner, kind: str, name: Name) -> None:
         "S120",
         f"`@{kind}` names `{name.text}`, which is not a property of {owner.name}",
         name.span,
-        suggest(name.text, known),
+        lambda: suggest(name.text, known),
     )
 
 

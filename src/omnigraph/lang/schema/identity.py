@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, Final
 
 from omnigraph.errors import Diagnostic, SchemaError
-from omnigraph.lang.diagnostics import Diagnostics, suggest
+from omnigraph.lang.diagnostics import Diagnostics, Remedy, suggest
 from omnigraph.lang.schema.resolve import CompiledSchema, HintKey
 from omnigraph.lang.schema.shape import (
     AnnotationShape,
@@ -215,12 +216,12 @@ class _Allocation:
                         key,
                     )
                 else:
-                    known = [name for kind, name in self.accepted.identities if kind == key[0]]
+                    known = (name for kind, name in self.accepted.identities if kind == key[0])
                     self._report(
                         "M301",
                         f"there is no {key[0]} `{hint.old}` to rename",
                         key,
-                        suggest(hint.old, known),
+                        partial(suggest, hint.old, known),
                     )
             elif old in claimed:
                 self._report(
@@ -268,19 +269,28 @@ class _Allocation:
                     matched[prop.name] = hint.old
             self.properties[key] = matched
 
+    @cached_property
+    def _owners(self) -> dict[str, str]:
+        """For each accepted property, the first type that has one of that name."""
+        owners: dict[str, str] = {}
+        for (_, name), identity in self.accepted.identities.items():
+            for prop in identity.properties:
+                owners.setdefault(prop, name)
+        return owners
+
     def _unknown_property(self, key: HintKey, old: str, known: Mapping[str, int]) -> None:
-        elsewhere = [name for (_, name), t in self.accepted.identities.items() if old in t.properties]
-        if elsewhere:
+        elsewhere = self._owners.get(old)
+        if elsewhere is not None:
             self._report(
                 "M302",
-                f"`{old}` is a property of {elsewhere[0]}; a property cannot move to {key[1]}",
+                f"`{old}` is a property of {elsewhere}; a property cannot move to {key[1]}",
                 key,
                 "add a new property and copy the values",
             )
         else:
-            self._report("M301", f"{key[1]} has no property `{old}` to rename", key, suggest(old, known))
+            self._report("M301", f"{key[1]} has no property `{old}` to rename", key, partial(suggest, old, known))
 
-    def _report(self, code: str, message: str, key: HintKey, remedy: str | None = None) -> None:
+    def _report(self, code: str, message: str, key: HintKey, remedy: Remedy = None) -> None:
         self.diagnostics.report(code, "catalog error", message, self.schema.hints[key].span, remedy)
 
     def resolve(self) -> SchemaIR:

@@ -160,6 +160,7 @@ class _TypeChange:
         self.entity = f"{new.kind}:{new.name}"
         self.old_ids = planner.accepted.identities[old.kind, old.name].properties
         self.new_ids = planner.target.identities[new.kind, new.name].properties
+        self.same_interfaces = self._interface_ids(old, old=True) == self._interface_ids(new, old=False)
 
     def steps(self) -> Iterator[Step]:
         new, old = self.new, self.old
@@ -180,7 +181,7 @@ class _TypeChange:
 
     def _type_refusals(self) -> Iterator[Step]:
         old, new, ids = self.old, self.new, self.planner.type_id
-        if self._interface_ids(old, old=True) != self._interface_ids(new, old=False):
+        if not self.same_interfaces:
             yield _refuse(self.entity, "the list of interfaces it implements cannot change")
         if ids("node", old.source, old=True) != ids("node", new.source, old=False) or ids(
             "node", old.target, old=True
@@ -228,7 +229,7 @@ class _TypeChange:
             return _refuse(
                 f"{self.entity}.{prop.name}",
                 f"a new property must be nullable, because existing rows have no value for it: "
-                f"write `{prop.name}: {prop.type}?`",
+                f"write `{prop.name}: {prop.type.spell()}?`",
                 "OG-MF-103",
             )
         return Step(
@@ -237,7 +238,7 @@ class _TypeChange:
                 "type_kind": self.new.kind,
                 "type_name": self.new.name,
                 "property_name": prop.name,
-                "property_type": str(prop.type),
+                "property_type": prop.type.spell(),
             },
         )
 
@@ -256,7 +257,7 @@ class _TypeChange:
             yield _refuse(entity, "the source or model of its @embed cannot change")
         if new.injected != old.injected:
             yield _refuse(entity, "it cannot change between declared and brought by an interface")
-        elif self._implements_unchanged() and self._satisfied(old, old=True) != self._satisfied(new, old=False):
+        elif self.same_interfaces and self._satisfied(old, old=True) != self._satisfied(new, old=False):
             yield _refuse(entity, "the interfaces that ask for it cannot change")
         yield from _metadata(
             entity,
@@ -267,9 +268,6 @@ class _TypeChange:
                 where | {"property_name": new.name, "annotations": _metadata_json(new.annotations)},
             ),
         )
-
-    def _implements_unchanged(self) -> bool:
-        return self._interface_ids(self.old, old=True) == self._interface_ids(self.new, old=False)
 
     def _satisfied(self, prop: PropertyShape, *, old: bool) -> set[int | None]:
         return {self.planner.type_id("interface", name, old=old) for name in prop.satisfies}

@@ -20,8 +20,8 @@ from omnigraph.lang.schema.syntax import (
     SchemaSyntax,
     TypeSyntax,
 )
-from omnigraph.lang.source import Name, Span
-from omnigraph.lang.tokens import END, FLOAT, IDENT, INTEGER, STRING, TYPE_NAME, Comment
+from omnigraph.lang.source import MAX_NAME_CHARS, Name, Span
+from omnigraph.lang.tokens import END, FLOAT, IDENT, INTEGER, STRING, TYPE_NAME, Tokens
 from omnigraph.lang.values import MAX_VECTOR, SCALAR_NAMES, Scalar
 
 CONSTRAINT_KINDS = ("key", "unique", "index", "range", "check")
@@ -29,10 +29,10 @@ _U32_MAX = 2**32 - 1
 _DECLARATIONS = ("interface", "node", "edge")
 
 
-def parse_schema(diagnostics: Diagnostics) -> tuple[SchemaSyntax, list[Comment]]:
-    """The syntax tree and the comments of a schema; problems are reported, and what is sound is returned."""
+def parse_schema(diagnostics: Diagnostics) -> tuple[SchemaSyntax, Tokens]:
+    """The syntax tree and the tokens of a schema; problems are reported, and what is sound is returned."""
     parser = _Parser(diagnostics)
-    return parser.schema(), parser.comments
+    return parser.schema(), parser.lexed
 
 
 class _Parser(Cursor):
@@ -264,6 +264,8 @@ class _Parser(Cursor):
         if self.token is first:
             self.fail(f"expected an enum value, found {describe(first)}")
         span = first.span.to(self.last)
+        if span.end - span.start > MAX_NAME_CHARS:
+            self.fail(f"an enum value has at most {MAX_NAME_CHARS} characters", span=span, code="P004")
         return Name(self.diagnostics.source.text[span.start : span.end], span)
 
     def _constraint(self) -> ConstraintSyntax:

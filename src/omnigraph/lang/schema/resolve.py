@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from typing import Final, TypeVar
 
 from omnigraph.errors import SchemaError
-from omnigraph.lang.diagnostics import Diagnostics, suggest
+from omnigraph.lang.diagnostics import Diagnostics, Remedy, suggest
+from omnigraph.lang.remembering import remembering
 from omnigraph.lang.schema.check import (
     Annotations,
     Owner,
@@ -31,10 +32,13 @@ from omnigraph.lang.schema.syntax import (
     PropertySyntax,
     SchemaSyntax,
 )
-from omnigraph.lang.source import Name, Source
+from omnigraph.lang.source import MAX_SOURCE_CHARS, Name, Source
 
 MAX_PROPERTIES: Final = 50_000
 """How many properties all types of a schema may have together, those from interfaces included."""
+
+MAX_APPLIED_CHARS: Final = 4 * MAX_SOURCE_CHARS
+"""How much text the properties that interfaces bring to nodes may amount to."""
 
 _D = TypeVar("_D", InterfaceSyntax, NodeSyntax, EdgeSyntax)
 HintKey = tuple[TypeKind, str] | tuple[TypeKind, str, str]
@@ -50,7 +54,7 @@ class CompiledSchema:
     hints: Mapping[HintKey, RenameHint]
 
 
-@lru_cache(maxsize=64)
+@remembering(small_texts=64)
 def compile_schema(text: str, name: str = "<schema>") -> CompiledSchema:
     """Parse and check a schema; SchemaError lists every problem."""
     diagnostics = Diagnostics(Source(text, name))
@@ -85,7 +89,7 @@ class _Resolver:
         shape = Shape(*(tuple(sorted(types, key=lambda t: t.name)) for types in (interfaces, nodes, edges)))
         return shape, self.hints
 
-    def _catalog_error(self, code: str, message: str, name: Name, remedy: str | None = None) -> None:
+    def _catalog_error(self, code: str, message: str, name: Name, remedy: Remedy = None) -> None:
         self.diagnostics.report(code, "catalog error", message, name.span, remedy)
 
     def _distinct(self, declarations: list[_D], code: str, what: str) -> dict[str, _D]:
@@ -99,17 +103,24 @@ class _Resolver:
 
     def _too_large(self) -> bool:
         """Interfaces multiply: count what they would inject before injecting it."""
-        total = 0
+        total = characters = 0
+        written = {
+            i.name.text: sum(m.span.end - m.span.start for m in i.members) for i in self.interfaces.values()
+        }
         declarations: list[Declaration] = [*self.interfaces.values(), *self.nodes.values(), *self.edges.values()]
         for declaration in declarations:
             total += len(declaration.members)
             if isinstance(declaration, NodeSyntax):
-                for name in {n.text for n in declaration.implements}:
-                    total += len(self.interfaces[name].members) if name in self.interfaces else 0
+                for name in {n.text for n in declaration.implements if n.text in self.interfaces}:
+                    total += len(self.interfaces[name].members)
+                    characters += written[name]
+            problem = None
             if total > MAX_PROPERTIES:
-                self._catalog_error(
-                    "C208", f"the schema has more than {MAX_PROPERTIES:,} properties", declaration.name
-                )
+                problem = f"the schema has more than {MAX_PROPERTIES:,} properties"
+            elif characters > MAX_APPLIED_CHARS:
+                problem = f"what interfaces bring to nodes amounts to more than {MAX_APPLIED_CHARS:,} characters"
+            if problem:
+                self._catalog_error("C208", problem, declaration.name)
                 return True
         return False
 
@@ -172,7 +183,10 @@ class _Resolver:
         properties = dict(declared)
         satisfies: dict[str, set[str]] = {}
         origin: dict[str, str] = {}
+        named: dict[str, Name] = {}
         for name in syntax.implements:
+            named.setdefault(name.text, name)
+        for name in named.values():
             interface = self.interfaces.get(name.text)
             if interface is None:
                 if name.text not in self.broken:
@@ -181,7 +195,7 @@ class _Resolver:
                         "parse error",
                         f"{syntax.name} implements `{name}`, which is not an interface",
                         name.span,
-                        suggest(name.text, self.interfaces),
+                        partial(suggest, name.text, self.interfaces),
                     )
                 continue
             for wanted in interface.properties:
@@ -227,7 +241,7 @@ class _Resolver:
                     name,
                     "an interface cannot be an endpoint; name a node type"
                     if known_interface
-                    else suggest(name.text, self.nodes),
+                    else partial(suggest, name.text, self.nodes),
                 )
         header = check_header(owner, syntax.annotations)
         self._remember(("edge", owner.name), header)

@@ -6,6 +6,7 @@ Spans are not part of a tree's identity: two trees are equal when they say the s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from omnigraph.lang.source import NOWHERE, Name, Span
 from omnigraph.lang.values import Scalar, ValueType
@@ -20,7 +21,7 @@ class Literal:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TypeSyntax:
     """A property type as written; ``members`` keeps the author's order."""
 
@@ -33,6 +34,10 @@ class TypeSyntax:
 
     def resolve(self) -> ValueType:
         """The type it denotes."""
+        return self._resolved
+
+    @cached_property
+    def _resolved(self) -> ValueType:
         members = None if self.members is None else tuple(sorted({m.text for m in self.members}))
         return ValueType(self.scalar, self.is_list, self.nullable, members, self.dimension)
 

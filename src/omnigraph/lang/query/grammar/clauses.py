@@ -57,7 +57,8 @@ class ClauseParser(ExpressionParser):
 
     def _skip_to_clause(self, begun: int) -> None:
         """Go on at the next line that may begin a clause, or at the end of the block."""
-        level = 0
+        passed = [token.kind for token in self.tokens[begun : self.at]]
+        level = max(0, passed.count("{") - passed.count("}"))
         while not self.at_block_end():
             kind = self.token.kind
             if kind == "}":
@@ -66,12 +67,14 @@ class ClauseParser(ExpressionParser):
                 level -= 1
             elif kind == "{":
                 level += 1
-            elif self.at > begun and level == 0 and self.starts_line(self.at):
-                if kind is VARIABLE or self.at_word("not", "optional", *TEXT_PREDICATES):
-                    return
-                if self.at_word("return"):
-                    raise SyntaxProblem
+            elif self.at_word("return") and (self.peek().kind == "{" or self.peek().text == "distinct"):
+                raise SyntaxProblem
+            elif self.at > begun and self.starts_line(self.at) and self._may_begin_clause():
+                return
             self.advance()
+
+    def _may_begin_clause(self) -> bool:
+        return self.token.kind is VARIABLE or self.at_word("not", "optional", *TEXT_PREDICATES)
 
     def _clause(self) -> Clause:
         start = self.token
@@ -102,7 +105,7 @@ class ClauseParser(ExpressionParser):
         after, behind = self.peek(), self.peek(2)
         if after.kind is IDENT and after.text != "not":
             return behind.kind in (VARIABLE, "{") or (after.text not in ("in", "is") and behind.kind != "(")
-        return after.kind == "<" and behind.kind is IDENT and self.peek(3).kind == ">"
+        return after.kind == "<" and behind.kind in (IDENT, TYPE_NAME) and self.peek(3).kind == ">"
 
     def _binding(self) -> Binding:
         variable = self.variable("a variable")
@@ -188,6 +191,7 @@ class ClauseParser(ExpressionParser):
         start = self.token
         if not _may_begin_expression(start.kind):
             self.fail(f"expected a clause, found {describe(start)}")
+        self._refuse_connective()
         left = self.expression()
         if self.accept_word("is"):
             negated = self.accept_word("not") is not None
@@ -202,12 +206,15 @@ class ClauseParser(ExpressionParser):
         right = self.expression()
         return Comparison(left, operator, right, start.span.to(self.last))
 
-    def _not_a_clause(self, left: Expression) -> None:
+    def _refuse_connective(self) -> None:
         if self.at_word("and", "or"):
             self.fail(
                 f"there is no `{self.token.text}` between clauses",
                 remedy="clauses standing side by side all have to hold",
             )
+
+    def _not_a_clause(self, left: Expression) -> None:
+        self._refuse_connective()
         remedy = "compare it: `=`, `!=`, `<`, `<=`, `>`, `>=`, `contains`, `starts_with`, `in`, `is null`"
         if isinstance(left, Variable):
             remedy = f"write `${left.name}: Type`, `${left.name} edge $other` or `${left.name}.property = …`"

@@ -7,6 +7,7 @@ from omnigraph.lang.parsing import I64_MAX, Cursor, describe, shorten
 from omnigraph.lang.query.syntax import (
     AGGREGATES,
     LITERALS,
+    NO_NULL,
     Aggregate,
     AliasRef,
     BoolLiteral,
@@ -53,11 +54,10 @@ class ExpressionParser(Cursor):
         """Refuse anything but a literal, a variable or `now()`."""
         if isinstance(value, (*LITERALS, Variable, Now)):
             return value
-        self.fail(
-            "expected a literal, a parameter or `now()`",
-            span=start.span.to(self.last),
-            remedy="compare two properties in a clause of their own: `$a.p = $b.p`",
-        )
+        remedy = "compare two properties in a clause of their own: `$a.p = $b.p`"
+        if isinstance(value, AliasRef):
+            remedy = NO_NULL if value.name == "null" else f'a text is written in double quotes: `"{value.name}"`'
+        self.fail("expected a literal, a parameter or `now()`", span=start.span.to(self.last), remedy=remedy)
 
     def variable(self, wanted: str) -> Variable:
         """Read `$name`."""
@@ -128,7 +128,7 @@ class ExpressionParser(Cursor):
         return Rrf(first, second, k, name.span.to(self.last))
 
     def _ranking(self) -> Expression:
-        if not self.at_word("nearest", "bm25"):
+        if not self.at_word("nearest", "bm25") or self.peek().kind != "(":
             self.fail(
                 f"expected `nearest(…)` or `bm25(…)`, found {describe(self.token)}",
                 remedy="`rrf` fuses two rankings",
@@ -161,7 +161,7 @@ class ExpressionParser(Cursor):
         if token.kind == "[":
             with self.nested():
                 return self._list()
-        self.fail(f"expected a value, found {describe(token)}", remedy=_value_remedy(token))
+        self.fail(f"expected a value, found {describe(token)}", remedy=NO_NULL if token.text == "null" else None)
 
     def _number(self) -> IntegerLiteral | FloatLiteral:
         start = self.token
@@ -185,9 +185,3 @@ class ExpressionParser(Cursor):
                 items.append(self._literal())
             self.expect("]", "`,` or `]`")
         return ListLiteral(tuple(items), start.span.to(self.last))
-
-
-def _value_remedy(token: Token) -> str | None:
-    if token.text == "null":
-        return "there is no null value; test with `is null`, or pass a nullable parameter"
-    return None

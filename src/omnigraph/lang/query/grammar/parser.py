@@ -28,36 +28,35 @@ from omnigraph.lang.query.syntax import (
     Variable,
 )
 from omnigraph.lang.source import Name
-from omnigraph.lang.tokens import END, IDENT, INTEGER, STRING, TYPE_NAME, VARIABLE, Comment
+from omnigraph.lang.tokens import END, IDENT, INTEGER, STRING, TYPE_NAME, VARIABLE, Tokens
 from omnigraph.lang.values import MAX_VECTOR
 
 _STATEMENTS = ("insert", "update", "delete")
-_ROW_LIMIT = 2**63 - 1
+_ROW_LIMIT = 2**64 - 1
 
 
-def parse_queries(diagnostics: Diagnostics) -> tuple[QueryFileSyntax, list[Comment]]:
-    """The syntax tree and the comments of a query file; problems are reported, sound queries are returned."""
+def parse_queries(diagnostics: Diagnostics) -> tuple[QueryFileSyntax, Tokens]:
+    """The syntax tree and the tokens of a query file; problems are reported, sound queries are returned."""
     parser = _Parser(diagnostics)
-    return parser.file(), parser.comments
+    return parser.file(), parser.lexed
 
 
 class _Parser(ClauseParser):
     def file(self) -> QueryFileSyntax:
         queries: list[QuerySyntax] = []
         while self.token.kind is not END:
-            before = self.diagnostics.count
+            before, begun = self.diagnostics.count, self.at
             try:
                 query = self._query()
             except SyntaxProblem:
-                self._skip_to_query()
+                self._skip_to_query(begun)
                 continue
             if self.diagnostics.count == before:
                 queries.append(query)
         return QueryFileSyntax(tuple(queries))
 
-    def _skip_to_query(self) -> None:
-        self.advance()
-        while self.token.kind is not END and not self._at_query():
+    def _skip_to_query(self, begun: int) -> None:
+        while self.token.kind is not END and (self.at == begun or not self._at_query()):
             self.advance()
 
     def _at_query(self) -> bool:

@@ -6,7 +6,9 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.lowering.dependencies import Known, Waiting, introduced_by, mentioned_by, untouched_by
 from omnigraph.lang.query.lowering.expressions import lower_expression
+from omnigraph.lang.query.lowering.renaming import rename
 from omnigraph.lang.query.syntax import (
     AliasRef,
     Comparison,
@@ -22,10 +24,10 @@ from omnigraph.lang.query.syntax import (
     TextPredicate,
     Variable,
 )
-from omnigraph.lang.query.typecheck.patterns import Condition, Pattern, Step, mentioned_in
+from omnigraph.lang.query.typecheck.patterns import Condition, Pattern, Step
 from omnigraph.lang.query.typecheck.results import ResultColumn, is_ranking
 from omnigraph.lang.query.typecheck.scope import Scope
-from omnigraph.lang.values import BOOL, I64, STRING, ValueType
+from omnigraph.lang.values import BOOL, STRING, U64, ValueType
 
 COMPARISONS: Mapping[str, ir.Op] = {
     op.value: op for op in (ir.Op.EQ, ir.Op.NE, ir.Op.GT, ir.Op.LT, ir.Op.GE, ir.Op.LE)
@@ -48,7 +50,7 @@ def lower_read(
     """The pipeline and projection of a read that has passed the type checker."""
     scope = pattern.scope
     lowering = _Lowering(params)
-    pipeline = tuple(lowering.block(pattern, _Known()))
+    pipeline = tuple(lowering.block(pattern, Known()))
     by_name = {column.name: column for column in columns}
     return ir.QueryIR(
         name=query.name.text,
@@ -67,7 +69,7 @@ def lower_read(
 def _count(count: IntegerLiteral | Variable | None) -> ir.Constant | ir.Param | None:
     if count is None:
         return None
-    return ir.Param(count.name) if isinstance(count, Variable) else ir.Constant(count.value, I64)
+    return ir.Param(count.name) if isinstance(count, Variable) else ir.Constant(count.value, U64)
 
 
 def _order(
@@ -87,50 +89,57 @@ def _order(
     return ir.Order(key, descending=best_is_largest)
 
 
-class _Known:
-    """The variables that have a value at some point of a pipeline, inner blocks building on outer ones."""
-
-    def __init__(self, outer: _Known | None = None) -> None:
-        self.outer = outer
-        self.own: set[str] = set()
-
-    def __contains__(self, name: str) -> bool:
-        known: _Known | None = self
-        while known is not None:
-            if name in known.own:
-                return True
-            known = known.outer
-        return False
-
-
 class _Lowering:
     def __init__(self, params: Mapping[str, ValueType]) -> None:
         self.params = params
         self.temporaries = 0
 
-    def block(self, pattern: Pattern, known: _Known) -> Iterator[ir.Operation]:
+    def block(self, pattern: Pattern, known: Known) -> Iterator[ir.Operation]:
         """Scans and expands, then filters, then optional blocks and what builds on them, then negations."""
-        late = {name for optional in pattern.optionals for name in _introduced(optional)}
+        late = {name for optional in pattern.optionals for name in introduced_by(optional)}
         for name in pattern.matches:
             if name not in pattern.introduced and name not in late:
                 yield from self._matches(pattern, name)
-        yield from self._steps(pattern, _untouched_by(late, pattern), known)
-        yield from (self._filter(c, pattern) for c in pattern.conditions if not _uses(c, late))
+        early = untouched_by(late, pattern)
+        yield from self._steps(pattern, early, known, pattern.bound)
+        deferred = [condition for condition in pattern.conditions if not self._settled(condition, known)]
+        skipped = {id(condition) for condition in deferred}
+        yield from (self._filter(c, pattern) for c in pattern.conditions if id(c) not in skipped)
+        waiting = Waiting(pattern, early)
+        ahead = set(late)
         for optional in pattern.optionals:
-            inner = _Known(known)
-            yield ir.Optionally(tuple(self.block(optional, inner)), tuple(_introduced(optional)))
+            yield from self._steps(pattern, waiting.leading_to(optional, ahead, known), known)
+            inner = Known(known)
+            introduced = tuple(introduced_by(optional))
+            yield ir.Optionally(tuple(self.block(optional, inner)), introduced)
             known.own |= inner.own
+            ahead.difference_update(introduced)
         for name in pattern.matches:
             if name in late:
                 yield from self._matches(pattern, name)
-        if late:
-            early = {id(step) for step in _untouched_by(late, pattern)}
-            yield from self._steps(pattern, [s for s in pattern.steps if id(s) not in early], known)
-        yield from (self._filter(c, pattern) for c in pattern.conditions if _uses(c, late))
+        yield from self._steps(pattern, waiting.rest(), known)
+        yield from (self._filter(c, pattern) for c in deferred)
         for negation in pattern.negations:
-            yield ir.AntiJoin(negation.outer, tuple(self.block(negation, _Known(known))))
+            yield ir.AntiJoin(negation.outer, self._negated(negation, known))
 
-    def _steps(self, pattern: Pattern, steps: list[Step], known: _Known) -> Iterator[ir.Operation]:
+    def _negated(self, negation: Pattern, known: Known) -> tuple[ir.Operation, ...]:
+        """The inner operations; a variable of the block's own that has an outer namesake is renamed."""
+        namesakes = [name for name in negation.scope.own if name in known]
+        operations = tuple(self.block(negation, Known(known, namesakes)))
+        return rename(operations, {name: self._hidden(name) for name in namesakes}) if namesakes else operations
+
+    def _hidden(self, name: str) -> str:
+        """A name that no query can write."""
+        self.temporaries += 1
+        return f"{name}#{self.temporaries}"
+
+    def _settled(self, condition: Condition, known: Known) -> bool:
+        """Does everything a condition mentions have a value?"""
+        return all(name in self.params or name in known for name in mentioned_by(condition))
+
+    def _steps(
+        self, pattern: Pattern, steps: list[Step], known: Known, bound: Iterable[str] = ()
+    ) -> Iterator[ir.Operation]:
         """Each component from its first binding; each traversal as soon as one of its ends is known."""
         waiting: dict[str, list[int]] = {}
         for index, step in enumerate(steps):
@@ -152,7 +161,7 @@ class _Lowering:
                     yield from self._expand(pattern, steps[index], known, learn)
 
         yield from drain()
-        for name in pattern.bound:
+        for name in bound:
             if name not in known:
                 yield self._scan(pattern, name)
                 learn(name)
@@ -167,17 +176,14 @@ class _Lowering:
         return ir.NodeScan(name, pattern.introduced[name], tuple(self._matches(pattern, name)))
 
     def _expand(
-        self, pattern: Pattern, step: Step, known: _Known, learn: Callable[[str], None]
+        self, pattern: Pattern, step: Step, known: Known, learn: Callable[[str], None]
     ) -> Iterator[ir.Operation]:
         source, target, direction, target_type = step.source, step.target, step.direction, step.target_type
         if source not in known:
             source, target, target_type = target, source, step.source_type
             direction = _REVERSED[direction]
         closes = target in known
-        reached = target
-        if closes:
-            self.temporaries += 1
-            reached = f"{target}#{self.temporaries}"
+        reached = self._hidden(target) if closes else target
         yield ir.Expand(
             source=source,
             target=reached,
@@ -189,6 +195,8 @@ class _Lowering:
             target_filters=() if closes else tuple(self._matches(pattern, target)),
             edge_variable=step.edge_variable,
         )
+        if step.edge_variable is not None:
+            known.own.add(step.edge_variable)
         if closes:
             yield ir.Filter(ir.Prop(reached, "id"), ir.Op.EQ, ir.Prop(target, "id"))
         else:
@@ -233,44 +241,3 @@ class _Lowering:
                 )
             case _:
                 return isinstance(expression, ListLiteral)
-
-
-def _introduced(pattern: Pattern) -> Iterator[str]:
-    """All variables that exist only if an optional block matches."""
-    yield from pattern.introduced
-    yield from pattern.edge_variables
-    for optional in pattern.optionals:
-        yield from _introduced(optional)
-
-
-def _uses(condition: Condition, names: set[str]) -> bool:
-    return bool(names) and any(name in names for name in _mentioned(condition))
-
-
-def _mentioned(condition: Condition) -> Iterable[str]:
-    match condition:
-        case Comparison(left, _, right):
-            return (*mentioned_in(left), *mentioned_in(right))
-        case NullTest(operand):
-            return tuple(mentioned_in(operand))
-        case TextPredicate(call):
-            return tuple(mentioned_in(call))
-
-
-def _untouched_by(late: set[str], pattern: Pattern) -> list[Step]:
-    """The steps that do not start from a variable of an optional block, directly or over other steps."""
-    if not late:
-        return pattern.steps
-    reached = set(late)
-    anchored = set(pattern.bound)
-    linked: dict[str, list[str]] = {}
-    for step in pattern.steps:
-        linked.setdefault(step.source, []).append(step.target)
-        linked.setdefault(step.target, []).append(step.source)
-    frontier = list(late)
-    while frontier:
-        for neighbour in linked.get(frontier.pop(), ()):
-            if neighbour not in reached and neighbour in pattern.introduced and neighbour not in anchored:
-                reached.add(neighbour)
-                frontier.append(neighbour)
-    return [s for s in pattern.steps if s.source not in reached and s.target not in reached]

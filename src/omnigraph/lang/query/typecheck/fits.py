@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.query.syntax import (
     LITERALS,
@@ -9,6 +11,7 @@ from omnigraph.lang.query.syntax import (
     FloatLiteral,
     IntegerLiteral,
     ListLiteral,
+    Now,
     StringLiteral,
 )
 from omnigraph.lang.query.typecheck.operands import F32_MAX, check_vector_literal, value_type
@@ -21,6 +24,9 @@ def check_match(owner: str, prop: Property, value: Expression, scope: Scope, con
     """May `p: value` stand in a binding? On a list property it asks for membership."""
     if prop.type.is_blob:
         context.report("T3", f"{owner}.{prop.name} is a Blob and cannot be matched", value.span)
+        return
+    if prop.type.is_list and isinstance(value, Now):
+        context.report("T7", f"`now()` fits a DateTime, and {owner}.{prop.name} is {prop.type}", value.span)
         return
     if prop.type.is_list:
         found = value_type(value, scope, context, "matched")
@@ -54,8 +60,8 @@ def check_fits(owner: str, prop: Property, value: Expression, scope: Scope, cont
             _conversion(wanted, value),
         )
         return False
-    if isinstance(value, StringLiteral) and wanted.members is not None and value.value not in wanted.members:
-        close = suggest(value.value, wanted.members)
+    if isinstance(value, StringLiteral) and wanted.members is not None and not wanted.has_member(value.value):
+        close = partial(suggest, value.value, wanted.members)
         context.report("T3", f'"{value.value[:40]}" is not one of {name}\'s values', value.span, close)
         return False
     return True

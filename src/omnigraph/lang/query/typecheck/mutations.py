@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain, islice
 
-from omnigraph.lang.diagnostics import suggest
+from omnigraph.lang.diagnostics import Remedy, suggest
 from omnigraph.lang.query.syntax import (
     Assignment,
     Condition,
     Delete,
     Expression,
     Insert,
-    ListLiteral,
     MutationBody,
     Statement,
     Update,
@@ -23,6 +24,7 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType, Property
 from omnigraph.lang.source import Name
 from omnigraph.lang.values import STRING, Scalar
 
+_SHOWN_MISSING = 20
 _ENDPOINTS = {name: Property(name, STRING, 0, None, ()) for name in ("from", "to")}
 
 
@@ -50,12 +52,12 @@ def target_of(statement: Statement, context: Context) -> NodeType | EdgeType | N
 def _check_statement(statement: Statement, context: Context) -> None:
     target = target_of(statement, context)
     if target is None:
-        known = [*context.catalog.nodes, *context.catalog.edges]
+        known = chain(context.catalog.nodes, context.catalog.edges)
         context.report(
             "T10",
             f"unknown type `{statement.type_name}`",
             statement.type_name.span,
-            suggest(statement.type_name.text, known),
+            partial(suggest, statement.type_name.text, known),
         )
         return
     match statement:
@@ -78,15 +80,15 @@ def _check_statement(statement: Statement, context: Context) -> None:
             _check_where(target, where, context)
 
 
-def _columns(target: NodeType | EdgeType) -> dict[str, Property]:
-    """What a statement may name: properties, and on an edge also its ends."""
-    return dict(target.properties) | (_ENDPOINTS if isinstance(target, EdgeType) else {})
+def _column(target: NodeType | EdgeType, name: str) -> Property | None:
+    """What a statement may name: a property, or an end of an edge."""
+    ends = _ENDPOINTS if isinstance(target, EdgeType) else {}
+    return target.properties.get(name) or ends.get(name)
 
 
 def _check_assignments(
     target: NodeType | EdgeType, assignments: Iterable[Assignment], type_name: Name, context: Context
 ) -> None:
-    columns = _columns(target)
     seen: set[str] = set()
     for assignment in assignments:
         name = assignment.property.text
@@ -94,9 +96,9 @@ def _check_assignments(
             context.report("T13", f"`{name}` is assigned twice", assignment.property.span)
             continue
         seen.add(name)
-        prop = columns.get(name)
+        prop = _column(target, name)
         if prop is None:
-            _unknown_property(target, assignment.property, columns, context)
+            _unknown_property(target, assignment.property, context)
         elif _is_parameter_or_literal(assignment.value, context):
             _check_value(target, prop, assignment.value, context)
     if not seen:
@@ -118,7 +120,7 @@ def _is_parameter_or_literal(value: Expression, context: Context) -> bool:
             "T14",
             f"`${value.name}` is not a parameter of this query",
             value.span,
-            suggest(value.name, context.parameters, "$", "declare it: `query name($x: String)`"),
+            partial(suggest, value.name, context.parameters, "$", "declare it: `query name($x: String)`"),
         )
         return False
     return True
@@ -129,18 +131,23 @@ def _check_complete(
 ) -> None:
     """Everything required is assigned; a vector may be left to be computed from its source."""
     given = {assignment.property.text for assignment in assignments}
-    missing: list[str] = []
-    for prop in target.properties.values():
-        if prop.type.nullable or prop.name in given:
+    missing = list(islice(_missing(target, given), _SHOWN_MISSING + 1))
+    if missing:
+        more = ", …" if len(missing) > _SHOWN_MISSING else ""
+        shown = ", ".join(missing[:_SHOWN_MISSING])
+        context.report("T12", f"insert {target.name} misses {shown}{more}", type_name.span)
+
+
+def _missing(target: NodeType | EdgeType, given: set[str]) -> Iterator[str]:
+    for prop in target.required:
+        if prop.name in given:
             continue
         if prop.embed is None:
-            missing.append(f"`{prop.name}`")
+            yield f"`{prop.name}`"
         elif prop.embed.source not in given:
-            missing.append(f"`{prop.name}` or its source `{prop.embed.source}`")
+            yield f"`{prop.name}` or its source `{prop.embed.source}`"
     if isinstance(target, EdgeType):
-        missing += [f"`{end}`" for end in _ENDPOINTS if end not in given]
-    if missing:
-        context.report("T12", f"insert {target.name} misses {', '.join(missing)}", type_name.span)
+        yield from (f"`{end}`" for end in _ENDPOINTS if end not in given)
 
 
 def _check_keys(target: NodeType, assignments: Iterable[Assignment], context: Context) -> None:
@@ -155,11 +162,10 @@ def _check_keys(target: NodeType, assignments: Iterable[Assignment], context: Co
 
 
 def _check_where(target: NodeType | EdgeType, where: Iterable[Condition], context: Context) -> None:
-    columns = _columns(target)
     for condition in where:
-        prop = columns.get(condition.property.text)
+        prop = _column(target, condition.property.text)
         if prop is None:
-            _unknown_property(target, condition.property, columns, context)
+            _unknown_property(target, condition.property, context)
         elif prop.type.is_blob:
             context.report("T11", f"a Blob cannot be compared: {target.name}.{prop.name}", condition.property.span)
         elif prop.type.is_vector:
@@ -168,17 +174,16 @@ def _check_where(target: NodeType | EdgeType, where: Iterable[Condition], contex
             )
         elif _is_parameter_or_literal(condition.value, context):
             fits = check_fits(target.name, prop, condition.value, Scope(), context)
-            if fits and isinstance(condition.value, ListLiteral):
+            if fits and prop.type.is_list:
                 context.warn(
                     "L302", "a comparison with a whole list never matches", condition.span, "compare single values"
                 )
 
 
-def _unknown_property(
-    target: NodeType | EdgeType, name: Name, columns: dict[str, Property], context: Context
-) -> None:
+def _unknown_property(target: NodeType | EdgeType, name: Name, context: Context) -> None:
     kind = "edge" if isinstance(target, EdgeType) else "node"
-    remedy = suggest(name.text, columns)
+    known = chain(target.properties, _ENDPOINTS if kind == "edge" else ())
+    remedy: Remedy = partial(suggest, name.text, known)
     if name.text == "id":
         remedy = "ids are not properties; use the key"
     context.report("T11", f"{kind} {target.name} has no property `{name}`", name.span, remedy)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import chain
 
 from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.query.syntax import (
     LITERALS,
+    NO_NULL,
     Aggregate,
     AliasRef,
     BoolLiteral,
@@ -125,13 +128,9 @@ def value_type(expression: Expression, scope: Scope, context: Context, role: str
                 "T7", f"an aggregate cannot be {role}", expression.span, "aggregates belong in `return`"
             )
             return None
-        case AliasRef():
-            context.report(
-                "T7",
-                f"`{expression.name}` is not a value here",
-                expression.span,
-                f'a property is written `$x.{expression.name}`, a text `"{expression.name}"`',
-            )
+        case AliasRef(name):
+            remedy = NO_NULL if name == "null" else f'a property is written `$x.{name}`, a text `"{name}"`'
+            context.report("T7", f"`{name}` is not a value here", expression.span, remedy)
             return None
         case _:
             return literal_type(expression, context)
@@ -157,12 +156,12 @@ def _variable_type(variable: Variable, scope: Scope, context: Context, role: str
 
 def unknown_variable(variable: Variable, scope: Scope, context: Context) -> None:
     """Report a bare variable that is nothing."""
-    known = [*context.parameters, *scope.names()]
+    known = chain(context.parameters, scope.names())
     context.report(
         "Q103",
         f"`${variable.name}` is neither a parameter nor a bound variable",
         variable.span,
-        suggest(variable.name, known, "$", "declare it as a parameter of the query"),
+        partial(suggest, variable.name, known, "$", "declare it as a parameter of the query"),
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from omnigraph.lang.diagnostics import suggest
+from omnigraph.lang.diagnostics import Remedy, suggest
 from omnigraph.lang.query.ir import Direction
 from omnigraph.lang.query.syntax import (
     Binding,
@@ -58,7 +59,7 @@ class Pattern:
 
     scope: Scope
     introduced: dict[str, str] = field(default_factory=dict)
-    bound: list[str] = field(default_factory=list)
+    bound: dict[str, None] = field(default_factory=dict)
     matches: dict[str, list[tuple[NodeType, PropertyMatch]]] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     edge_variables: dict[str, str] = field(default_factory=dict)
@@ -139,7 +140,7 @@ class _PatternChecker:
         present = scope.find(name)
         if present is None:
             self._introduce(name, node, scope, pattern)
-            pattern.bound.append(name)
+            pattern.bound[name] = None
         elif isinstance(present.type, EdgeType):
             self.context.report(
                 "T23", f"`${variable.name}` is an edge variable and cannot be a node", variable.span
@@ -153,9 +154,9 @@ class _PatternChecker:
             )
         elif node is not None and present.type is None:
             self._introduce(name, node, scope, pattern)
-            pattern.bound.append(name)
-        elif name in pattern.introduced and name not in pattern.bound:
-            pattern.bound.append(name)
+            pattern.bound[name] = None
+        elif name in pattern.introduced:
+            pattern.bound[name] = None
         if node is None:
             return
         for match in clause.matches:
@@ -165,7 +166,7 @@ class _PatternChecker:
                     "T2",
                     f"node {node.name} has no property `{match.property}`",
                     match.property.span,
-                    suggest(match.property.text, node.properties),
+                    partial(suggest, match.property.text, node.properties),
                 )
                 continue
             if self._not_a_parameter(match.value, scope):
@@ -191,7 +192,7 @@ class _PatternChecker:
     def _unknown_node_type(self, clause: Binding) -> None:
         name = clause.type_name.text
         catalog = self.context.catalog
-        remedy = suggest(name, catalog.nodes)
+        remedy: Remedy = partial(suggest, name, catalog.nodes)
         if name in catalog.interfaces:
             remedy = "it is an interface; bind a node type that implements it"
         elif name in catalog.edges:
@@ -214,9 +215,11 @@ class _PatternChecker:
         context = self.context
         edge = context.catalog.edge(clause.edge.text)
         if edge is None:
-            spellings = context.catalog.edge_spellings
             context.report(
-                "T4", f"unknown edge `{clause.edge}`", clause.edge.span, suggest(clause.edge.text, spellings)
+                "T4",
+                f"unknown edge `{clause.edge}`",
+                clause.edge.span,
+                lambda: suggest(clause.edge.text, context.catalog.edge_spellings),
             )
         hops = self._hops(clause)
         if edge is not None and clause.undirected and not edge.symmetric:
@@ -279,10 +282,8 @@ class _PatternChecker:
         self, clause: Traversal, edge: EdgeType, source: Bound | None, target: Bound | None
     ) -> Direction:
         """Out or in, by the type of whichever end is bound; the source decides if both are."""
-        if clause.undirected:
-            return Direction.BOTH
         if edge.symmetric:
-            return Direction.OUT
+            return Direction.BOTH if clause.undirected else Direction.OUT
         if source is not None and source.type is not None:
             return Direction.IN if source.type.name == edge.target else Direction.OUT
         if target is not None and target.type is not None:
@@ -347,15 +348,15 @@ class _PatternChecker:
 
     def _warn_if_impossible(self, clause: Comparison, left: ValueType, right: ValueType) -> None:
         """An enum compared with a text that is none of its values."""
-        for members, other in ((left.members, clause.right), (right.members, clause.left)):
-            if members is None or not isinstance(other, StringLiteral) or clause.operator != "=":
+        for side, other in ((left, clause.right), (right, clause.left)):
+            if side.members is None or not isinstance(other, StringLiteral) or clause.operator != "=":
                 continue
-            if other.value not in members:
+            if not side.has_member(other.value):
                 self.context.warn(
                     "L302",
                     f'"{other.value[:40]}" is not one of the enum\'s values, so this never matches',
                     other.span,
-                    suggest(other.value, members),
+                    partial(suggest, other.value, side.members),
                 )
 
 

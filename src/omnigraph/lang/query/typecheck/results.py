@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.query.syntax import (
@@ -271,19 +272,19 @@ class _Orderings:
                 "Q110",
                 f"{self.projected_only} query can be ordered by its own columns only, and `{name}` is none",
                 reference.span,
-                suggest(name, self.columns),
+                partial(suggest, name, self.columns),
             )
         self._orderable(found, reference)
 
     def _by_alias(self, name: str, reference: AliasRef) -> None:
         column = self.columns.get(name)
         if column is None or not column.aliased:
-            known = [c.name for c in self.columns.values() if c.aliased]
+            known = (c.name for c in self.columns.values() if c.aliased)
             self.context.report(
                 "Q110",
                 f"no projection has the alias `{name}`",
                 reference.span,
-                suggest(name, known, otherwise=f"write `$x.{name}` for a property, or add `as {name}`"),
+                partial(suggest, name, known, "", f"write `$x.{name}` for a property, or add `as {name}`"),
             )
             return
         self._orderable(column.type, reference)
@@ -305,7 +306,7 @@ def _check_count(word: str, count: IntegerLiteral | Variable | None, context: Co
             "Q114",
             f"`{word}` takes a number or a parameter, and `${count.name}` is no parameter",
             count.span,
-            suggest(count.name, context.parameters, "$"),
+            partial(suggest, count.name, context.parameters, "$"),
         )
         return
     found = context.parameters[count.name]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
-from omnigraph.lang.diagnostics import Diagnostics, suggest
+from omnigraph.lang.diagnostics import Diagnostics, Remedy, suggest
 from omnigraph.lang.query.syntax import ParameterSyntax, PropertyRef, Variable
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.source import Span
@@ -32,11 +33,11 @@ class Context:
     warnings: Diagnostics
     parameters: dict[str, ValueType | None] = field(default_factory=dict)
 
-    def report(self, code: str, message: str, span: Span, remedy: str | None = None) -> None:
+    def report(self, code: str, message: str, span: Span, remedy: Remedy = None) -> None:
         """Note a type error."""
         self.diagnostics.report(code, "type error", message, span, remedy)
 
-    def warn(self, code: str, message: str, span: Span, remedy: str | None = None) -> None:
+    def warn(self, code: str, message: str, span: Span, remedy: Remedy = None) -> None:
         """Note something that is legal and probably not meant."""
         self.warnings.report(code, "warning", message, span, remedy)
 
@@ -55,7 +56,7 @@ class Context:
                     "Q101",
                     f"unknown parameter type `{parameter.type_name}`",
                     parameter.type_span,
-                    suggest(parameter.type_name, [*SCALAR_NAMES, "Vector"]),
+                    partial(suggest, parameter.type_name, (*SCALAR_NAMES, "Vector")),
                 )
             elif declared.is_list and declared.is_blob:
                 self.report("Q101", "a parameter cannot be a list of Blobs", parameter.type_span)
@@ -99,7 +100,7 @@ def property_type(reference: PropertyRef, scope: Scope, context: Context) -> Val
     found = bound.type.properties.get(name)
     if found is None:
         kind = "node" if isinstance(bound.type, NodeType) else "edge"
-        remedy = suggest(name, bound.type.properties)
+        remedy: Remedy = partial(suggest, name, bound.type.properties)
         if name in ("id", "src", "dst", "from", "to"):
             remedy = "ids are not properties; return the variable itself for a node's id"
         context.report("T6", f"{kind} {bound.type.name} has no property `{name}`", reference.property.span, remedy)
@@ -109,7 +110,7 @@ def property_type(reference: PropertyRef, scope: Scope, context: Context) -> Val
 
 def _unbound_property(variable: Variable, scope: Scope, context: Context) -> None:
     if variable.name in context.parameters:
-        remedy = f"`${variable.name}` is a parameter, and parameters have no properties"
+        remedy: Remedy = f"`${variable.name}` is a parameter, and parameters have no properties"
     else:
-        remedy = suggest(variable.name, scope.names(), "$", "bind it first: `$x: Type`") or ""
+        remedy = partial(suggest, variable.name, scope.names(), "$", "bind it first: `$x: Type`")
     context.report("T6", f"variable `${variable.name}` is not bound here", variable.span, remedy)

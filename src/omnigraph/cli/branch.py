@@ -1,0 +1,75 @@
+"""`omnigraph branch`: create, list and delete branches."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
+from omnigraph.cli.stores import Actor, Store, open_graph, resolve_store
+
+app = typer.Typer(help="Create, list and delete branches.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(help="The branch.")]
+
+
+@app.command("create")
+@reports_errors
+def create(
+    name: Name,
+    from_: Annotated[str, typer.Option("--from", help="The branch to start from.")] = "main",
+    store: Store = None,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Create a branch at the newest state of another one."""
+    created = open_graph(store, read_only=False, actor=actor).create_branch(name, from_)
+    if as_json:
+        print_json(created.as_json())
+    else:
+        print_text(
+            styled("created ", "green"),
+            f"branch {created.name} from {created.parent} at manifest version {created.fork_version}",
+        )
+
+
+@app.command("list")
+@reports_errors
+def list_(store: Store = None, as_json: Json = False) -> None:
+    """List all branches."""
+    found = open_graph(store, read_only=True).branches()
+    if as_json:
+        print_json({"branches": [branch.as_json() for branch in found]})
+        return
+    print_table(
+        ("branch", "from", "at version", "created", "by"),
+        [
+            (
+                b.name,
+                b.parent or "",
+                "" if b.fork_version is None else str(b.fork_version),
+                "" if b.created_at is None else f"{b.created_at:%Y-%m-%d %H:%M:%S}",
+                b.creator or "",
+            )
+            for b in found
+        ],
+    )
+
+
+@app.command("delete")
+@reports_errors
+def delete(
+    name: Name,
+    store: Store = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Consent, needed for graphs that are not local.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete a branch that no other descends from."""
+    address = resolve_store(store)
+    if "://" in address and not address.startswith("file://") and not yes:
+        raise typer.BadParameter(f"{address} is not local; add --yes to delete a branch there")
+    deleted = open_graph(address, read_only=False).delete_branch(name)
+    if as_json:
+        print_json({"uri": address, "name": deleted.name})
+    else:
+        print_text(styled("deleted ", "green"), f"branch {deleted.name}")

@@ -1,0 +1,60 @@
+"""`omnigraph init` and `omnigraph snapshot`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
+from omnigraph.cli.sources import read_source
+from omnigraph.cli.stores import Actor, Address, Store, open_graph
+
+
+@reports_errors
+def init(
+    uri: Annotated[str, typer.Argument(help="Where to create the graph: a path, file:// or s3://.")],
+    schema: Annotated[
+        Path, typer.Option("--schema", exists=True, dir_okay=False, readable=True, help="A .pg schema file.")
+    ],
+    force: Annotated[bool, typer.Option("--force", help="Replace schema files that belong to no graph.")] = False,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Create a graph with a schema. Refuses a place that holds one."""
+    from omnigraph.graph import create_graph
+
+    graph = create_graph(uri, read_source(schema), actor=actor, force=force)
+    snapshot = graph.snapshot()
+    if as_json:
+        print_json({"uri": graph.address, **snapshot.as_json()})
+    else:
+        print_text(styled("created ", "green"), f"{graph.address} with {len(snapshot.tables)} tables")
+
+
+@reports_errors
+def snapshot(
+    uri: Address = None,
+    store: Store = None,
+    branch: Annotated[str, typer.Option("--branch", help="The branch to look at.")] = "main",
+    at: Annotated[
+        str | None, typer.Option("--at", "--snapshot", help="A commit id or a manifest version to look back to.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show where every table stands, now or at an earlier commit."""
+    graph = open_graph(uri, store, read_only=True)
+    found = graph.snapshot(branch, at=int(at) if at is not None and at.isdecimal() else at)
+    if as_json:
+        print_json(found.as_json())
+        return
+    commit = "no commit" if found.commit is None else f"commit {found.commit.graph_commit_id}"
+    print_text(styled(found.branch, "bold"), f" at manifest version {found.manifest_version}, {commit}")
+    print_table(
+        ("table", "version", "branch", "rows"),
+        [
+            (pin.table_key, str(pin.table_version), pin.table_branch or "main", str(pin.row_count))
+            for pin in found.tables.values()
+        ],
+    )

@@ -1,0 +1,73 @@
+"""Failpoints: named places at which a test can make this process fail or die. They cost one dictionary look-up.
+
+`OMNIGRAPH_FAILPOINTS="branch_create.after_native=kill"` arms them in a child process; `armed` does so in this one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+NAMES: Final = frozenset(
+    {
+        "init.after_claim",
+        "init.after_table",
+        "init.after_schema",
+        "init.before_manifest",
+        "init.after_manifest",
+        "branch_create.before_native",
+        "branch_create.after_native",
+        "branch_create.before_ref",
+        "branch_create.after_ref",
+        "branch_delete.before_ref",
+        "branch_delete.after_ref",
+        "branch_delete.after_tree",
+        "publish.before_stage",
+        "publish.before_commit",
+        "publish.after_commit",
+        "publish.after_archive",
+        "migrate.between_steps",
+    }
+)
+"""Every failpoint there is."""
+
+_armed: dict[str, Callable[[], None]] = {}
+
+
+def hit(name: str) -> None:
+    """Fail here if a test asked for it."""
+    if _armed:
+        action = _armed.get(name)
+        if action is not None:
+            action()
+
+
+def die() -> None:
+    """End this process at once, as a power cut would."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@contextmanager
+def armed(name: str, action: Callable[[], None]) -> Iterator[None]:
+    """Run an action whenever a failpoint is hit, for the time being."""
+    if name not in NAMES:
+        raise ValueError(f"there is no failpoint {name}")
+    _armed[name] = action
+    try:
+        yield
+    finally:
+        _armed.pop(name, None)
+
+
+def _arm_from_environment() -> None:
+    for entry in filter(None, os.environ.get("OMNIGRAPH_FAILPOINTS", "").split(",")):
+        name, _, action = entry.partition("=")
+        if name not in NAMES or action != "kill":
+            raise ValueError(f"cannot arm failpoint {entry!r}")
+        _armed[name] = die
+
+
+_arm_from_environment()

@@ -1,0 +1,258 @@
+"""Reading and publishing the manifest. `publish` is the one compare-and-swap that makes a change visible.
+
+The whole state of a branch is one small Lance table, rewritten at every publish as the next version. Lance lets
+only one writer create a version, so there is one winner; the loser reads again, checks again and tries again.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import pyarrow as pa
+from ulid import ULID
+
+from omnigraph.errors import (
+    HistoryReclaimed,
+    ManifestConflict,
+    PublishContention,
+    SnapshotNotFound,
+    UpgradeRequired,
+)
+from omnigraph.failpoints import hit
+from omnigraph.manifest.lineage import Archive
+from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
+from omnigraph.manifest.state import (
+    MAIN,
+    Commit,
+    ManifestState,
+    TablePin,
+    Tombstone,
+    decode,
+    encode,
+)
+from omnigraph.storage import layout
+from omnigraph.storage.locks import CommitLock
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.staging import stage_overwrite
+from omnigraph.storage.tables import TableMoved, TableRef, Tables
+
+PUBLISHER_RETRY_BUDGET: Final = 5
+COMMIT_TAIL: Final = 128
+"""How many commits the manifest keeps; older ones live in the archive."""
+
+_ARCHIVE_BATCH: Final = 64
+_STATES: Final = 256
+_LONGEST_WALK: Final = 16
+_PAUSE: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class BranchName:
+    """A graph branch: its name, and the native Lance branch of the manifest that holds it (None for main)."""
+
+    name: str
+    native: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitDraft:
+    """A commit that has not been published. Its id is fixed before anything durable happens."""
+
+    kind: str
+    graph_commit_id: str = field(default_factory=lambda: str(ULID()))
+    actor_id: str | None = None
+    message: str | None = None
+    merged_parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a publish changes: pins to set, by table key, and tables to hide."""
+
+    pins: Mapping[str, TablePin] = field(default_factory=dict)
+    tombstones: tuple[Tombstone, ...] = ()
+
+
+class Manifest:
+    """The manifest of one graph: all its branches, all its versions."""
+
+    def __init__(self, tables: Tables, objects: ObjectStore) -> None:
+        self._tables = tables
+        self._objects = objects
+        self.archive = Archive(tables)
+        self._states: OrderedDict[tuple[str | None, int], ManifestState] = OrderedDict()
+        self._newest: dict[str | None, int] = {}
+        self._lock = threading.Lock()
+
+    def latest(self, native: str | None) -> ManifestState:
+        """The newest state of a branch, found without looking at older ones."""
+        return self.at(native, self._newest_version(native))
+
+    def at(self, native: str | None, version: int) -> ManifestState:
+        """One version's state. HistoryReclaimed if it has been cleaned away, SnapshotNotFound if it never was."""
+        with self._lock:
+            state = self._states.get((native, version))
+            if state is not None:
+                self._states.move_to_end((native, version))
+                return state
+        ref = TableRef(layout.MANIFEST, native, version)
+        try:
+            rows = self._tables.scan(ref).read_all()
+        except HistoryReclaimed:
+            newest = self._tables.newest(layout.MANIFEST, native)
+            if newest is None or not 0 < version <= newest:
+                raise SnapshotNotFound(f"manifest version {version}") from None
+            raise HistoryReclaimed(f"manifest version {version}") from None
+        state = decode(rows, version)
+        if state.stamp > INTERNAL_SCHEMA_VERSION:
+            raise UpgradeRequired(str(self._tables.address), state.stamp, INTERNAL_SCHEMA_VERSION)
+        self._remember(native, state)
+        return state
+
+    def publish(
+        self,
+        branch: BranchName,
+        change: Change,
+        expected: Mapping[str, int],
+        draft: CommitDraft,
+        lock: CommitLock | None = None,
+    ) -> ManifestState:
+        """Make a change visible as one commit.
+
+        ``expected`` asserts the version each table has now; a table that moved is a ManifestConflict and nothing
+        is published. A draft that somebody already published (a recoverer for a writer thought dead) is a success.
+        """
+        for attempt in range(PUBLISHER_RETRY_BUDGET + 1):
+            if attempt:
+                time.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311  jitter, not a secret
+            current = self.latest(branch.native)
+            if any(c.graph_commit_id == draft.graph_commit_id for c in current.commits):
+                return current
+            _check_expected(current, expected)
+            successor = self._archived(_apply(current, branch, change, draft))
+            if lock is not None:
+                lock.verify()
+            try:
+                return self.write(branch, successor)
+            except TableMoved:
+                continue
+        raise PublishContention(branch.name, PUBLISHER_RETRY_BUDGET + 1)
+
+    def write(self, branch: BranchName, successor: ManifestState) -> ManifestState:
+        """Write a state as the version after its predecessor; TableMoved if that version exists by now."""
+        self.write_rows(branch.native, encode(successor, branch.name), successor.version)
+        self._remember(branch.native, successor)
+        return successor
+
+    def write_rows(self, native: str | None, rows: pa.Table, version: int) -> None:
+        """Write rows as one version of the manifest, on top of the version before it."""
+        before = TableRef(layout.MANIFEST, native, version - 1)
+        hit("publish.before_stage")
+        staged = stage_overwrite(self._tables.open(before), before.location, native, rows, "publish")
+        hit("publish.before_commit")
+        self._tables.commit_staged(staged)
+        hit("publish.after_commit")
+        self.note_newest(native, version)
+
+    def note_newest(self, native: str | None, version: int) -> None:
+        """Remember how far a branch has come, here and for other processes."""
+        with self._lock:
+            self._newest[native] = max(version, self._newest.get(native, 0))
+        self._objects.put(layout.head_hint(native), json.dumps({"version": version}).encode())
+
+    def forget(self, native: str) -> None:
+        """Drop what is known of a branch that is gone."""
+        with self._lock:
+            self._newest.pop(native, None)
+        self._objects.delete(layout.head_hint(native))
+
+    def _newest_version(self, native: str | None) -> int:
+        """Start from what is known and look for the next version until there is none."""
+        with self._lock:
+            version = self._newest.get(native)
+        if version is None:
+            version = self._hinted(native)
+        if version is not None:
+            for ahead in range(_LONGEST_WALK):
+                if not self._tables.exists(TableRef(layout.MANIFEST, native, version + ahead + 1)):
+                    return self._note(native, version + ahead)
+        listed = self._tables.newest(layout.MANIFEST, native)
+        if listed is None:
+            raise HistoryReclaimed(f"branch {native or 'main'}")
+        return self._note(native, listed)
+
+    def _note(self, native: str | None, version: int) -> int:
+        with self._lock:
+            self._newest[native] = max(version, self._newest.get(native, 0))
+            return self._newest[native]
+
+    def _hinted(self, native: str | None) -> int | None:
+        """The version a hint names, if the hint can be read and the version is there."""
+        hint = self._objects.get(layout.head_hint(native))
+        if hint is None:
+            return None
+        try:
+            version = int(json.loads(hint.content)["version"])
+        except (ValueError, KeyError, TypeError):
+            return None
+        return version if self._tables.exists(TableRef(layout.MANIFEST, native, version)) else None
+
+    def _remember(self, native: str | None, state: ManifestState) -> None:
+        with self._lock:
+            self._states[native, state.version] = state
+            self._states.move_to_end((native, state.version))
+            while len(self._states) > _STATES:
+                self._states.popitem(last=False)
+
+    def _archived(self, state: ManifestState) -> ManifestState:
+        """The state with a bounded tail of commits; what leaves it is in the archive first."""
+        if len(state.commits) <= COMMIT_TAIL:
+            return state
+        self.archive.append(state.commits[:_ARCHIVE_BATCH])
+        hit("publish.after_archive")
+        return replace(state, commits=state.commits[_ARCHIVE_BATCH:])
+
+
+def initial_state(pins: Mapping[str, TablePin], draft: CommitDraft) -> ManifestState:
+    """The first state of a new graph."""
+    return _apply(ManifestState(version=0), BranchName(MAIN, None), Change(pins), draft)
+
+
+def _check_expected(current: ManifestState, expected: Mapping[str, int]) -> None:
+    for table_key, version in expected.items():
+        pin = current.tables.get(table_key)
+        actual = 0 if pin is None else pin.table_version
+        if actual != version:
+            raise ManifestConflict(table_key, version, actual)
+
+
+def _apply(current: ManifestState, branch: BranchName, change: Change, draft: CommitDraft) -> ManifestState:
+    """The state after a change, with its commit at the head."""
+    hidden = {gone.table_key for gone in change.tombstones}
+    tables = {key: pin for key, pin in current.tables.items() if key not in hidden}
+    tables |= change.pins
+    parents = ((current.head.graph_commit_id,) if current.head else ()) + draft.merged_parents
+    commit = Commit(
+        graph_commit_id=draft.graph_commit_id,
+        branch=branch.name,
+        manifest_version=current.version + 1,
+        parents=parents,
+        created_at=dt.datetime.now(dt.UTC),
+        kind=draft.kind,
+        actor_id=draft.actor_id,
+        message=draft.message,
+    )
+    return ManifestState(
+        version=current.version + 1,
+        tables=dict(sorted(tables.items())),
+        tombstones=(*current.tombstones, *change.tombstones),
+        commits=(*current.commits, commit),
+    )

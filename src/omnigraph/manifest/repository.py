@@ -1,0 +1,178 @@
+"""A graph on a store with all its parts: what `create` makes and `open_existing` finds."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import dataclass
+from functools import cached_property
+
+from ulid import ULID
+
+from omnigraph.errors import (
+    GraphExists,
+    GraphNotFound,
+    HistoryReclaimed,
+    NotAGraph,
+    ReadOnlyGraph,
+    StorageUnavailable,
+)
+from omnigraph.failpoints import hit
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.identity import SchemaIR, first_identities
+from omnigraph.lang.schema.resolve import CompiledSchema
+from omnigraph.manifest.branches import Branches
+from omnigraph.manifest.migrations import Migrator
+from omnigraph.manifest.publisher import CommitDraft, Manifest, initial_state
+from omnigraph.manifest.state import MAIN, TablePin, encode
+from omnigraph.storage import layout
+from omnigraph.storage.address import Address, Scheme
+from omnigraph.storage.columns import table_schema
+from omnigraph.storage.locks import Locks
+from omnigraph.storage.objects import ObjectStore, open_objects, require_conditional_put
+from omnigraph.storage.tables import Tables
+
+_ARTIFACTS = (*layout.SCHEMA_FILES, layout.NODES, layout.EDGES, layout.COMMITS, layout.RECOVERIES, "_refs")
+
+
+@dataclass(frozen=True)
+class Repository:
+    """One graph, opened: its objects, tables, locks, manifest and branches."""
+
+    address: Address
+    objects: ObjectStore
+    tables: Tables
+    locks: Locks
+    manifest: Manifest
+    branches: Branches
+    read_only: bool = False
+
+    @classmethod
+    def at(cls, address: Address, *, read_only: bool = False) -> Repository:
+        """The parts of a graph at an address; nothing is read or written yet."""
+        objects = open_objects(address)
+        tables = Tables(address, objects)
+        manifest = Manifest(tables, objects)
+        branches = Branches(manifest, tables, objects)
+        return cls(address, objects, tables, Locks(address, objects), manifest, branches, read_only)
+
+    def require_writable(self) -> None:
+        """Raise ReadOnlyGraph unless the graph was opened for writing."""
+        if self.read_only:
+            raise ReadOnlyGraph(str(self.address))
+
+    @cached_property
+    def schema_source(self) -> str:
+        """The accepted schema as its author wrote it."""
+        return self._schema_object(layout.SCHEMA_SOURCE).decode()
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The accepted schema arranged for look-ups."""
+        try:
+            return Catalog(SchemaIR.from_json(json.loads(self._schema_object(layout.SCHEMA_IR))))
+        except (ValueError, KeyError, TypeError) as error:
+            raise StorageUnavailable(f"{self.address}/{layout.SCHEMA_IR}", f"cannot be read: {error}") from error
+
+    def _schema_object(self, key: str) -> bytes:
+        found = self.objects.get(key)
+        if found is None:
+            raise StorageUnavailable(f"{self.address}/{key}", "the accepted schema is missing")
+        return found.content
+
+
+def open_existing(address: Address, *, read_only: bool) -> Repository:
+    """Open a graph. Opening for writing brings a manifest of an older release up to date; reading never writes."""
+    repository = Repository.at(address, read_only=read_only)
+    try:
+        repository.manifest.latest(None)
+    except HistoryReclaimed:
+        raise _why_not_a_graph(repository) from None
+    if read_only:
+        return repository
+    _require_trusted_store(repository)
+    migrator = Migrator(repository.manifest, repository.branches, repository.tables, repository.objects)
+    if migrator.is_needed():
+        with repository.locks.control():
+            migrator.migrate()
+    return repository
+
+
+def _why_not_a_graph(repository: Repository) -> GraphNotFound | NotAGraph:
+    address = str(repository.address)
+    if repository.objects.has(layout.INIT_CLAIM):
+        return NotAGraph(address, "its creation was interrupted", "run `omnigraph init` again")
+    if repository.objects.exists(""):
+        return NotAGraph(address, f"it has no {layout.MANIFEST}", "check the address")
+    return GraphNotFound(address)
+
+
+def create(
+    address: Address, schema: CompiledSchema, *, actor: str | None = None, force: bool = False
+) -> Repository:
+    """Create a graph. The manifest is written last: without it there is no graph, and creation can start again.
+
+    ``force`` lets it replace schema files that belong to no graph; it never touches a graph.
+    """
+    repository = Repository.at(address)
+    _refuse_existing(repository, force)
+    _require_trusted_store(repository)
+    with repository.locks.control() as lock:
+        _refuse_existing(repository, force)
+        for leftover in _ARTIFACTS:
+            if repository.objects.exists(leftover):
+                repository.objects.delete_prefix(leftover)
+                repository.objects.delete(leftover)
+        claim = {"created_at": dt.datetime.now(dt.UTC).isoformat(), "actor": actor}
+        repository.objects.put(layout.INIT_CLAIM, json.dumps(claim).encode())
+        hit("init.after_claim")
+        ir = first_identities(schema, domain=str(ULID()))
+        pins = _create_tables(repository, Catalog(ir))
+        _write_schema(repository, schema, ir)
+        hit("init.before_manifest")
+        lock.verify()
+        first = initial_state(pins, CommitDraft("init", actor_id=actor, message="create the graph"))
+        repository.tables.create_filled(layout.MANIFEST, encode(first, MAIN))
+        hit("init.after_manifest")
+        repository.manifest.note_newest(None, first.version)
+        repository.objects.delete(layout.INIT_CLAIM)
+    return repository
+
+
+def _refuse_existing(repository: Repository, force: bool) -> None:
+    """Refuse to create over a graph, or over files that may belong to one."""
+    objects, address = repository.objects, str(repository.address)
+    if repository.tables.newest(layout.MANIFEST) is not None:
+        raise GraphExists(address)
+    if force or objects.has(layout.INIT_CLAIM):
+        return
+    found = [name for name in _ARTIFACTS if objects.exists(name)]
+    if found:
+        raise NotAGraph(
+            address, f"it has {', '.join(found)} but no {layout.MANIFEST}", "remove them, or use --force"
+        )
+
+
+def _require_trusted_store(repository: Repository) -> None:
+    """Probe a store we do not know for the one promise everything rests on."""
+    if repository.address.scheme is Scheme.S3 and repository.address.endpoint is not None:
+        require_conditional_put(repository.objects, repository.address, str(ULID()))
+
+
+def _create_tables(repository: Repository, catalog: Catalog) -> dict[str, TablePin]:
+    pins = {}
+    entities: list[NodeType | EdgeType] = [*catalog.nodes.values(), *catalog.edges.values()]
+    for entity in entities:
+        location = layout.table_location(entity.table_key)
+        ref = repository.tables.create(location, table_schema(entity))
+        pins[entity.table_key] = TablePin(entity.table_key, location, ref.version)
+        hit("init.after_table")
+    return pins
+
+
+def _write_schema(repository: Repository, schema: CompiledSchema, ir: SchemaIR) -> None:
+    state = {"shape_hash": ir.shape.hash, "next_identity_id": ir.next_identity_id}
+    repository.objects.put(layout.SCHEMA_SOURCE, schema.source.text.encode())
+    repository.objects.put(layout.SCHEMA_IR, ir.dumps().encode())
+    repository.objects.put(layout.SCHEMA_STATE, json.dumps(state, indent=1).encode())
+    hit("init.after_schema")

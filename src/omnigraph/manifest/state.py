@@ -1,0 +1,235 @@
+"""The state of a graph branch, and its rows in the `__manifest` table."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION, STAMP
+
+MAIN: Final = "main"
+
+MANIFEST_SCHEMA: Final = pa.schema(
+    [
+        pa.field(
+            "object_id",
+            pa.string(),
+            nullable=False,
+            metadata={"lance-schema:unenforced-primary-key": "true"},
+        ),
+        pa.field("object_type", pa.string(), nullable=False),
+        pa.field("location", pa.string()),
+        pa.field("metadata", pa.string(), metadata={"lance-encoding:compression": "zstd"}),
+        pa.field("base_objects", pa.list_(pa.string())),
+        pa.field("table_key", pa.string()),
+        pa.field("table_version", pa.uint64()),
+        pa.field("table_branch", pa.string()),
+        pa.field("row_count", pa.uint64()),
+    ],
+    metadata={STAMP: str(INTERNAL_SCHEMA_VERSION)},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePin:
+    """Where one table stands. ``table_branch`` is the native branch that holds it, None for the trunk."""
+
+    table_key: str
+    location: str
+    table_version: int
+    table_branch: str | None = None
+    row_count: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "table_key": self.table_key,
+            "location": self.location,
+            "table_version": self.table_version,
+            "table_branch": self.table_branch,
+            "row_count": self.row_count,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A table that is no longer part of the graph: versions up to this one are hidden."""
+
+    table_key: str
+    location: str | None
+    table_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One change of the graph."""
+
+    graph_commit_id: str
+    branch: str
+    manifest_version: int
+    parents: tuple[str, ...]
+    created_at: dt.datetime
+    kind: str
+    actor_id: str | None = None
+    message: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "graph_commit_id": self.graph_commit_id,
+            "branch": self.branch,
+            "manifest_version": self.manifest_version,
+            "parents": list(self.parents),
+            "created_at": self.created_at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "kind": self.kind,
+            "actor_id": self.actor_id,
+            "message": self.message,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Commit:
+        return cls(
+            stored["graph_commit_id"],
+            stored["branch"],
+            stored["manifest_version"],
+            tuple(stored["parents"]),
+            dt.datetime.fromisoformat(stored["created_at"]),
+            stored["kind"],
+            stored["actor_id"],
+            stored["message"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestState:
+    """Everything one version of the manifest says. ``commits`` is the newest part of the history, oldest first."""
+
+    version: int
+    tables: Mapping[str, TablePin] = field(default_factory=dict)
+    tombstones: tuple[Tombstone, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    stamp: int = INTERNAL_SCHEMA_VERSION
+
+    @property
+    def head(self) -> Commit | None:
+        """The commit that made this state."""
+        return self.commits[-1] if self.commits else None
+
+
+def encode(state: ManifestState, branch: str) -> pa.Table:
+    """The rows of a state."""
+    rows: list[dict[str, Any]] = []
+    for pin in state.tables.values():
+        rows.append(
+            {
+                "object_id": f"table:{pin.table_key}",
+                "object_type": "table",
+                "location": pin.location,
+                "table_key": pin.table_key,
+            }
+        )
+        rows.append(
+            {
+                "object_id": f"version:{pin.table_key}@v={pin.table_version}",
+                "object_type": "table_version",
+                "location": pin.location,
+                "table_key": pin.table_key,
+                "table_version": pin.table_version,
+                "table_branch": pin.table_branch,
+                "row_count": pin.row_count,
+            }
+        )
+    rows.extend(
+        {
+            "object_id": f"tombstone:{gone.table_key}@{gone.location}@v={gone.table_version}",
+            "object_type": "table_tombstone",
+            "location": gone.location,
+            "table_key": gone.table_key,
+            "table_version": gone.table_version,
+        }
+        for gone in state.tombstones
+    )
+    rows.extend(
+        {
+            "object_id": commit.graph_commit_id,
+            "object_type": "graph_commit",
+            "metadata": json.dumps(commit.as_json(), ensure_ascii=False, separators=(",", ":")),
+        }
+        for commit in state.commits
+    )
+    if state.head is not None:
+        head = json.dumps({"graph_commit_id": state.head.graph_commit_id})
+        rows.append({"object_id": f"graph_head:{branch}", "object_type": "graph_head", "metadata": head})
+    return pa.Table.from_pylist(rows, schema=MANIFEST_SCHEMA)
+
+
+def decode(table: pa.Table, version: int) -> ManifestState:
+    """The state that rows describe: for each table its newest version that no tombstone hides.
+
+    Manifests written by older releases keep a row per version ever published; this one keeps the newest.
+    """
+    stamp = read_stamp(table.schema)
+    locations: dict[str, str] = {}
+    versions: list[TablePin] = []
+    tombstones: list[Tombstone] = []
+    commits: list[Commit] = []
+    for row in table.to_pylist():
+        match row["object_type"]:
+            case "table":
+                locations[row["table_key"]] = row["location"]
+            case "table_version":
+                versions.append(
+                    TablePin(
+                        row["table_key"],
+                        row["location"],
+                        row["table_version"],
+                        row["table_branch"],
+                        row["row_count"] or 0,
+                    )
+                )
+            case "table_tombstone":
+                tombstones.append(Tombstone(row["table_key"], row["location"], row["table_version"]))
+            case "graph_commit" if stamp >= INTERNAL_SCHEMA_VERSION:
+                commits.append(Commit.from_json(json.loads(row["metadata"])))
+    tables = _visible(versions, tombstones, locations)
+    commits.sort(key=lambda c: (c.manifest_version, c.created_at, c.graph_commit_id))
+    return ManifestState(version, tables, tuple(tombstones), tuple(commits), stamp)
+
+
+def _visible(
+    versions: Iterable[TablePin], tombstones: Iterable[Tombstone], locations: Mapping[str, str]
+) -> dict[str, TablePin]:
+    hidden: dict[tuple[str, str | None], int] = {}
+    for gone in tombstones:
+        key = (gone.table_key, gone.location)
+        hidden[key] = max(hidden.get(key, 0), gone.table_version)
+    newest: dict[str, TablePin] = {}
+    for pin in versions:
+        located = pin if pin.location else _at(pin, locations[pin.table_key])
+        limit = max(hidden.get((pin.table_key, located.location), 0), hidden.get((pin.table_key, None), 0))
+        if pin.table_version <= limit:
+            continue
+        present = newest.get(pin.table_key)
+        if present is None or _newer(located, present, locations.get(pin.table_key)):
+            newest[pin.table_key] = located
+    return dict(sorted(newest.items()))
+
+
+def _newer(pin: TablePin, present: TablePin, registered: str | None) -> bool:
+    """Does a pin supersede another of the same table: the registered location first, then the version?"""
+    if (pin.location == registered) != (present.location == registered):
+        return pin.location == registered
+    return pin.table_version > present.table_version
+
+
+def _at(pin: TablePin, location: str) -> TablePin:
+    return TablePin(pin.table_key, location, pin.table_version, pin.table_branch, pin.row_count)
+
+
+def read_stamp(schema: pa.Schema) -> int:
+    """The internal schema version of a manifest; 1 is from before there was a stamp."""
+    found = (schema.metadata or {}).get(STAMP.encode())
+    return 1 if found is None else int(found)

@@ -1,0 +1,63 @@
+"""Every path of a graph on disk, in one place. All are relative to the graph's root."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SCHEMA_SOURCE: Final = "_schema.pg"
+SCHEMA_IR: Final = "_schema.ir.json"
+SCHEMA_STATE: Final = "__schema_state.json"
+MANIFEST: Final = "__manifest"
+COMMITS: Final = "_graph_commits.lance"
+LEGACY_ACTORS: Final = "_graph_commit_actors.lance"
+RECOVERIES: Final = "_graph_commit_recoveries.lance"
+SIDECARS: Final = "__recovery"
+LOCKS: Final = "__locks"
+BRANCH_REFS: Final = "_refs/branches"
+HEAD_HINTS: Final = "_refs/heads"
+INIT_CLAIM: Final = "__init.json"
+
+NODES: Final = "nodes"
+EDGES: Final = "edges"
+
+SCHEMA_FILES: Final = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
+
+_FNV_OFFSET: Final = 0xCBF29CE484222325
+_FNV_PRIME: Final = 0x100000001B3
+_MASK: Final = 2**64 - 1
+
+
+def fnv1a64(text: str) -> str:
+    """The 64-bit FNV-1a hash of a text, as 16 hex digits."""
+    value = _FNV_OFFSET
+    for byte in text.encode():
+        value = ((value ^ byte) * _FNV_PRIME) & _MASK
+    return f"{value:016x}"
+
+
+def table_location(table_key: str, generation: int = 0) -> str:
+    """Where the table of a type lives; a type that was dropped and added again has a later generation."""
+    kind, _, name = table_key.partition(":")
+    folder = NODES if kind == "node" else EDGES
+    suffix = f"-{generation}" if generation else ""
+    return f"{folder}/{fnv1a64(name)}{suffix}"
+
+
+def branch_ref(name: str) -> str:
+    """The metadata object of a graph branch."""
+    return f"{BRANCH_REFS}/{name}.json"
+
+
+def head_hint(native: str | None) -> str:
+    """The object that says where to start looking for a branch's newest manifest."""
+    return f"{HEAD_HINTS}/{native or 'main'}.json"
+
+
+def native_prefix(location: str, branch: str | None) -> str:
+    """Where a table's own files lie: at its root, or in the tree of a native branch."""
+    return location if branch is None else f"{location}/tree/{branch}"
+
+
+def version_file(location: str, branch: str | None, version: int) -> str:
+    """The file whose existence makes a version of a Lance table, in Lance's second naming scheme."""
+    return f"{native_prefix(location, branch)}/_versions/{_MASK - version:020d}.manifest"

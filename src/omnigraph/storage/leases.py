@@ -1,0 +1,215 @@
+"""Locks on an object store: lease objects taken by conditional put and renewed while held.
+
+No clocks are compared. A lease is alive as long as it changes: whoever waits for it watches its token, and takes
+it over when the token has stood still for longer than the lease's time to live. Each taking raises the fence, and
+a holder that was away checks the fence before it does anything durable.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from omnigraph.errors import LockLost, LockTimeout, OmniError
+from omnigraph.storage import layout
+from omnigraph.storage.objects import ObjectStore
+
+TIME_TO_LIVE: Final = 10.0
+_FIRST_PAUSE: Final = 0.01
+_LONGEST_PAUSE: Final = 0.25
+
+
+class Lease:
+    """A held lease, renewed by a thread until it is released."""
+
+    def __init__(self, objects: ObjectStore, key: str, name: str, content: dict[str, Any], token: str) -> None:
+        self._objects = objects
+        self._key = key
+        self._name = name
+        self._content = content
+        self._token = token
+        self._mutex = threading.Lock()
+        self._lost = False
+        self._stop = threading.Event()
+        self._renewed_at = time.monotonic()
+        self._renewals = threading.Thread(target=self._keep, name=f"lease {name}", daemon=True)
+        self._renewals.start()
+
+    def verify(self) -> None:
+        """Raise LockLost unless the store still names this holder."""
+        with self._mutex:
+            stale = time.monotonic() - self._renewed_at > self._content["ttl"] / 2
+        if stale:
+            self._renew()
+        present = self._objects.get(self._key)
+        with self._mutex:
+            if self._lost or present is None or not self._is_mine(present.content):
+                self._lost = True
+                raise LockLost(self._name)
+
+    def release(self) -> None:
+        """Give the lease up, unless somebody else has it by now."""
+        self._stop.set()
+        self._renewals.join()
+        with self._mutex:
+            if self._lost:
+                return
+            freed = {**self._content, "holder": None}
+            self._objects.put_if_match(self._key, _encode(freed), self._token)
+
+    def _keep(self) -> None:
+        while not self._stop.wait(self._content["ttl"] / 4):
+            try:
+                self._renew()
+            except OmniError:
+                continue
+
+    def _renew(self) -> None:
+        with self._mutex:
+            if self._lost:
+                return
+            content = {**self._content, "beat": self._content["beat"] + 1}
+            token = self._objects.put_if_match(self._key, _encode(content), self._token)
+            if token is None:
+                self._lost = True
+            else:
+                self._content, self._token, self._renewed_at = content, token, time.monotonic()
+
+    def _is_mine(self, content: bytes) -> bool:
+        found = _decode(content)
+        return bool(
+            found.get("holder") == self._content["holder"] and found.get("fence") == self._content["fence"]
+        )
+
+
+class LeaseLocks:
+    """Lease locks of one graph."""
+
+    def __init__(self, objects: ObjectStore, ttl: float = TIME_TO_LIVE) -> None:
+        self._objects = objects
+        self._ttl = ttl
+
+    @contextmanager
+    def exclusive(self, name: str, wait: float) -> Iterator[Lease]:
+        """Hold a lock alone: take its lease, then wait until the sharers are gone or dead."""
+        deadline = time.monotonic() + wait
+        lease = self._take(f"{layout.LOCKS}/{name}.json", name, deadline, wait)
+        try:
+            self._wait_for_sharers(name, deadline, wait)
+            yield lease
+        finally:
+            lease.release()
+
+    @contextmanager
+    def shared(self, name: str, wait: float) -> Iterator[Lease]:
+        """Hold a lock with others: announce oneself, then make sure that nobody holds it alone."""
+        deadline = time.monotonic() + wait
+        key = f"{layout.LOCKS}/{name}.shared/{uuid.uuid4().hex}.json"
+        while True:
+            lease = self._take(key, name, deadline, wait)
+            if not self._is_held(f"{layout.LOCKS}/{name}.json"):
+                break
+            lease.release()
+            self._objects.delete(key)
+            self._wait_until_free(f"{layout.LOCKS}/{name}.json", name, deadline, wait)
+        try:
+            yield lease
+        finally:
+            lease.release()
+            self._objects.delete(key)
+
+    def _take(self, key: str, name: str, deadline: float, wait: float) -> Lease:
+        holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        watch = _Watch(self._ttl)
+        pause = _FIRST_PAUSE
+        while True:
+            present = self._objects.get(key)
+            found = {} if present is None else _decode(present.content)
+            content = {"holder": holder, "fence": found.get("fence", 0) + 1, "beat": 0, "ttl": self._ttl}
+            if present is None:
+                token = self._objects.put_if_absent(key, _encode(content))
+            elif found.get("holder") is None or watch.is_still(present.token, found):
+                token = self._objects.put_if_match(key, _encode(content), present.token)
+            else:
+                token = None
+            if token is not None:
+                return Lease(self._objects, key, name, content, token)
+            if time.monotonic() >= deadline:
+                raise LockTimeout(name, wait, found.get("holder"))
+            time.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+    def _is_held(self, key: str) -> bool:
+        present = self._objects.get(key)
+        return present is not None and _decode(present.content).get("holder") is not None
+
+    def _wait_until_free(self, key: str, name: str, deadline: float, wait: float) -> None:
+        watch = _Watch(self._ttl)
+        while True:
+            present = self._objects.get(key)
+            if present is None or _decode(present.content).get("holder") is None:
+                return
+            found = _decode(present.content)
+            if watch.is_still(present.token, found):
+                freed = _encode({**found, "holder": None, "fence": found["fence"] + 1})
+                self._objects.put_if_match(key, freed, present.token)
+                continue
+            if time.monotonic() >= deadline:
+                raise LockTimeout(name, wait, found.get("holder"))
+            time.sleep(_FIRST_PAUSE * 4)
+
+    def _wait_for_sharers(self, name: str, deadline: float, wait: float) -> None:
+        watches: dict[str, _Watch] = {}
+        while keys := self._objects.list(f"{layout.LOCKS}/{name}.shared"):
+            for key in keys:
+                present = self._objects.get(key)
+                if present is None:
+                    continue
+                found = _decode(present.content)
+                still = watches.setdefault(key, _Watch(self._ttl)).is_still(present.token, found)
+                if found.get("holder") is None or still:
+                    self._evict(key, found, present.token)
+            if time.monotonic() >= deadline:
+                raise LockTimeout(name, wait, "writers that share it")
+            time.sleep(_FIRST_PAUSE * 2)
+
+    def _evict(self, key: str, found: dict[str, Any], token: str) -> None:
+        """Take a dead sharer's lease away from it, then remove the object."""
+        gone = _encode({**found, "holder": None, "fence": found.get("fence", 0) + 1})
+        if self._objects.put_if_match(key, gone, token) is not None:
+            self._objects.delete(key)
+
+
+class _Watch:
+    """How long a lease has stood still, by this process's own clock."""
+
+    def __init__(self, ttl: float) -> None:
+        self._ttl = ttl
+        self._token: str | None = None
+        self._since = 0.0
+
+    def is_still(self, token: str, found: dict[str, Any]) -> bool:
+        now = time.monotonic()
+        if token != self._token:
+            self._token, self._since = token, now
+            return False
+        return now - self._since > float(found.get("ttl", self._ttl))
+
+
+def _encode(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, sort_keys=True).encode()
+
+
+def _decode(content: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

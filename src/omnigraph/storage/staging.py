@@ -1,0 +1,220 @@
+"""Staging: writing a change of one table as files and a transaction that nobody has committed yet.
+
+Every function here leaves the table as it was. A change that is never committed is a few unreferenced files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import LanceDataset, LanceOperation, Transaction
+from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
+
+MAX_ROWS_PER_FILE: Final = 100_000
+"""With stable row ids the cost of a later commit grows with the rows of the fragments it touches."""
+
+_PROBE_KEYS: Final = 5_000
+OPERATION_PROPERTY: Final = "omnigraph:operation"
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A change of one table, ready to be committed on top of ``read_version``."""
+
+    location: str
+    branch: str | None
+    read_version: int
+    transaction: Transaction
+
+    @property
+    def transaction_id(self) -> str:
+        """The id by which the committed version can be recognised as this change."""
+        return str(self.transaction.uuid)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedChanges:
+    """A staged mixture of inserts, updates and deletes, and how many of each there are."""
+
+    staged: Staged
+    inserted: int
+    updated: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """An index to build over one column."""
+
+    column: str
+    kind: Literal["BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "IVF_FLAT", "IVF_PQ"]
+    name: str
+
+
+def stage_append(
+    handle: LanceDataset, location: str, branch: str | None, rows: pa.Table, operation: str
+) -> Staged:
+    """Stage rows that are known to be new."""
+    fragments = _write(handle, rows)
+    return _staged(handle, location, branch, LanceOperation.Append(fragments), operation)
+
+
+def stage_overwrite(
+    handle: LanceDataset, location: str, branch: str | None, rows: pa.Table, operation: str
+) -> Staged:
+    """Stage a whole new content, which may be empty."""
+    if not rows.num_rows:
+        return _staged(handle, location, branch, LanceOperation.Overwrite(rows.schema, []), operation)
+    transaction = write_fragments(
+        rows,
+        handle,
+        schema=rows.schema,
+        mode="overwrite",
+        return_transaction=True,
+        max_rows_per_file=MAX_ROWS_PER_FILE,
+    )
+    return _staged(handle, location, branch, transaction.operation, operation)
+
+
+def stage_changes(
+    handle: LanceDataset,
+    location: str,
+    branch: str | None,
+    upserts: pa.Table,
+    deletes: pa.Array,
+    operation: str,
+) -> StagedChanges:
+    """Stage inserts, updates and deletes in one transaction. Ids must be unique across both inputs.
+
+    Rows with a known id replace it and keep its row id, so that `delta` sees an update.
+    """
+    upsert_ids = _one_chunk(upserts.column("id"))
+    touched = locate_rows(handle, pa.concat_arrays([upsert_ids, deletes.cast(upsert_ids.type)]))
+    position = pc.index_in(upsert_ids, value_set=touched["id"])
+    known = pc.is_valid(position)
+    changed, fresh = upserts.filter(known), upserts.filter(pc.invert(known))
+    row_ids = touched["row_id"].take(position.drop_null())
+    ordered = pa.concat_tables([changed, fresh])
+    fragments = _write(handle, ordered)
+    _keep_row_ids(fragments, row_ids)
+    removed, rewritten = _delete_rows(handle, touched["row_address"])
+    update = LanceOperation.Update(
+        removed_fragment_ids=removed,
+        updated_fragments=rewritten,
+        new_fragments=fragments,
+        fields_modified=[],
+        fields_for_preserving_frag_bitmap=field_ids(handle),
+        update_mode="rewrite_rows",
+    )
+    return StagedChanges(
+        _staged(handle, location, branch, update, operation),
+        inserted=fresh.num_rows,
+        updated=changed.num_rows,
+        deleted=len(touched["id"]) - changed.num_rows,
+    )
+
+
+def stage_create_index(
+    handle: LanceDataset, location: str, branch: str | None, specs: Iterable[IndexSpec], operation: str
+) -> Staged:
+    """Stage any number of indexes as one change."""
+    fragments = [fragment.fragment_id for fragment in handle.get_fragments()]
+    built = []
+    for spec in specs:
+        options: dict[str, Any] = {"with_position": True} if spec.kind == "INVERTED" else {}
+        index = handle.create_index_uncommitted(
+            spec.column, spec.kind, name=spec.name, fragment_ids=fragments, **options
+        )
+        # A raw inverted segment cannot be read back; merging the one segment finishes it.
+        built.append(handle.merge_existing_index_segments([index]) if spec.kind == "INVERTED" else index)
+    create = LanceOperation.CreateIndex(new_indices=built, removed_indices=[])
+    return _staged(handle, location, branch, create, operation)
+
+
+def locate_rows(handle: LanceDataset, ids: pa.Array) -> dict[str, pa.Array]:
+    """Where the rows with these ids are: arrays `id`, `row_id` and `row_address`, one entry per row found."""
+    if len(ids) <= _PROBE_KEYS:
+        found = handle.scanner(
+            columns=["id"], filter=_in_list(ids), with_row_id=True, with_row_address=True
+        ).to_table()
+    else:
+        every = handle.scanner(columns=["id"], with_row_id=True, with_row_address=True).to_table()
+        found = every.filter(pc.is_in(every["id"], value_set=ids))
+    return {
+        "id": _one_chunk(found["id"]),
+        "row_id": _one_chunk(found["_rowid"]),
+        "row_address": _one_chunk(found["_rowaddr"]),
+    }
+
+
+def field_ids(handle: LanceDataset) -> list[int]:
+    """The ids of all fields, children included: what an update must name so that indexes skip the new rows."""
+    ids: list[int] = []
+    pending = list(handle.lance_schema.fields())
+    while pending:
+        field = pending.pop()
+        ids.append(field.id())
+        pending.extend(field.children())
+    return sorted(ids)
+
+
+def _staged(
+    handle: LanceDataset, location: str, branch: str | None, operation: LanceOperation.BaseOperation, owner: str
+) -> Staged:
+    transaction = Transaction(
+        read_version=handle.version, operation=operation, transaction_properties={OPERATION_PROPERTY: owner}
+    )
+    return Staged(location, branch, handle.version, transaction)
+
+
+def _write(handle: LanceDataset, rows: pa.Table) -> list[FragmentMetadata]:
+    if not rows.num_rows:
+        return []
+    return list(write_fragments(rows, handle, mode="append", max_rows_per_file=MAX_ROWS_PER_FILE))
+
+
+def _keep_row_ids(fragments: list[FragmentMetadata], row_ids: pa.Array) -> None:
+    """Give the leading rows of the new files the row ids they had."""
+    start = 0
+    for fragment in fragments:
+        mine = row_ids.slice(start, fragment.physical_rows)
+        if not len(mine):
+            return
+        fragment.row_id_meta = RowIdSequence(mine.to_pylist()).to_inline_metadata()
+        start += fragment.physical_rows
+
+
+def _delete_rows(handle: LanceDataset, addresses: pa.Array) -> tuple[list[int], list[FragmentMetadata]]:
+    """Deletion vectors for the rows at these addresses: fragments that vanish, and fragments that shrink."""
+    where = addresses.to_numpy(zero_copy_only=False).astype(np.uint64)
+    owners, offsets = where >> np.uint64(32), where & np.uint64(0xFFFFFFFF)
+    removed: list[int] = []
+    rewritten: list[FragmentMetadata] = []
+    for owner in np.unique(owners):
+        fragment = handle.get_fragment(int(owner))
+        assert fragment is not None  # noqa: S101  the row was just read from it
+        shrunk = fragment.delete_rows(offsets[owners == owner].tolist())
+        if shrunk is None:
+            removed.append(int(owner))
+        else:
+            rewritten.append(shrunk)
+    return removed, rewritten
+
+
+def _in_list(ids: pa.Array) -> str:
+    """`id in (…)` in the dialect of Lance's filters."""
+    if not len(ids):
+        return "false"
+    quoted = ",".join("'" + value.replace("'", "''") + "'" for value in ids.to_pylist())
+    return f"id in ({quoted})"
+
+
+def _one_chunk(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    return values

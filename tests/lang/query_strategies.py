@@ -1,0 +1,197 @@
+"""Hypothesis strategies for the trees of query files, all of them trees that the grammar can express."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from hypothesis import strategies as st
+from tests.lang.strategies import I64_MAX, U32_MAX, identifiers, names, texts, type_identifiers, type_names
+
+from omnigraph.lang.query import syntax
+from omnigraph.lang.query.syntax import Clause, Expression, Statement
+from omnigraph.lang.source import Name
+from omnigraph.lang.values import MAX_VECTOR
+
+variables = st.builds(syntax.Variable, identifiers)
+_aliases = identifiers.filter(lambda name: name not in ("true", "false"))
+_strings = st.builds(syntax.StringLiteral, texts)
+
+literals: st.SearchStrategy[syntax.Literal] = st.recursive(
+    st.one_of(
+        _strings,
+        st.builds(syntax.IntegerLiteral, st.integers(-I64_MAX - 1, I64_MAX)),
+        st.builds(syntax.FloatLiteral, st.floats(allow_infinity=False, allow_nan=False)),
+        st.builds(syntax.BoolLiteral, st.booleans()),
+        st.builds(syntax.DateLiteral, texts),
+        st.builds(syntax.DateTimeLiteral, texts),
+    ),
+    lambda inner: st.builds(syntax.ListLiteral, st.lists(inner, max_size=3).map(tuple)),
+    max_leaves=4,
+)
+_property_refs = st.builds(syntax.PropertyRef, variables, names)
+
+
+def _calls(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+    nearest = st.builds(syntax.Nearest, _property_refs, inner)
+    bm25 = st.builds(syntax.TextCall, st.just("bm25"), inner, inner)
+    return st.one_of(
+        st.builds(syntax.Aggregate, st.sampled_from(syntax.AGGREGATES), inner),
+        st.builds(syntax.Aggregate, st.just("count"), inner, st.just(True)),
+        st.builds(syntax.TextCall, st.sampled_from(["search", "match_text"]), inner, inner),
+        st.builds(syntax.TextCall, st.just("fuzzy"), inner, inner, st.none() | inner),
+        nearest,
+        bm25,
+        st.builds(syntax.Rrf, nearest | bm25, nearest | bm25, st.none() | inner),
+    )
+
+
+_leaves = st.one_of(
+    literals, st.just(syntax.Now()), variables, _property_refs, st.builds(syntax.AliasRef, _aliases)
+)
+expressions: st.SearchStrategy[Expression] = st.recursive(_leaves, _calls, max_leaves=5)
+_values = st.one_of(literals, variables, st.just(syntax.Now()))
+
+
+@st.composite
+def traversals(draw: st.DrawFn) -> syntax.Traversal:
+    """A traversal; a bare `not` is no edge."""
+    edge_variable = draw(st.none() | variables)
+    undirected = draw(st.booleans())
+    edge = draw(names)
+    if edge.text == "not" and edge_variable is None and not undirected:
+        edge = Name("knows")
+    count = st.integers(0, U32_MAX)
+    hops = draw(st.none() | st.builds(syntax.Hops, count, st.none() | count))
+    return syntax.Traversal(draw(variables), edge, draw(variables), edge_variable, undirected, hops)
+
+
+@st.composite
+def comparisons(draw: st.DrawFn) -> syntax.Comparison:
+    """A comparison; a bare variable and a word would read as a traversal."""
+    left, right = draw(expressions), draw(expressions)
+    operators: Sequence[str] = (*syntax.SYMBOLS, *syntax.WORD_OPERATORS)
+    if isinstance(left, syntax.Variable):
+        reads_as_edge = isinstance(right, syntax.Variable | syntax.PropertyRef)
+        operators = syntax.SYMBOLS if reads_as_edge else (*syntax.SYMBOLS, "in")
+    return draw(st.builds(syntax.Comparison, st.just(left), st.sampled_from(operators), st.just(right)))
+
+
+_text_calls = st.builds(syntax.TextCall, st.sampled_from(["search", "match_text"]), expressions, expressions)
+_fuzzy_calls = st.builds(syntax.TextCall, st.just("fuzzy"), expressions, expressions, st.none() | expressions)
+_matches = st.lists(st.builds(syntax.PropertyMatch, names, _values), max_size=3).map(tuple)
+_plain_clauses: st.SearchStrategy[Clause] = st.one_of(
+    st.builds(syntax.Binding, variables, type_names, _matches),
+    traversals(),
+    comparisons(),
+    st.builds(syntax.NullTest, expressions, st.booleans()),
+    st.builds(syntax.TextPredicate, _text_calls | _fuzzy_calls),
+)
+
+
+def _block(clauses: st.SearchStrategy[Clause], size: int) -> st.SearchStrategy[tuple[Clause, ...]]:
+    return st.lists(clauses, min_size=1, max_size=size).filter(_keeps_apart).map(tuple)
+
+
+def _keeps_apart(clauses: Sequence[Clause]) -> bool:
+    """Does no clause begin with a word that joins it to the clause before it?"""
+    joined = any(_first_word(after) in _claimed(before) for before, after in pairwise(clauses))
+    return not joined and not any(_first_word(clause) in ("and", "or") for clause in clauses)
+
+
+def _first_word(clause: Clause) -> str | None:
+    first = None
+    if isinstance(clause, syntax.Comparison):
+        first = clause.left
+    elif isinstance(clause, syntax.NullTest):
+        first = clause.operand
+    return first.name if isinstance(first, syntax.AliasRef) else None
+
+
+def _claimed(clause: Clause) -> Sequence[str | None]:
+    """The words that behind this clause would go on with it."""
+    if isinstance(clause, syntax.TextPredicate):
+        return ("is", *syntax.WORD_OPERATORS)
+    if isinstance(clause, syntax.Comparison) and isinstance(clause.right, syntax.Nearest):
+        return ("asc", "desc")
+    return ()
+
+
+clauses: st.SearchStrategy[Clause] = st.recursive(
+    _plain_clauses,
+    lambda inner: st.builds(syntax.Negation, _block(inner, 3)) | st.builds(syntax.OptionalBlock, _block(inner, 3)),
+    max_leaves=4,
+)
+
+
+@st.composite
+def orderings(draw: st.DrawFn) -> syntax.Ordering:
+    """A sort key; `nearest` takes no direction."""
+    expression = draw(expressions)
+    if isinstance(expression, syntax.Nearest):
+        return syntax.Ordering(expression)
+    return draw(st.builds(syntax.Ordering, st.just(expression), st.sampled_from(["asc", "desc", None])))
+
+
+_counts = variables | st.builds(syntax.IntegerLiteral, st.integers(0, I64_MAX))
+_projections = st.builds(syntax.Projection, expressions, st.none() | names)
+
+
+@st.composite
+def reads(draw: st.DrawFn) -> syntax.ReadBody:
+    """The body of a read; there is no offset without a limit."""
+    limit = draw(st.none() | _counts)
+    return syntax.ReadBody(
+        draw(_block(clauses, 4)),
+        draw(st.lists(_projections, min_size=1, max_size=4).map(tuple)),
+        draw(st.booleans()),
+        draw(st.lists(orderings(), max_size=2).map(tuple)),
+        limit,
+        None if limit is None else draw(st.none() | _counts),
+    )
+
+
+_assignments = st.lists(st.builds(syntax.Assignment, names, _values), max_size=3).map(tuple)
+_conditions = st.lists(
+    st.builds(syntax.Condition, names, st.sampled_from(syntax.SYMBOLS), _values), min_size=1, max_size=3
+).map(tuple)
+_statements: st.SearchStrategy[Statement] = st.one_of(
+    st.builds(syntax.Insert, type_names, _assignments),
+    st.builds(syntax.Update, type_names, _assignments, _conditions),
+    st.builds(syntax.Delete, type_names, _conditions),
+)
+mutations = st.builds(syntax.MutationBody, st.lists(_statements, min_size=1, max_size=3).map(tuple))
+
+_parameters = st.one_of(
+    st.builds(
+        syntax.ParameterSyntax,
+        names,
+        type_identifiers.filter(lambda name: name != "Vector"),
+        nullable=st.booleans(),
+    ),
+    st.builds(syntax.ParameterSyntax, names, type_identifiers, is_list=st.just(True), nullable=st.booleans()),
+    st.builds(
+        syntax.ParameterSyntax,
+        names,
+        st.just("Vector"),
+        dimension=st.integers(1, MAX_VECTOR),
+        nullable=st.booleans(),
+    ),
+)
+
+
+@st.composite
+def _annotations(draw: st.DrawFn) -> tuple[syntax.QueryAnnotation, ...]:
+    """Each of the two at most once, and never blank."""
+    chosen = draw(st.lists(st.sampled_from(["description", "instruction"]), unique=True))
+    return tuple(
+        syntax.QueryAnnotation(Name(name), draw(_strings.filter(lambda literal: bool(literal.value.strip()))))
+        for name in chosen
+    )
+
+
+queries = st.builds(
+    syntax.QuerySyntax, names, st.lists(_parameters, max_size=3).map(tuple), _annotations(), reads() | mutations
+)
+query_files = st.builds(syntax.QueryFileSyntax, st.lists(queries, max_size=3).map(tuple))
+"""Query files that parse; what they say need not make sense."""

@@ -1,0 +1,65 @@
+"""Small graphs for tests of the manifest, and the way a writer writes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+from omnigraph.lang.schema.resolve import compile_schema
+from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
+from omnigraph.manifest.repository import Repository, create, open_existing
+from omnigraph.manifest.state import ManifestState
+from omnigraph.storage.address import parse_address
+from tests.stores import Store
+
+TRUNK = BranchName("main", None)
+SCHEMA = "node Person { name: String @key }\nnode City { name: String @key }\nedge Knows: Person -> Person"
+
+
+def schema(types: int) -> str:
+    """A schema of so many node types, T0 and on."""
+    return "\n".join(f"node T{i} {{ name: String @key }}" for i in range(types))
+
+
+def new_graph(place: Path | Store, text: str = SCHEMA) -> Repository:
+    """A fresh graph, in a folder of its own or on any store."""
+    address = place.address if isinstance(place, Store) else parse_address(place)
+    return create(address, compile_schema(text, "test.pg"), actor="ada")
+
+
+def reopened(repository: Repository, *, read_only: bool = False) -> Repository:
+    """The same graph with nothing cached, as another process sees it."""
+    return open_existing(repository.address, read_only=read_only)
+
+
+def move(state: ManifestState, *table_keys: str) -> tuple[Change, dict[str, int]]:
+    """A change that puts tables one version further, and what it expects of them."""
+    pins = {key: state.tables[key] for key in table_keys}
+    moved = {key: replace(pin, table_version=pin.table_version + 1) for key, pin in pins.items()}
+    return Change(moved), {key: pin.table_version for key, pin in pins.items()}
+
+
+def publish(
+    repository: Repository,
+    *table_keys: str,
+    branch: BranchName = TRUNK,
+    kind: str = "load",
+    actor: str | None = None,
+) -> ManifestState:
+    """Move tables in the way every writer does: capture, lock, publish."""
+    change, expected = move(repository.manifest.latest(branch.native), *table_keys)
+    with repository.locks.commit(branch.name) as lock:
+        return repository.manifest.publish(branch, change, expected, CommitDraft(kind, actor_id=actor), lock)
+
+
+def files(root: str | Path) -> dict[str, tuple[int, int, str]]:
+    """Every file below a folder: its size, when it was written, and a digest of its content."""
+    found = {}
+    for path in sorted(Path(root).rglob("*")):
+        if path.is_file():
+            stat = path.stat()
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            found[str(path.relative_to(root))] = (stat.st_size, stat.st_mtime_ns, digest)
+    return found
+

@@ -1,0 +1,64 @@
+"""An S3-compatible server for the tests: moto, answering one request at a time so that its conditions are atomic.
+
+As a script it prints two ports and serves until its standard input closes, so that it never outlives its parent.
+The second port is the same server behind a proxy that drops conditions, as some stores do.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class KeepAlive(MotoRequestHandler):  # type: ignore[misc]
+    """Connections stay open between requests."""
+
+    protocol_version = "HTTP/1.1"
+
+
+def one_at_a_time(application: Application) -> Application:
+    """moto looks first and writes later; whole requests in turn make that one step. Slow clients hold up nobody."""
+    turn = threading.Lock()
+
+    def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(length) if length else b"")
+        with turn:
+            return list(application(environ, start_response))
+
+    return serve
+
+
+def without_conditions(application: Application) -> Application:
+    """A store that does what it is told, whatever the conditions."""
+
+    def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        for header in ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"):
+            environ.pop(header, None)
+        return application(environ, start_response)
+
+    return serve
+
+
+def main() -> None:
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    honest = one_at_a_time(DomainDispatcherApplication(create_backend_app))
+    for application in (honest, without_conditions(honest)):
+        server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=KeepAlive)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        sys.stdout.write(f"{server.server_port}\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Places for graphs in tests: a directory, a memory store, and a bucket on a real S3-compatible server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from omnigraph.storage.address import Address, parse_address
+from omnigraph.storage.leases import TIME_TO_LIVE
+from omnigraph.storage.locks import DEFAULT_WAIT, Locks
+from omnigraph.storage.objects import ObjectStore, open_objects
+from omnigraph.storage.tables import Tables
+
+BUCKET = "bucket"
+SERVER = Path(__file__).with_name("s3server.py")
+
+
+@dataclass(frozen=True)
+class Store:
+    """A place of its own for one graph. It is plain data, so that another process can open the same place."""
+
+    uri: str
+    options: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def address(self) -> Address:
+        return parse_address(self.uri, self.options)
+
+    def objects(self) -> ObjectStore:
+        """A new client for control objects."""
+        return open_objects(self.address)
+
+    def tables(self) -> Tables:
+        """A new client for tables, with empty caches."""
+        return Tables(self.address, self.objects())
+
+    def locks(self, wait: float = DEFAULT_WAIT, time_to_live: float = TIME_TO_LIVE) -> Locks:
+        """The locks as a new process would see them."""
+        return Locks(self.address, self.objects(), wait, time_to_live)
+
+
+def local_store(folder: Path) -> Store:
+    """A graph's place on this machine's disk."""
+    return Store(str(folder / "g"))
+
+
+def memory_store() -> Store:
+    """A graph's place in this process's memory."""
+    return Store(f"memory://{uuid.uuid4().hex}/g")
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A running server. ``careless_port`` reaches the same objects but ignores conditions on puts."""
+
+    port: int
+    careless_port: int
+
+    def store(self, *, careless: bool = False) -> Store:
+        """A graph's place in the bucket."""
+        return Store(f"s3://{BUCKET}/{uuid.uuid4().hex}/g", self.options(careless=careless))
+
+    def options(self, *, careless: bool = False) -> dict[str, str]:
+        """The `storage_options` that reach this server."""
+        return {
+            "aws_access_key_id": "test",
+            "aws_secret_access_key": "test",
+            "aws_region": "us-east-1",
+            "aws_endpoint": f"http://127.0.0.1:{self.careless_port if careless else self.port}",
+            "allow_http": "true",
+        }
+
+
+@contextmanager
+def s3_server() -> Iterator[S3Server]:
+    """A server in a process of its own, with one bucket, for as long as it is needed."""
+    with subprocess.Popen(
+        [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        server = S3Server(port=int(process.stdout.readline()), careless_port=int(process.stdout.readline()))
+        create = urllib.request.Request(f"http://127.0.0.1:{server.port}/{BUCKET}", method="PUT")
+        with urllib.request.urlopen(create, timeout=60):
+            pass
+        try:
+            yield server
+        finally:
+            process.stdin.close()
