@@ -34,8 +34,8 @@ format: install ## Rewrite the sources in the house style
 	$(BIN)/ruff format
 
 bench: install ## Print the benchmarks
-	$(BIN)/python benchmarks/lang.py
-	$(BIN)/python benchmarks/manifest.py
+	$(BIN)/python -m benchmarks.lang
+	$(BIN)/python -m benchmarks.manifest
 
 fuzz: install ## Fuzz both languages for a minute (FUZZ_SECONDS=60)
 	$(BIN)/python -m tests.fuzz.run --seconds $(or $(FUZZ_SECONDS),60)

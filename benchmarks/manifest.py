@@ -10,11 +10,11 @@ import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from benchmarks.s3server import CountingServer, counting_server
 from rich.console import Console
 from rich.table import Table
 
 import omnigraph
-from benchmarks.s3server import CountingServer, counting_server
 from omnigraph.graph import Graph
 from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
 from omnigraph.manifest.repository import Repository

@@ -1,7 +1,7 @@
 """An S3-compatible server for the tests: moto, answering one request at a time so that its conditions are atomic.
 
-As a script it prints two ports and serves until its standard input closes, so that it never outlives its parent.
-The second port is the same server behind a proxy that drops conditions, as some stores do.
+As a script it prints three ports and serves until its standard input closes, so that it never outlives its parent.
+The second port is the same server behind a proxy that drops conditions, as some stores do. The third refuses all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from werkzeug.serving import make_server
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
-class KeepAlive(MotoRequestHandler):  # type: ignore[misc]
+class KeepAlive(MotoRequestHandler):
     """Connections stay open between requests."""
 
     protocol_version = "HTTP/1.1"
@@ -49,10 +49,18 @@ def without_conditions(application: Application) -> Application:
     return serve
 
 
+def refuse(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """A store that lets nobody in."""
+    environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    answer = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+    start_response("403 Forbidden", [("Content-Type", "text/xml"), ("Content-Length", str(len(answer)))])
+    return [b"" if environ["REQUEST_METHOD"] == "HEAD" else answer]
+
+
 def main() -> None:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     honest = one_at_a_time(DomainDispatcherApplication(create_backend_app))
-    for application in (honest, without_conditions(honest)):
+    for application in (honest, without_conditions(honest), refuse):
         server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=KeepAlive)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         sys.stdout.write(f"{server.server_port}\n")

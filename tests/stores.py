@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omnigraph.storage.address import Address, parse_address
 from omnigraph.storage.leases import TIME_TO_LIVE
 from omnigraph.storage.locks import DEFAULT_WAIT, Locks
 from omnigraph.storage.objects import ObjectStore, open_objects
-from omnigraph.storage.tables import Tables
+
+if TYPE_CHECKING:
+    from omnigraph.storage.tables import Tables
 
 BUCKET = "bucket"
 SERVER = Path(__file__).with_name("s3server.py")
@@ -38,6 +41,8 @@ class Store:
 
     def tables(self) -> Tables:
         """A new client for tables, with empty caches."""
+        from omnigraph.storage.tables import Tables  # children that need no tables start faster without
+
         return Tables(self.address, self.objects())
 
     def locks(self, wait: float = DEFAULT_WAIT, time_to_live: float = TIME_TO_LIVE) -> Locks:
@@ -57,22 +62,34 @@ def memory_store() -> Store:
 
 @dataclass(frozen=True)
 class S3Server:
-    """A running server. ``careless_port`` reaches the same objects but ignores conditions on puts."""
+    """A running server and its ports: one that works, one that ignores conditions on puts, one that refuses all."""
 
     port: int
     careless_port: int
+    refusing_port: int
 
-    def store(self, *, careless: bool = False) -> Store:
+    def store(self) -> Store:
         """A graph's place in the bucket."""
-        return Store(f"s3://{BUCKET}/{uuid.uuid4().hex}/g", self.options(careless=careless))
+        return self._store(self.port)
 
-    def options(self, *, careless: bool = False) -> dict[str, str]:
+    def careless_store(self) -> Store:
+        """A place where two writers can both win."""
+        return self._store(self.careless_port)
+
+    def refusing_store(self) -> Store:
+        """A place where nobody is let in."""
+        return self._store(self.refusing_port)
+
+    def _store(self, port: int) -> Store:
+        return Store(f"s3://{BUCKET}/{uuid.uuid4().hex}/g", self.options(port))
+
+    def options(self, port: int | None = None) -> dict[str, str]:
         """The `storage_options` that reach this server."""
         return {
             "aws_access_key_id": "test",
             "aws_secret_access_key": "test",
             "aws_region": "us-east-1",
-            "aws_endpoint": f"http://127.0.0.1:{self.careless_port if careless else self.port}",
+            "aws_endpoint": f"http://127.0.0.1:{port or self.port}",
             "allow_http": "true",
         }
 
@@ -85,7 +102,7 @@ def s3_server() -> Iterator[S3Server]:
     ) as process:
         assert process.stdin
         assert process.stdout
-        server = S3Server(port=int(process.stdout.readline()), careless_port=int(process.stdout.readline()))
+        server = S3Server(*(int(process.stdout.readline()) for _ in range(3)))
         create = urllib.request.Request(f"http://127.0.0.1:{server.port}/{BUCKET}", method="PUT")
         with urllib.request.urlopen(create, timeout=60):
             pass

@@ -40,6 +40,7 @@ from omnigraph.errors import (
 )
 
 if TYPE_CHECKING:
+    from omnigraph import lang
     from omnigraph.graph import Graph, Snapshot, init, open  # noqa: A004  the public name
     from omnigraph.manifest.branches import Branch
     from omnigraph.manifest.state import Commit
@@ -81,6 +82,7 @@ __all__ = [
     "UpgradeRequired",
     "__version__",
     "init",
+    "lang",
     "open",
 ]
 
@@ -96,11 +98,13 @@ _LAZY = {
 
 def __getattr__(name: str) -> Any:
     """Import what needs Lance and Arrow when it is first used, so that importing the package stays light."""
+    import importlib
+
+    if name == "lang":
+        return importlib.import_module("omnigraph.lang")
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'omnigraph' has no attribute '{name}'")
-    import importlib
-
     found = getattr(importlib.import_module(module), name)
     globals()[name] = found
     return found

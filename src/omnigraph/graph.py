@@ -76,18 +76,20 @@ class Graph:
     def create_branch(self, name: str, from_: str | None = None, *, actor: str | None = None) -> Branch:
         """Create a branch at the newest state of another one. It costs the same for one table or a thousand."""
         self._repository.require_writable()
-        parent = self._repository.branches.find(from_ or self._branch)
-        with self._repository.locks.control():
-            return self._repository.branches.create(name, parent, actor or self._actor)
+        branches, parent = self._repository.branches, from_ or self._branch
+        branches.check_create(name, parent)
+        with self._repository.locks.control() as lock:
+            return branches.create(name, parent, lock, actor or self._actor)
 
     def delete_branch(self, name: str) -> Branch:
         """Delete a branch that no other descends from. Its commits stay in the histories they were merged into."""
         self._repository.require_writable()
-        branch = self._repository.branches.find(name)
-        if branch.name == self._branch and branch.name != MAIN:
+        branches = self._repository.branches
+        branch = branches.check_delete(name)
+        if branch.name == self._branch:
             raise InvalidBranchName(branch.name, "this handle works on it; use another handle to delete it")
-        with self._repository.locks.control():
-            return self._repository.branches.delete(name)
+        with self._repository.locks.control() as lock:
+            return branches.delete(name, lock)
 
     def snapshot(self, branch: str | None = None, *, at: str | int | None = None) -> Snapshot:
         """The newest state of a branch, or its state at a commit id or a manifest version."""

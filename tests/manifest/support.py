@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from tests.stores import Store
+
+from omnigraph import failpoints
+from omnigraph.errors import LockLost
 from omnigraph.lang.schema.resolve import compile_schema
+from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
 from omnigraph.manifest.repository import Repository, create, open_existing
 from omnigraph.manifest.state import ManifestState
 from omnigraph.storage.address import parse_address
-from tests.stores import Store
+from omnigraph.storage.locks import CommitLock
 
 TRUNK = BranchName("main", None)
 SCHEMA = "node Person { name: String @key }\nnode City { name: String @key }\nedge Knows: Person -> Person"
@@ -53,6 +60,49 @@ def publish(
         return repository.manifest.publish(branch, change, expected, CommitDraft(kind, actor_id=actor), lock)
 
 
+def create_branch(repository: Repository, name: str, from_: str = "main") -> Branch:
+    """Create a branch as its users do, under the control lock."""
+    with repository.locks.control() as lock:
+        return repository.branches.create(name, from_, lock)
+
+
+def delete_branch(repository: Repository, name: str) -> Branch:
+    """Delete a branch as its users do, under the control lock."""
+    with repository.locks.control() as lock:
+        return repository.branches.delete(name, lock)
+
+
+def publish_unlocked(repository: Repository, *table_keys: str, branch: BranchName = TRUNK) -> ManifestState:
+    """Move tables by the compare-and-swap alone."""
+    change, expected = move(repository.manifest.latest(branch.native), *table_keys)
+    return repository.manifest.publish(branch, change, expected, CommitDraft("load"))
+
+
+@contextmanager
+def interrupted(name: str, action: Callable[[], object], *, times: int = 1) -> Iterator[None]:
+    """Let others act when this process comes to a failpoint, the first so many times."""
+    left = [times]
+
+    def act() -> None:
+        if left and left[0]:
+            turns = left.pop()
+            action()
+            left.append(turns - 1)
+
+    with failpoints.armed(name, act):
+        yield
+
+
+class LostLock(CommitLock):
+    """A lock that somebody else has by now."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    def verify(self) -> None:
+        raise LockLost("main")
+
+
 def files(root: str | Path) -> dict[str, tuple[int, int, str]]:
     """Every file below a folder: its size, when it was written, and a digest of its content."""
     found = {}
@@ -62,4 +112,3 @@ def files(root: str | Path) -> dict[str, tuple[int, int, str]]:
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             found[str(path.relative_to(root))] = (stat.st_size, stat.st_mtime_ns, digest)
     return found
-

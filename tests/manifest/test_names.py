@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.manifest.support import create_branch, delete_branch, files, new_graph
 
 from omnigraph.errors import BranchNotFound, InvalidBranchName
-from omnigraph.manifest.branches import TRUNK
 from omnigraph.manifest.names import check_new_name
-from tests.manifest.support import files, new_graph
 
 GOOD = [
     "a",
@@ -68,10 +67,10 @@ CLASHES = [("a", "a/b"), ("a/b", "a"), ("a/b/c", "a"), ("a", "a/b/c")]
 @pytest.mark.parametrize("name", GOOD)
 def test_a_good_name_can_be_created_and_found(name: str, tmp_path: Path) -> None:
     graph = new_graph(tmp_path)
-    created = graph.branches.create(name, TRUNK)
+    created = create_branch(graph, name)
     assert graph.branches.find(name) == created
     assert [branch.name for branch in graph.branches.all()] == ["main", name]
-    graph.branches.delete(name)
+    delete_branch(graph, name)
 
 
 @pytest.mark.parametrize(("name", "reason"), BAD.items())
@@ -93,25 +92,25 @@ def test_names_that_only_look_alike_live_together(live: str, name: str) -> None:
 
 def test_blanks_around_a_name_are_not_part_of_it(tmp_path: Path) -> None:
     graph = new_graph(tmp_path)
-    assert graph.branches.create("  review/1 \n", TRUNK).name == "review/1"
+    assert create_branch(graph, "  review/1 \n").name == "review/1"
     assert graph.branches.find("\treview/1 ").name == "review/1"
 
 
 @pytest.mark.parametrize("name", [name for name in BAD if name.strip() != "main"])
 def test_looking_for_a_name_that_cannot_be_finds_nothing_and_writes_nothing(name: str, tmp_path: Path) -> None:
     graph = new_graph(tmp_path)
-    graph.branches.create("a/b", TRUNK)
+    create_branch(graph, "a/b")
     before = files(tmp_path)
     with pytest.raises(BranchNotFound):
         graph.branches.find(name)
     with pytest.raises(InvalidBranchName):
-        graph.branches.create(name, TRUNK)
+        create_branch(graph, name)
     assert files(tmp_path) == before
 
 
 @pytest.mark.parametrize("other_spelling", ["a//b", "./a/b", "a/./b", "a/b/", "x/../a/b"])
 def test_a_branch_has_one_spelling(other_spelling: str, tmp_path: Path) -> None:
     graph = new_graph(tmp_path)
-    graph.branches.create("a/b", TRUNK)
+    create_branch(graph, "a/b")
     with pytest.raises(BranchNotFound):
         graph.branches.find(other_spelling)

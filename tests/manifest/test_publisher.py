@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.manifest.support import (
+    TRUNK,
+    LostLock,
+    interrupted,
+    move,
+    new_graph,
+    publish,
+    publish_unlocked,
+    reopened,
+)
 
-from omnigraph import failpoints
 from omnigraph.errors import HistoryReclaimed, LockLost, ManifestConflict, PublishContention
 from omnigraph.manifest.publisher import COMMIT_TAIL, PUBLISHER_RETRY_BUDGET, Change, CommitDraft
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import TablePin, Tombstone
 from omnigraph.storage import layout
-from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.tables import TableRef
-from tests.manifest.support import TRUNK, move, new_graph, publish, reopened
 
 PERSON, CITY, KNOWS = "node:Person", "node:City", "edge:Knows"
 
@@ -29,7 +35,7 @@ def graph(tmp_path: Path) -> Repository:
 
 
 def version_files(graph: Repository) -> int:
-    return len(graph.objects.list(f"{layout.MANIFEST}/_versions"))
+    return sum(key.endswith(".manifest") for key in graph.objects.list(f"{layout.MANIFEST}/_versions"))
 
 
 class TestWhatIsPublished:
@@ -37,7 +43,9 @@ class TestWhatIsPublished:
         before = graph.manifest.latest(None)
         after = publish(graph, PERSON, KNOWS, actor="bo")
         assert after.version == before.version + 1
-        assert {key: pin.table_version - before.tables[key].table_version for key, pin in after.tables.items()} == {
+        assert {
+            key: pin.table_version - before.tables[key].table_version for key, pin in after.tables.items()
+        } == {
             CITY: 0,
             KNOWS: 1,
             PERSON: 1,
@@ -140,39 +148,19 @@ class TestOwnCommit:
         change, expected = move(graph.manifest.latest(None), PERSON)
         draft = CommitDraft("load")
         rescuer = reopened(graph)
-        with interrupted("publish.before_commit", lambda: rescuer.manifest.publish(TRUNK, change, expected, draft)):
+        with interrupted(
+            "publish.before_commit", lambda: rescuer.manifest.publish(TRUNK, change, expected, draft)
+        ):
             state = graph.manifest.publish(TRUNK, change, expected, draft)
         assert state.head is not None
         assert state.head.graph_commit_id == draft.graph_commit_id
         assert (state.version, version_files(graph)) == (2, 2)
 
 
-class interrupted:  # noqa: N801  reads as a statement
-    """Let others act at a failpoint, once or each time, but not while they are acting."""
-
-    def __init__(self, name: str, action: Callable[[], object], *, always: bool = False) -> None:
-        self._action = action
-        self._always = always
-        self._done = False
-        self._armed = failpoints.armed(name, self._act)
-
-    def _act(self) -> None:
-        if not self._done:
-            self._done = True
-            self._action()
-            self._done = not self._always
-
-    def __enter__(self) -> None:
-        self._armed.__enter__()
-
-    def __exit__(self, *why: object) -> None:
-        self._armed.__exit__(None, None, None)
-
-
 class TestLostRaces:
     def test_a_lost_race_is_run_again_on_the_new_state(self, graph: Repository) -> None:
         other = reopened(graph)
-        with interrupted("publish.before_commit", lambda: publish(other, CITY)):
+        with interrupted("publish.before_commit", lambda: publish_unlocked(other, CITY)):
             state = publish(graph, PERSON)
         assert [commit.manifest_version for commit in state.commits] == [1, 2, 3]
         assert {state.tables[PERSON].table_version, state.tables[CITY].table_version} == {2}
@@ -180,7 +168,7 @@ class TestLostRaces:
     def test_the_loser_checks_its_expectations_again(self, graph: Repository) -> None:
         other, change = reopened(graph), move(graph.manifest.latest(None), PERSON)
         with (
-            interrupted("publish.before_commit", lambda: publish(other, PERSON)),
+            interrupted("publish.before_commit", lambda: publish_unlocked(other, PERSON)),
             pytest.raises(ManifestConflict, match=PERSON),
         ):
             graph.manifest.publish(TRUNK, *change, CommitDraft("load"))
@@ -190,7 +178,7 @@ class TestLostRaces:
         other, draft = reopened(graph), CommitDraft("load")
         moved = move(graph.manifest.latest(None), PERSON)
         with (
-            interrupted("publish.before_commit", lambda: publish(other, CITY), always=True),
+            interrupted("publish.before_commit", lambda: publish_unlocked(other, CITY), times=99),
             pytest.raises(PublishContention) as caught,
         ):
             graph.manifest.publish(TRUNK, *moved, draft)
@@ -199,16 +187,6 @@ class TestLostRaces:
         assert state.version == 1 + caught.value.attempts
         assert state.tables[PERSON].table_version == 1
         assert draft.graph_commit_id not in {commit.graph_commit_id for commit in state.commits}
-
-
-class LostLock(CommitLock):
-    """A lock that somebody else has by now."""
-
-    def __init__(self) -> None:
-        super().__init__([])
-
-    def verify(self) -> None:
-        raise LockLost("main")
 
 
 def test_a_writer_that_lost_its_lock_publishes_nothing(graph: Repository) -> None:
@@ -243,7 +221,7 @@ class TestLineage:
         while len(graph.manifest.latest(None).commits) < COMMIT_TAIL:
             publish(graph, PERSON)
         other = reopened(graph)
-        with interrupted("publish.before_commit", lambda: publish(other, CITY)):
+        with interrupted("publish.before_commit", lambda: publish_unlocked(other, CITY)):
             publish(graph, PERSON)
         archive = graph.manifest.archive.read()
         kept = {commit.graph_commit_id for commit in graph.manifest.latest(None).commits}
@@ -253,12 +231,14 @@ class TestLineage:
         assert kept.isdisjoint(archive)
 
 
+_LIES = ["null", '"x"', "99", "0", "-9", "1e999"]
+
+
 class TestFindingTheNewest:
     """A hint says where to start looking. It may lag, lie or be missing."""
 
     @pytest.mark.parametrize(
-        "hint",
-        [None, b"", b"{", b"[]", b"{}", b'{"version": null}', b'{"version": "x"}', b'{"version": 99}', b"\xff"],
+        "hint", [None, b"", b"{", b"[]", b"{}", b"\xff", *(f'{{"version": {v}}}'.encode() for v in _LIES)]
     )
     def test_a_useless_hint_costs_time_only(self, graph: Repository, hint: bytes | None) -> None:
         newest = [publish(graph, PERSON) for _ in range(3)][-1]

@@ -179,7 +179,7 @@ ROWS = st.lists(
 
 
 def naive(rows: list[dict[str, Any]]) -> dict[str, set[tuple[str, int]]]:
-    """The rule, as slowly as it is said: of the versions no tombstone hides, the registered place, then the newest.
+    """The rule, as slowly as it is said: of versions no tombstone hides, the registered place, then the newest.
 
     Two places nobody registered may hold the same version; then either will do.
     """

@@ -15,6 +15,7 @@ MAX_REPORTED: Final = 100
 
 _SUGGESTABLE: Final = 64
 _CONSIDERED: Final = 1000
+_COMPARED: Final = 200
 
 Remedy = str | Callable[[], str | None] | None
 """How to put a problem right; a function where finding out takes work, called only if the problem is listed."""
@@ -59,9 +60,11 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name a mistyped one most likely meant, letter case aside."""
     if len(name) > _SUGGESTABLE:
         return None
+    wanted = name.lower()
     candidates = [k for k in islice(known, _CONSIDERED) if len(k) <= _SUGGESTABLE]
     folded = {k.lower(): k for k in reversed(candidates)}
-    close = get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    likely = sorted(folded, key=lambda k: (k[:1] != wanted[:1], abs(len(k) - len(wanted))))
+    close = get_close_matches(wanted, likely[:_COMPARED], n=1, cutoff=0.6)
     return folded[close[0]] if close else None
 
 

@@ -30,6 +30,7 @@ from omnigraph.manifest.publisher import BranchName, Manifest
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
 from omnigraph.manifest.state import MAIN, ManifestState
 from omnigraph.storage import layout
+from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableRef, Tables
 
@@ -128,49 +129,59 @@ class Branches:
                 layout.branch_ref(name), f"the branch's ref cannot be read: {error}"
             ) from error
 
-    def create(self, name: str, parent: Branch, creator: str | None = None) -> Branch:
+    def check_create(self, name: str, parent: str) -> tuple[str, Branch]:
+        """The trimmed name and the parent of a branch that may be created; raises whatever is in the way."""
+        live, trimmed = self.names(), name.strip()
+        if trimmed in live and trimmed != MAIN:
+            raise BranchExists(trimmed)
+        return check_new_name(name, live), self.find(parent)
+
+    def create(self, name: str, parent: str, lock: CommitLock, creator: str | None = None) -> Branch:
         """A new branch at the parent's newest state. The caller holds the control lock.
 
         The ref is written last: until then there is only a native branch that nothing refers to.
         """
-        live = self.names()
-        if name.strip() in live and name.strip() != MAIN:
-            raise BranchExists(name.strip())
-        trimmed = check_new_name(name, live)
-        state = self._manifest.latest(parent.native)
+        trimmed, origin = self.check_create(name, parent)
+        state = self._manifest.latest(origin.native)
         incarnation = str(ULID())
+        native = f"{trimmed}.{incarnation.lower()}"
         branch = Branch(
             name=trimmed,
-            native=f"{trimmed}.{incarnation.lower()}",
+            native=native,
             incarnation=incarnation,
-            parent=parent.name,
+            parent=origin.name,
             fork_version=state.version,
             fork_commit=None if state.head is None else state.head.graph_commit_id,
             created_at=dt.datetime.now(dt.UTC),
             creator=creator,
         )
-        assert branch.native is not None  # noqa: S101  only main has none
         hit("branch_create.before_native")
-        self._tables.fork(TableRef(layout.MANIFEST, parent.native, state.version), branch.native)
+        self._tables.fork(TableRef(layout.MANIFEST, origin.native, state.version), native)
         hit("branch_create.after_native")
-        self._manifest.note_newest(branch.native, state.version)
+        self._manifest.note_newest(native, state.version)
         hit("branch_create.before_ref")
+        lock.verify()
         if self._objects.put_if_absent(layout.branch_ref(trimmed), encode_ref(branch)) is None:
             raise BranchExists(trimmed)
         hit("branch_create.after_ref")
         return branch
 
-    def delete(self, name: str) -> Branch:
+    def check_delete(self, name: str) -> Branch:
+        """A branch that may be deleted; raises whatever is in the way."""
+        branch = self.find(name)
+        if branch.native is None:
+            raise InvalidBranchName(MAIN, "the main branch cannot be deleted")
+        descendants = [other.name for other in self.all() if other.parent == branch.name]
+        if descendants:
+            raise BranchInUse(branch.name, descendants)
+        return branch
+
+    def delete(self, name: str, lock: CommitLock) -> Branch:
         """Remove a branch that no other descends from. The caller holds the control lock.
 
         The ref goes first, and with it the branch; its files follow as far as the store allows.
         """
-        if name.strip() == MAIN:
-            raise InvalidBranchName(MAIN, "the main branch cannot be deleted")
-        branch = self.find(name)
-        descendants = [other.name for other in self.all() if other.parent == branch.name]
-        if descendants:
-            raise BranchInUse(branch.name, descendants)
+        branch = self.check_delete(name)
         assert branch.native is not None  # noqa: S101  only main has none
         state = self._manifest.latest(branch.native)
         own = [
@@ -179,6 +190,7 @@ class Branches:
         if own:
             self._manifest.archive.append(own)
         hit("branch_delete.before_ref")
+        lock.verify()
         self._objects.delete(layout.branch_ref(branch.name))
         hit("branch_delete.after_ref")
         self._reclaim(branch.native, state)

@@ -6,6 +6,7 @@ only one writer create a version, so there is one winner; the loser reads again,
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import random
@@ -20,10 +21,12 @@ import pyarrow as pa
 from ulid import ULID
 
 from omnigraph.errors import (
+    BranchNotFound,
     HistoryReclaimed,
     ManifestConflict,
     PublishContention,
     SnapshotNotFound,
+    StorageUnavailable,
     UpgradeRequired,
 )
 from omnigraph.failpoints import hit
@@ -130,6 +133,7 @@ class Manifest:
         ``expected`` asserts the version each table has now; a table that moved is a ManifestConflict and nothing
         is published. A draft that somebody already published (a recoverer for a writer thought dead) is a success.
         """
+        self._require_branch(branch)
         for attempt in range(PUBLISHER_RETRY_BUDGET + 1):
             if attempt:
                 time.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311  jitter, not a secret
@@ -145,6 +149,14 @@ class Manifest:
             except TableMoved:
                 continue
         raise PublishContention(branch.name, PUBLISHER_RETRY_BUDGET + 1)
+
+    def _require_branch(self, branch: BranchName) -> None:
+        """Raise BranchNotFound if the branch was deleted, although its files may still be there to write to."""
+        if branch.native is None:
+            return
+        ref = self._objects.get(layout.branch_ref(branch.name))
+        if ref is None or json.loads(ref.content)["native"] != branch.native:
+            raise BranchNotFound(branch.name)
 
     def write(self, branch: BranchName, successor: ManifestState) -> ManifestState:
         """Write a state as the version after its predecessor; TableMoved if that version exists by now."""
@@ -164,9 +176,9 @@ class Manifest:
 
     def note_newest(self, native: str | None, version: int) -> None:
         """Remember how far a branch has come, here and for other processes."""
-        with self._lock:
-            self._newest[native] = max(version, self._newest.get(native, 0))
-        self._objects.put(layout.head_hint(native), json.dumps({"version": version}).encode())
+        self._note(native, version)
+        with contextlib.suppress(StorageUnavailable):  # the version is there; the hint only makes it quick to find
+            self._objects.put(layout.head_hint(native), json.dumps({"version": version}).encode())
 
     def forget(self, native: str) -> None:
         """Drop what is known of a branch that is gone."""
@@ -180,14 +192,24 @@ class Manifest:
             version = self._newest.get(native)
         if version is None:
             version = self._hinted(native)
-        if version is not None:
-            for ahead in range(_LONGEST_WALK):
-                if not self._tables.exists(TableRef(layout.MANIFEST, native, version + ahead + 1)):
-                    return self._note(native, version + ahead)
+        found = None if version is None else self._walk(native, version)
+        if found is not None:
+            return self._note(native, found)
         listed = self._tables.newest(layout.MANIFEST, native)
         if listed is None:
             raise HistoryReclaimed(f"branch {native or 'main'}")
         return self._note(native, listed)
+
+    def _walk(self, native: str | None, version: int) -> int | None:
+        """The newest version, looked for from an older one on; None if it is too far away.
+
+        The versions that follow may have been cleaned away, but then the one to start from is gone as well.
+        """
+        for known in range(version, version + _LONGEST_WALK):
+            if not self._tables.exists(TableRef(layout.MANIFEST, native, known + 1)):
+                started = known > version or self._tables.exists(TableRef(layout.MANIFEST, native, version))
+                return known if started else None
+        return None
 
     def _note(self, native: str | None, version: int) -> int:
         with self._lock:
@@ -195,15 +217,14 @@ class Manifest:
             return self._newest[native]
 
     def _hinted(self, native: str | None) -> int | None:
-        """The version a hint names, if the hint can be read and the version is there."""
+        """The version a hint names, if the hint can be read."""
         hint = self._objects.get(layout.head_hint(native))
         if hint is None:
             return None
         try:
-            version = int(json.loads(hint.content)["version"])
-        except (ValueError, KeyError, TypeError):
+            return int(json.loads(hint.content)["version"])
+        except (ValueError, KeyError, TypeError, OverflowError):
             return None
-        return version if self._tables.exists(TableRef(layout.MANIFEST, native, version)) else None
 
     def _remember(self, native: str | None, state: ManifestState) -> None:
         with self._lock:
