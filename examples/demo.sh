@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The main job, end to end. So far: check, explain and evolve a schema and its queries; create a graph, branch it and
-# look at its history.
+# The main job, end to end. So far: check, explain and evolve a schema and its queries; create a graph, load it, change
+# it, branch it and look at its history.
 set -euo pipefail
 here="$(cd "$(dirname "$0")/aviation" && pwd)"
 work="$(mktemp -d)"
@@ -23,11 +23,19 @@ say omnigraph lint --schema schema.pg --query mistakes.gq || true
 note 'How would the next schema change an existing graph?'
 say omnigraph schema plan --from schema.pg --to schema-next.pg
 
-note 'A graph, a branch, and where they stand:'
-cp schema.pg "$work"
+note 'A graph, filled and changed; each step is one commit:'
+cp schema.pg queries.gq people.jsonl "$work"
 cd "$work"
+export OMNIGRAPH_EMBED_PROVIDER=mock
 say omnigraph init --schema schema.pg aviation.omni --as ada
-say omnigraph branch create review/1 --as bo
+say omnigraph load --data people.jsonl --mode append --as ada
+say omnigraph mutate hire --query queries.gq --params '{"call": "eve", "base": "alpha", "trusted_by": "ace"}' --as bo
+
+note 'A change that breaks a rule leaves nothing behind:'
+say omnigraph mutate hire --query queries.gq --params '{"call": "Fay", "base": "nowhere", "trusted_by": "ace"}' || true
+
+note 'A branch of its own for review, and where everything stands:'
+say omnigraph ingest --branch review/1 --data people.jsonl --as cy
 say omnigraph branch list
-say omnigraph commit list
+say omnigraph commit list --branch review/1
 say omnigraph snapshot --branch review/1

@@ -14,6 +14,8 @@ from typing import Final
 STEPS: Final[Mapping[str, frozenset[str]]] = {
     "schema": frozenset({"error", "catalog"}),
     "data": frozenset(),
+    "load": frozenset({"error", "loaded"}),
+    "table": frozenset(),
     "query": frozenset({"error", "plan", "columns", "reads", "writes", "rows"}),
     "mutate": frozenset({"error", "plan", "columns", "reads", "writes", "affected"}),
     "lint": frozenset({"findings"}),
@@ -33,10 +35,15 @@ _ARGUMENTS: Final[Mapping[str, Callable[[str], bool]]] = {
     "note": lambda _: True,
     "query": lambda argument: " " not in argument,
     "mutate": lambda argument: " " not in argument,
+    "load": lambda argument: argument in ("overwrite", "append", "merge"),
+    "table": lambda argument: argument.startswith(("node:", "edge:")),
     "migrate": lambda argument: argument in ("", "hard"),
     "fmt": lambda argument: argument in ("pg", "gq"),
     "rows": lambda argument: argument in ("", "ordered"),
 }
+
+
+_ABOUT_DATA: Final = frozenset({"violation", "record", "conflict", "refused", "more"})
 
 
 class FormatError(Exception):
@@ -90,6 +97,12 @@ class Step:
         error = self.runs[0].expectations.get("error")
         return error if error is not None and self.runs[0].params is None else None
 
+    @property
+    def expected_mistake(self) -> Section | None:
+        """The expected error, unless it is one that only data shows."""
+        error = self.expected_error
+        return None if error is None or is_about_data(error) else error
+
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
@@ -99,6 +112,11 @@ class Scenario:
     title: str
     description: str
     steps: tuple[Step, ...]
+
+
+def is_about_data(expected: Section) -> bool:
+    """Does an `--- error` section expect data to be refused, rather than a text or a parameter?"""
+    return all(line.split()[0] in _ABOUT_DATA for line in expected.lines)
 
 
 def read_scenario(path: Path, root: Path) -> Scenario:

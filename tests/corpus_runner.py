@@ -16,6 +16,8 @@ Steps (each may be followed by the expectations named behind it; without any it 
 =====================  ==========================================================================
 ``schema``             a .pg text, from here on the current schema: ``error``, ``catalog``
 ``data``               JSONL records for the graph
+``load MODE``          JSONL records, loaded in a mode: ``error``, ``loaded``
+``table KEY``          the rows a table must have by now
 ``query [name]``       a .gq text with a read: ``error``, ``plan``, ``columns``, ``reads``, ``rows``
 ``mutate [name]``      a .gq text with a mutation: as above, ``writes`` and ``affected`` for ``rows``
 ``lint``               a .gq file checked against the schema: ``findings``
@@ -25,29 +27,25 @@ Steps (each may be followed by the expectations named behind it; without any it 
 
 ``note`` is a remark to the reader; ``params`` gives a query its parameters, and giving them again behind the
 expectations runs the same query again. Each line of ``error`` is `CODE line:column  part of the message or
-help`, with places counted within the step's own body, or `param NAME  part of the reason`.
+help`, with places counted within the step's own body, or `param NAME  part of the reason`. A write that is
+refused for its data says `violation RULE part`, `record LINE part`, `conflict part` or `refused part`.
 
-``rows`` and ``affected`` need an engine. Every entry of ENGINES runs every scenario; while there is none, such
-steps are compiled and their parameters bound, and no more is claimed.
+What concerns data needs an engine. Every entry of ENGINES runs every scenario, after it has been run without one:
+then such steps are compiled and their parameters bound, and no more is claimed.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from tests.corpus_format import Run, Scenario, Section, Step
-from tests.corpus_text import (
-    catalog_lines,
-    error_lines,
-    finding_lines,
-    matches_error,
-    row_lines,
-    table_list,
-)
+from tests.corpus_checks import Mismatch, attempted, check_error, expect, json_object, written
+from tests.corpus_engine import GraphEngine
+from tests.corpus_format import Run, Scenario, Section, Step, is_about_data
+from tests.corpus_text import catalog_lines, finding_lines, row_lines, table_list
 
-from omnigraph.errors import LanguageError, ParameterError
+from omnigraph.errors import ParameterError
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.identity import first_identities
 from omnigraph.lang.schema.migration import plan_migration
@@ -58,10 +56,17 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """A graph that can be loaded, read and changed."""
+    """A graph that can be loaded, read and changed. A write that is refused raises a DataError."""
 
-    def load(self, jsonl: str) -> None:
-        """Add the records."""
+    @property
+    def reads(self) -> bool:
+        """Can it answer queries yet?"""
+
+    def load(self, jsonl: str, mode: str) -> list[str]:
+        """Load the records; how many of each type, as lines."""
+
+    def table(self, table_key: str) -> list[dict[str, Any]]:
+        """The rows of a table, by id."""
 
     def query(self, text: str, name: str | None, params: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The rows of a read."""
@@ -70,22 +75,10 @@ class Engine(Protocol):
         """How many nodes and edges a mutation affected."""
 
 
-_T = TypeVar("_T")
 OpenEngine = Callable[[str], Engine]
 
-ENGINES: Final[Mapping[str, OpenEngine]] = {}
+ENGINES: Final[Mapping[str, OpenEngine]] = {"memory": GraphEngine}
 """By name: how to open an empty graph with a schema text."""
-
-
-class Mismatch(Exception):
-    """What a scenario expects is not what happens."""
-
-    def __init__(self, section: Section, reason: str, expected: list[str], actual: list[str]) -> None:
-        blocks = [f"{section.place}: {reason}"]
-        for title, lines in (("expected", expected), ("actual", actual)):
-            if lines:
-                blocks.append("\n".join([f"  {title}:", *(f"    {line}" for line in lines)]))
-        super().__init__("\n".join(blocks))
 
 
 def run_scenario(scenario: Scenario, open_engine: OpenEngine | None = None) -> list[str]:
@@ -106,13 +99,23 @@ class _Runner:
 
     def __init__(self, open_engine: OpenEngine | None) -> None:
         self.open_engine = open_engine
-        self.engine: Engine | None = None
+        self.text = ""
+        self.opened: Engine | None = None
         self.current: Catalog | None = None
+
+    @property
+    def engine(self) -> Engine | None:
+        """The graph, made when it is first needed."""
+        if self.opened is None and self.open_engine is not None:
+            self.opened = self.open_engine(self.text)
+        return self.opened
 
     def run(self, step: Step) -> None:
         handlers: Mapping[str, Callable[[Step], None]] = {
             "schema": self._schema,
-            "data": self._data,
+            "data": self._load,
+            "load": self._load,
+            "table": self._table,
             "query": self._query,
             "mutate": self._query,
             "lint": self._lint,
@@ -129,21 +132,34 @@ class _Runner:
     def _schema(self, step: Step) -> None:
         """A schema that is refused leaves the current one in place."""
         text = step.section.body
-        ir = _attempt(step, lambda: first_identities(compile_schema(text)))
+        ir = attempted(step, lambda: first_identities(compile_schema(text)))
         if ir is None:
             return
         self.current = Catalog(ir)
-        self.engine = self.open_engine(text) if self.open_engine else None
+        self.text, self.opened = text, None
         for run in step.runs:
-            _expect(run, "catalog", catalog_lines(ir.shape))
+            expect(run, "catalog", catalog_lines(ir.shape))
 
-    def _data(self, step: Step) -> None:
+    def _load(self, step: Step) -> None:
         self._catalog(step)
-        for line in step.section.lines:
-            if not line.lstrip().startswith("//"):
-                _json(step.section, line)
+        section, [run] = step.section, step.runs
+        if "error" not in run.expectations:
+            for line in section.lines:
+                if not line.lstrip().startswith("//"):
+                    json_object(section, line)
         if self.engine:
-            self.engine.load(step.section.body)
+            engine, mode = self.engine, section.argument or "append"
+            counts = written(section, run, lambda: engine.load(section.body, mode))
+            if counts is not None:
+                expect(run, "loaded", counts)
+
+    def _table(self, step: Step) -> None:
+        catalog, key = self._catalog(step), step.section.argument
+        if key not in {f"node:{name}" for name in catalog.nodes} | {f"edge:{name}" for name in catalog.edges}:
+            raise step.section.wrong(f"there is no table {key}")
+        expected = row_lines([json_object(step.section, line) for line in step.section.lines], ordered=True)
+        if self.engine and expected != (actual := row_lines(self.engine.table(key), ordered=True)):
+            raise Mismatch(step.section, "other rows", expected, actual)
 
     def _query(self, step: Step) -> None:
         from omnigraph.lang.query.compile import compile_mutation, compile_query, compile_read
@@ -152,8 +168,8 @@ class _Runner:
         section, catalog = step.section, self._catalog(step)
         name = section.argument or None
         strict = compile_read if section.kind == "query" else compile_mutation
-        compiler = compile_query if step.expected_error is None else strict
-        compiled = _attempt(step, lambda: compiler(section.body, catalog, name))
+        compiler = compile_query if step.expected_mistake is None else strict
+        compiled = attempted(step, lambda: compiler(section.body, catalog, name))
         if compiled is None:
             return
         wanted = "read" if section.kind == "query" else "mutation"
@@ -162,40 +178,41 @@ class _Runner:
         operation = compiled.operation.as_json()
         for run in step.runs:
             if "plan" in run.expectations:
-                _expect(run, "plan", explain_ir(compiled.ir).rstrip().splitlines())
-            _expect(run, "columns", [", ".join(column["name"] for column in operation["result"])])
-            _expect(run, "reads", [table_list(operation["reads"])])
-            _expect(run, "writes", [table_list(operation["writes"])])
+                expect(run, "plan", explain_ir(compiled.ir).rstrip().splitlines())
+            expect(run, "columns", [", ".join(column["name"] for column in operation["result"])])
+            expect(run, "reads", [table_list(operation["reads"])])
+            expect(run, "writes", [table_list(operation["writes"])])
             self._outcome(section, run, compiled)
 
     def _outcome(self, section: Section, run: Run, compiled: CompiledQuery) -> None:
         """Bind the parameters of a run, and execute it where there is an engine."""
         from omnigraph.lang.parameters import bind_parameters
 
-        outcome = run.expectations.keys() & {"rows", "affected"}
+        outcome = run.expectations.keys() & {"rows", "affected", "error"}
         if run.params is None and not outcome:
             return
         given = json.loads(run.params.body) if run.params else {}
         try:
             bind_parameters(compiled.name, compiled.params, given)
         except ParameterError as error:
-            _check_error(run.params or section, run.expectations.get("error"), error)
+            check_error(run.params or section, run.expectations.get("error"), error)
             return
-        if "error" in run.expectations:
-            expected = run.expectations["error"]
+        expected = run.expectations.get("error")
+        if expected is not None and not is_about_data(expected):
             raise Mismatch(expected, "the parameters fit, but should not", expected.lines, [])
-        if self.engine is None or not outcome:
+        engine, name = self.engine if outcome else None, section.argument or None
+        if engine is None:
             return
-        name = section.argument or None
-        if "affected" in outcome:
-            nodes, edges = self.engine.mutate(section.body, name, given)
-            _expect(run, "affected", [f"nodes {nodes}, edges {edges}"])
-        else:
-            self._rows(run.expectations["rows"], self.engine.query(section.body, name, given))
+        if compiled.kind == "mutation":
+            affected = written(section, run, lambda: engine.mutate(section.body, name, given))
+            if affected is not None:
+                expect(run, "affected", ["nodes {}, edges {}".format(*affected)])
+        elif engine.reads:
+            self._rows(run.expectations["rows"], engine.query(section.body, name, given))
 
     @staticmethod
     def _rows(section: Section, rows: list[dict[str, Any]]) -> None:
-        expected = row_lines([_json(section, line) for line in section.lines], section.argument == "ordered")
+        expected = row_lines([json_object(section, line) for line in section.lines], section.argument == "ordered")
         actual = row_lines(rows, section.argument == "ordered")
         if expected != actual:
             raise Mismatch(section, "other rows", expected, actual)
@@ -208,17 +225,17 @@ class _Runner:
         found = finding_lines(report)
         for run in step.runs:
             if "findings" in run.expectations:
-                _expect(run, "findings", found)
+                expect(run, "findings", found)
             elif report["status"] != "ok":
                 raise Mismatch(section, "the file has errors", [], found)
 
     def _migrate(self, step: Step) -> None:
         accepted = self._catalog(step).ir
         text, hard = step.section.body, step.section.argument == "hard"
-        plan = _attempt(step, lambda: plan_migration(accepted, compile_schema(text), allow_data_loss=hard))
+        plan = attempted(step, lambda: plan_migration(accepted, compile_schema(text), allow_data_loss=hard))
         if plan is not None:
             for run in step.runs:
-                _expect(run, "steps", [str(s) for s in plan.steps])
+                expect(run, "steps", [str(s) for s in plan.steps])
 
     def _fmt(self, step: Step) -> None:
         """Format a text; formatting the result again must not change it."""
@@ -226,7 +243,7 @@ class _Runner:
             from omnigraph.lang.schema.format import format_schema as formatter
         else:
             from omnigraph.lang.query.format import format_queries as formatter
-        text = _attempt(step, lambda: formatter(step.section.body))
+        text = attempted(step, lambda: formatter(step.section.body))
         if text is None:
             return
         if (again := formatter(text)) != text:
@@ -234,45 +251,4 @@ class _Runner:
                 step.section, "formatting twice is not formatting once", text.splitlines(), again.splitlines()
             )
         for run in step.runs:
-            _expect(run, "text", text.rstrip("\n").splitlines())
-
-
-def _attempt(step: Step, action: Callable[[], _T]) -> _T | None:
-    """Do what the step says; None if it failed, as expected."""
-    expected = step.expected_error
-    try:
-        done = action()
-    except LanguageError as error:
-        _check_error(step.section, expected, error)
-        return None
-    if expected is not None:
-        raise Mismatch(expected, "this succeeds, but should fail", expected.lines, [])
-    return done
-
-
-def _check_error(section: Section, expected: Section | None, error: LanguageError | ParameterError) -> None:
-    actual = error_lines(error)
-    if expected is None:
-        raise Mismatch(section, "this fails, but should not", [], str(error).splitlines())
-    if not matches_error(expected, error):
-        raise Mismatch(expected, "other problems", expected.lines, actual)
-
-
-def _expect(run: Run, kind: str, actual: list[str]) -> None:
-    """Compare the lines of an expectation, if the run has it."""
-    section = run.expectations.get(kind)
-    if section is None:
-        return
-    expected = [line.rstrip() for line in section.body.splitlines()]
-    if expected != ([] if actual == [""] else actual):
-        raise Mismatch(section, f"other {kind}", expected, actual)
-
-
-def _json(section: Section, line: str) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except ValueError as error:
-        raise section.wrong(f"not JSON: {line} ({error})") from None
-    if not isinstance(value, dict):
-        raise section.wrong(f"not a JSON object: {line}")
-    return value
+            expect(run, "text", text.rstrip("\n").splitlines())

@@ -9,11 +9,45 @@ from typing import Any, Final
 
 from tests.corpus_format import Section
 
-from omnigraph.errors import Diagnostic, LanguageError, ParameterError
+from omnigraph.errors import (
+    ConstraintViolation,
+    DataError,
+    Diagnostic,
+    KeyConflict,
+    LanguageError,
+    ParameterError,
+    RecordError,
+)
 from omnigraph.lang.schema.shape import AnnotationShape, PropertyShape, Shape, TypeShape
 
 _DIAGNOSTIC: Final = re.compile(r"(?P<code>[A-Z][A-Z0-9-]*) (?P<line>\d+):(?P<column>\d+)(?:\s+(?P<part>.*))?")
 _PARAMETER: Final = re.compile(r"param (?P<name>\w+)(?:\s+(?P<part>.*))?")
+
+
+def refusal_lines(error: DataError) -> list[str]:
+    """A refused write as an `--- error` section would expect it."""
+    lines: list[str]
+    if isinstance(error, ConstraintViolation):
+        lines = [f"violation {v.rule} {v.message}" for v in error.violations]
+        more = error.total - len(lines)
+    elif isinstance(error, RecordError):
+        lines = [f"record {p.line} {p.message}" for p in error.problems]
+        more = error.total - len(lines)
+    else:
+        lines, more = [f"{'conflict' if isinstance(error, KeyConflict) else 'refused'} {error}"], 0
+    return [*lines, f"more {more}"] if more else lines
+
+
+def matches_refusal(expected: Section, error: DataError) -> bool:
+    """Does the section list exactly what the error says: the leading words as they are, and a part of the rest?"""
+    wanted, actual = expected.lines, refusal_lines(error)
+    return len(wanted) == len(actual) and all(map(_refuses, wanted, actual))
+
+
+def _refuses(wanted: str, actual: str) -> bool:
+    words = 2 if wanted.split()[0] in ("violation", "record", "more") else 1
+    want, said = wanted.split(maxsplit=words), actual.split(maxsplit=words)
+    return want[:words] == said[:words] and " ".join(want[words:]) in " ".join(said[words:])
 
 
 def error_lines(error: LanguageError | ParameterError) -> list[str]:

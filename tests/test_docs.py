@@ -17,6 +17,7 @@ from omnigraph.lang.schema.resolve import compile_schema
 
 ROOT = Path(__file__).parent.parent
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLE = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 
 
@@ -25,12 +26,13 @@ def blocks(path: Path, language: str) -> list[str]:
     return [body for tag, body in BLOCK.findall(path.read_text(encoding="utf-8")) if tag == language]
 
 
-def test_the_readme_example_prints_what_it_says() -> None:
-    (example,) = blocks(ROOT / "README.md", "python")
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(example, "README.md", "exec"), {})
-    assert printed.getvalue() == blocks(ROOT / "README.md", "text")[-1]
+@pytest.mark.parametrize("path", GUIDES, ids=lambda p: p.name)
+def test_examples_print_what_they_say(path: Path) -> None:
+    for example, said in EXAMPLE.findall(path.read_text(encoding="utf-8")):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(example, path.name, "exec"), {})
+        assert printed.getvalue() == said
 
 
 def test_the_docstring_example_runs() -> None:

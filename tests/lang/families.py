@@ -35,7 +35,13 @@ SCHEMAS: Final[Mapping[str, Family]] = {
     "unknown endpoints": _join(_lines("node Node# {}"), _lines("edge E#: Nodes# -> Nod#")),
     "unknown interfaces": _join(_lines("interface Face# {}"), _lines("node N# implements Fac# {}")),
     "unknown types": _join("node N {", _lines("p#: Strin"), "}"),
-    "many interfaces of one node": lambda n: (
+    "many interfaces": lambda n: (
+        "\n".join(f"interface I{i} {{ p{i}: I32 }}" for i in range(n))
+        + "\nnode N implements "
+        + ", ".join(f"I{i}" for i in range(n))
+        + " {}"
+    ),
+    "many interfaces that disagree": lambda n: (
         "\n".join(f"interface I{i} {{ p{i}: I32  q: String }}" for i in range(n))
         + "\nnode N implements "
         + ", ".join(f"I{i}" for i in range(n))

@@ -21,7 +21,7 @@ from omnigraph.lang.schema.parser import parse_schema
 from omnigraph.lang.schema.syntax import SchemaSyntax
 from omnigraph.lang.source import Source
 
-quick = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 
 def schema_tree(text: str) -> SchemaSyntax:

@@ -66,7 +66,7 @@ def check_plan(text: str) -> str:
     return explain_ir(compiled.ir)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(typed_reads())
 def test_what_fits_compiles_and_formatting_does_not_change_its_plan(text: str) -> None:
     assert check_plan(text) == check_plan(format_queries(text))

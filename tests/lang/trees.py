@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import fields, is_dataclass
+from types import ModuleType
 
 from omnigraph.lang.diagnostics import Diagnostics
-from omnigraph.lang.source import Source
+from omnigraph.lang.source import Source, Span
 from omnigraph.lang.tokens import lex
 
 
@@ -17,6 +18,24 @@ def essence(tree: object) -> object:
     if isinstance(tree, tuple):
         return tuple(essence(item) for item in tree)
     return type(tree).__name__, tree
+
+
+def kinds_in(tree: object) -> set[type]:
+    """The classes of all nodes of a tree."""
+    if is_dataclass(tree):
+        return {type(tree)}.union(*(kinds_in(getattr(tree, f.name)) for f in fields(tree)))
+    if isinstance(tree, tuple) and not isinstance(tree, Span):
+        return set().union(*(kinds_in(item) for item in tree))
+    return set()
+
+
+def kinds_of(module: ModuleType) -> set[type]:
+    """The classes of nodes that a module defines."""
+    return {
+        kind
+        for kind in vars(module).values()
+        if isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module.__name__
+    }
 
 
 def comment_texts(text: str) -> Counter[str]:

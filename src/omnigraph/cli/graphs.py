@@ -54,7 +54,12 @@ def snapshot(
     print_table(
         ("table", "version", "branch", "rows"),
         [
-            (pin.table_key, str(pin.table_version), pin.table_branch or "main", str(pin.row_count))
+            (pin.table_key, str(pin.table_version), _branch_of(pin.table_branch), str(pin.row_count))
             for pin in found.tables.values()
         ],
     )
+
+
+def _branch_of(native: str | None) -> str:
+    """The branch a table was last written on, without the incarnation that its native branch carries."""
+    return "main" if native is None else native.rpartition(".")[0]

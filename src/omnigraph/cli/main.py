@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import omnigraph
-from omnigraph.cli import branch, commit, explain, fmt, graphs, lint, schema
+from omnigraph.cli import branch, commit, explain, fmt, graphs, lint, recovery, schema, writes
 from omnigraph.cli.output import Json, print_json, print_text
 
 app = typer.Typer(
@@ -21,7 +21,11 @@ app = typer.Typer(
 app.add_typer(schema.app, name="schema")
 app.add_typer(branch.app, name="branch")
 app.add_typer(commit.app, name="commit")
+app.add_typer(recovery.app, name="recovery")
 app.command("init")(graphs.init)
+app.command("mutate")(writes.mutate)
+app.command("load")(writes.load)
+app.command("ingest")(writes.ingest)
 app.command("snapshot")(graphs.snapshot)
 app.command("lint")(lint.lint)
 app.command("explain")(explain.explain)

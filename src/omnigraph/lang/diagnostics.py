@@ -15,7 +15,7 @@ MAX_REPORTED: Final = 100
 
 _SUGGESTABLE: Final = 64
 _CONSIDERED: Final = 1000
-_COMPARED: Final = 200
+_COMPARED: Final = 100
 
 Remedy = str | Callable[[], str | None] | None
 """How to put a problem right; a function where finding out takes work, called only if the problem is listed."""

@@ -118,15 +118,24 @@ def _scalar(value: object, scalar: Scalar, numbers: NumberRules) -> Value:
         return _float(value, scalar)
     if scalar is Scalar.BOOL and isinstance(value, bool):
         return value
-    if scalar is Scalar.STRING and isinstance(value, str):
-        return value
-    if scalar is Scalar.BLOB and isinstance(value, str | bytes):
+    if scalar in (Scalar.STRING, Scalar.BLOB) and isinstance(value, str):
+        return _text(value)
+    if scalar is Scalar.BLOB and isinstance(value, bytes):
         return value
     if scalar is Scalar.DATE:
         return _date(value)
     if scalar is Scalar.DATETIME:
         return _datetime(value)
     raise ValueError(f"is {_described(value)}, not {scalar}")
+
+
+def _text(value: str) -> str:
+    """A text that can be stored; JSON can spell halves of characters, UTF-8 cannot."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"has half a character, U+{ord(value[error.start]):04X}") from None
+    return value
 
 
 def _integer(value: object, scalar: Scalar, numbers: NumberRules) -> int:
@@ -178,7 +187,10 @@ def _date(value: object) -> dt.date:
 def _datetime(value: object) -> dt.datetime:
     if isinstance(value, dt.datetime):
         aware = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
-        instant = aware.astimezone(dt.UTC)
+        try:
+            instant = aware.astimezone(dt.UTC)
+        except OverflowError:
+            raise ValueError("is no DateTime: it lies outside the years 1 to 9999") from None
         return instant.replace(microsecond=instant.microsecond // 1000 * 1000)
     if not isinstance(value, str):
         raise ValueError(f"is {_described(value)}, not DateTime")
@@ -195,8 +207,10 @@ def _described(value: object) -> str:
             return "true" if value else "false"
         case str():
             return f'the string "{value[:40]}"'
+        case int() if abs(value) >= 10**40:
+            return "a number of more than 40 digits"
         case int() | float():
-            return f"the number {value!r}"[:60]
+            return f"the number {value!r}"
         case list() | tuple():
             return "an array"
         case Mapping():

@@ -106,16 +106,16 @@ def _require(
 
 
 def _select(tree: QueryFileSyntax, name: str | None, source: Source) -> QuerySyntax:
+    if name is None and len(tree.queries) == 1:
+        return tree.queries[0]
+    for query in tree.queries:
+        if query.name.text == name:
+            return query
     known = [query.name.text for query in tree.queries]
     if name is None:
-        if len(tree.queries) == 1:
-            return tree.queries[0]
         message = "the file holds no query" if not known else f"the file holds {len(known)} queries"
         remedy = "write one: `query name() { … }`" if not known else f"name one of: {', '.join(known[:8])}"
     else:
-        for query in tree.queries:
-            if query.name.text == name:
-                return query
         message = f"query '{name}' not found"
         remedy = suggest(name, known) or "the file holds no query"
     raise QueryError([source.diagnostic("Q107", "type error", message, Span(0, 0), remedy)])

@@ -136,7 +136,7 @@ def _check(query: QuerySyntax, catalog: Catalog, source: Source) -> QueryResult:
 def _unset_properties(queries: Iterable[QuerySyntax], catalog: Catalog) -> Iterable[Finding]:
     """L201: a node type is updated, and one of its nullable properties never is."""
     assigned: dict[str, set[str]] = {}
-    updated_by: dict[str, list[str]] = {}
+    updated_by: dict[str, dict[str, None]] = {}
     for query in queries:
         if not isinstance(query.body, MutationBody):
             continue
@@ -144,11 +144,11 @@ def _unset_properties(queries: Iterable[QuerySyntax], catalog: Catalog) -> Itera
             if isinstance(statement, Update) and statement.type_name.text in catalog.nodes:
                 name = statement.type_name.text
                 assigned.setdefault(name, set()).update(a.property.text for a in statement.assignments)
-                if query.name.text not in (names := updated_by.setdefault(name, [])):
-                    names.append(query.name.text)
+                updated_by.setdefault(name, {})[query.name.text] = None
     for name, properties in assigned.items():
         node = catalog.nodes[name]
         settled = {*node.key, *properties}
+        updating = tuple(updated_by[name])
         for prop in node.properties.values():
             if prop.type.nullable and prop.embed is None and prop.name not in settled:
                 yield Finding(
@@ -157,7 +157,7 @@ def _unset_properties(queries: Iterable[QuerySyntax], catalog: Catalog) -> Itera
                     f"{name}.{prop.name} exists in schema but no update query sets it",
                     name,
                     prop.name,
-                    tuple(updated_by[name]),
+                    updating,
                 )
 
 
