@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format bench fuzz docs clean
+.PHONY: help install demo test lint format bench fuzz torture docs clean
 
 help: ## Show what can be done here
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,9 +36,13 @@ format: install ## Rewrite the sources in the house style
 bench: install ## Print the benchmarks
 	$(BIN)/python -m benchmarks.lang
 	$(BIN)/python -m benchmarks.manifest
+	$(BIN)/python -m benchmarks.writes
 
 fuzz: install ## Fuzz both languages for a minute (FUZZ_SECONDS=60)
 	$(BIN)/python -m tests.fuzz.run --seconds $(or $(FUZZ_SECONDS),60)
+
+torture: install ## Kill writers at random for ten minutes (TORTURE_SECONDS=600) and check that nothing is lost
+	$(BIN)/python -m tests.torture.run --seconds $(or $(TORTURE_SECONDS),600)
 
 docs: install ## Write the generated reference pages and check all links
 	$(BIN)/python docs/generate.py

@@ -1,13 +1,15 @@
 """An S3-compatible server for the tests: moto, answering one request at a time so that its conditions are atomic.
 
-As a script it prints three ports and serves until its standard input closes, so that it never outlives its parent.
-The second port is the same server behind a proxy that drops conditions, as some stores do. The third refuses all.
+As a script it prints its ports and serves until its standard input closes, so that it never outlives its parent.
+The second port is the same server behind a proxy that drops conditions, as some stores do. The third is one that
+refuses everybody, and the fourth one that refuses everybody after as many requests as its last `/patience/N` said.
 """
 
 from __future__ import annotations
 
 import io
 import logging
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -26,7 +28,7 @@ class KeepAlive(MotoRequestHandler):
 
 
 def one_at_a_time(application: Application) -> Application:
-    """moto looks first and writes later; whole requests in turn make that one step. Slow clients hold up nobody."""
+    """moto looks first and writes later; whole requests in turn make that one step."""
     turn = threading.Lock()
 
     def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -57,10 +59,26 @@ def refuse(environ: dict[str, Any], start_response: Callable[..., Any]) -> Itera
     return [b"" if environ["REQUEST_METHOD"] == "HEAD" else answer]
 
 
+def moody(application: Application) -> Application:
+    """A store that works for a while and then refuses."""
+    left = math.inf
+
+    def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        nonlocal left
+        if environ["PATH_INFO"].startswith("/patience/"):
+            left = float(environ["PATH_INFO"].removeprefix("/patience/"))
+            start_response("200 OK", [("Content-Length", "0")])
+            return []
+        left -= 1
+        return application(environ, start_response) if left >= 0 else refuse(environ, start_response)
+
+    return serve
+
+
 def main() -> None:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     honest = one_at_a_time(DomainDispatcherApplication(create_backend_app))
-    for application in (honest, without_conditions(honest), refuse):
+    for application in (honest, without_conditions(honest), refuse, moody(honest)):
         server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=KeepAlive)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         sys.stdout.write(f"{server.server_port}\n")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnigraph.storage.address import Address, parse_address
+from omnigraph.storage.contents import Versioned
 from omnigraph.storage.leases import TIME_TO_LIVE
 from omnigraph.storage.locks import DEFAULT_WAIT, Locks
 from omnigraph.storage.objects import ObjectStore, open_objects
@@ -50,6 +51,13 @@ class Store:
         return Locks(self.address, self.objects(), wait, time_to_live)
 
 
+def present(objects: ObjectStore, key: str) -> Versioned:
+    """An object that must be there."""
+    found = objects.get(key)
+    assert found is not None, f"there is no {key}"
+    return found
+
+
 def local_store(folder: Path) -> Store:
     """A graph's place on this machine's disk."""
     return Store(str(folder / "g"))
@@ -62,11 +70,12 @@ def memory_store() -> Store:
 
 @dataclass(frozen=True)
 class S3Server:
-    """A running server and its ports: one that works, one that ignores conditions on puts, one that refuses all."""
+    """A running server and its ports: one that works, and three that do not always do as they should."""
 
     port: int
     careless_port: int
     refusing_port: int
+    moody_port: int
 
     def store(self) -> Store:
         """A graph's place in the bucket."""
@@ -79,6 +88,15 @@ class S3Server:
     def refusing_store(self) -> Store:
         """A place where nobody is let in."""
         return self._store(self.refusing_port)
+
+    def moody_store(self) -> Store:
+        """A place that works until `lose_patience` says how many more requests it will answer."""
+        return self._store(self.moody_port)
+
+    def lose_patience(self, after: float) -> None:
+        """Make the moody store refuse everything after some more requests, or never, after infinitely many."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.moody_port}/patience/{after}", timeout=60):
+            pass
 
     def _store(self, port: int) -> Store:
         return Store(f"s3://{BUCKET}/{uuid.uuid4().hex}/g", self.options(port))
@@ -102,7 +120,7 @@ def s3_server() -> Iterator[S3Server]:
     ) as process:
         assert process.stdin
         assert process.stdout
-        server = S3Server(*(int(process.stdout.readline()) for _ in range(3)))
+        server = S3Server(*(int(process.stdout.readline()) for _ in range(4)))
         create = urllib.request.Request(f"http://127.0.0.1:{server.port}/{BUCKET}", method="PUT")
         with urllib.request.urlopen(create, timeout=60):
             pass

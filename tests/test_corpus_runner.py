@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.corpus_engine import GraphEngine
 from tests.corpus_format import FormatError, parse_scenario
 from tests.corpus_runner import run_scenario
 from tests.corpus_text import row_lines
@@ -53,6 +54,8 @@ class TestReading:
             ("= T\n--- schema my.pg\n", "t.gqt:2: `--- schema` does not take `my.pg`"),
             ("= T\n--- fmt sql\n", "t.gqt:2: `--- fmt` does not take `sql`"),
             ("= T\n--- migrate soft\n", "t.gqt:2: `--- migrate` does not take `soft`"),
+            ("= T\n--- load\n", "t.gqt:2: `--- load` does not take ``"),
+            ("= T\n--- table Person\n", "t.gqt:2: `--- table` does not take `Person`"),
             ("= T\n--- query\n--- rows sorted\n", "t.gqt:3: `--- rows` does not take `sorted`"),
             ("= T\n--- schema\n--- params\n{}\n", "t.gqt:3: `--- params` belongs to a query"),
             ("= T\n--- query\n--- params\n{\n", "t.gqt:3: the parameters are not JSON"),
@@ -179,6 +182,64 @@ class TestQueries:
         assert failures("--- fmt pg\nnode  A{}\n--- text\nnode A {}\n") == []
         assert "other text" in failures("--- fmt pg\nnode  A{}\n--- text\nnode  A {}\n")[0]
         assert failures("--- fmt pg\nnode\n--- error\nP001 1:5\n") == []
+
+
+ADD = "--- mutate\nquery add($n: String, $age: I32?) { insert Person { name: $n, age: $age } }\n"
+LOAD = '--- load merge\n{"type": "Person", "data": {"name": "Ada"}}\n// nobody\n{"type": "Person", "data": {}}\n'
+
+
+class TestGraphs:
+    """What only an engine can tell. Without one, the same scenarios are compiled and nothing more is claimed."""
+
+    @staticmethod
+    def run(*sections: str) -> list[str]:
+        text = "= Test\n" + SCHEMA + "".join(sections)
+        scenario = parse_scenario(text, "test", "test.gqt")
+        assert run_scenario(scenario) == []
+        return run_scenario(scenario, GraphEngine)
+
+    def test_loads_mutations_and_tables(self) -> None:
+        ada = '{"type": "Person", "data": {"name": "Ada", "age": 36}}\n'
+        edge = '{"edge": "Knows", "from": "Ada", "to": "Ada"}\n'
+        assert self.run("--- data\n", ada, "--- load append\n", edge, "--- loaded\nedge Knows 1\n") == []
+        bo = '--- params\n{"n": "Bo"}\n--- affected\nnodes 1, edges 0\n'
+        both = '{"id": "Ada", "name": "Ada", "age": 36}\n{"id": "Bo", "name": "Bo"}\n'
+        assert self.run("--- data\n", ada, ADD, bo, "--- table node:Person\n", both) == []
+        assert (
+            self.run("--- data\n", ada, edge, '--- table edge:Knows\n{"id": "*", "src": "Ada", "dst": "Ada"}\n')
+            == []
+        )
+
+    @pytest.mark.parametrize(
+        ("sections", "reason"),
+        [
+            (['--- data\n{"type": "Nobody"}\n'], "this is refused, but should not"),
+            ([ADD, '--- params\n{"n": "Bo"}\n--- affected\nnodes 2, edges 0\n'], "other affected"),
+            (
+                [ADD, '--- params\n{"n": "Bo"}\n--- error\nviolation unique\n'],
+                "this succeeds, but should be refused",
+            ),
+            (["--- load merge\n--- loaded\nnode Person 1\n"], "other loaded"),
+            (['--- table node:Person\n{"id": "Ada"}\n'], "other rows"),
+            ([LOAD, "--- error\nrecord 2 'name' has null\n"], "other problems"),
+            ([LOAD, "--- error\nrecord 3 'name' has null\nmore 1\n"], "other problems"),
+            ([LOAD, "--- error\nrecord 3 'age'\n"], "other problems"),
+        ],
+    )
+    def test_what_does_not_come_true(self, sections: list[str], reason: str) -> None:
+        [failure] = self.run(*sections)
+        assert reason in failure.splitlines()[0]
+
+    def test_refusals_are_matched_word_by_word_and_by_a_part(self) -> None:
+        assert self.run(LOAD, "--- error\nrecord 3 non-nullable property 'name'\n") == []
+        edge = '--- load append\n{"edge": "Knows", "from": "a", "to": "b"}\n'
+        assert (
+            self.run(edge, "--- error\nviolation endpoint src 'a' not found\nviolation endpoint dst 'b'\n") == []
+        )
+
+    def test_tables_exist(self) -> None:
+        with pytest.raises(FormatError, match="there is no table node:Knows"):
+            self.run("--- table node:Knows\n")
 
 
 def test_rows_are_compared_by_their_fields_and_in_order_only_when_asked() -> None:

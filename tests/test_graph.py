@@ -11,7 +11,7 @@ from tests.stores import Store
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.errors import BranchExists, BranchNotFound, InvalidBranchName, ReadOnlyGraph, SnapshotNotFound
+from omnigraph.errors import BranchExists, BranchNotFound, BranchProtected, ReadOnlyGraph, SnapshotNotFound
 from omnigraph.manifest.publisher import CommitDraft
 
 PERSON, CITY, KNOWS = "node:Person", "node:City", "edge:Knows"
@@ -139,7 +139,7 @@ class TestBranches:
     def test_a_view_does_not_delete_the_branch_it_works_on(self, store: Store) -> None:
         graph = init(store)
         graph.create_branch("dev")
-        with pytest.raises(InvalidBranchName, match="another handle"):
+        with pytest.raises(BranchProtected, match="another one"):
             graph.branch("dev").delete_branch("dev")
         graph.delete_branch("dev")
 

@@ -18,14 +18,25 @@
     │   ├── BranchExists       create: the name is taken
     │   ├── BranchNotFound     no branch of that name
     │   ├── BranchInUse        delete: other branches descend from it
+    │   ├── BranchProtected    delete: this one must stay
     │   ├── SnapshotNotFound   no commit or manifest version like that
     │   └── HistoryReclaimed   there was one, and maintenance has removed it
+    ├── DataError              fix the data
+    │   ├── RecordError        records of a load that cannot be read
+    │   ├── ConstraintViolation rows that break a rule of the schema
+    │   ├── KeyConflict        an id that exists already
+    │   ├── EmbeddingUnavailable vectors that cannot be computed
+    │   └── ResourceLimit      more than one write may carry
     ├── ConflictError          try again
     │   ├── ManifestConflict   a table moved while the write was prepared
+    │   ├── PreconditionFailed the branch is not at the commit the caller named
     │   ├── PublishContention  too many others published at the same time
     │   ├── LockTimeout        another writer held the lock too long
     │   └── LockLost           this writer stalled and its lock was given away
     └── StorageError           ask an operator
+        ├── RecoveryBlocked    what a dead writer left cannot be resolved safely
+        ├── SidecarUnreadable  what a dead writer left cannot be read
+        ├── TableDrift         a table moved without the graph knowing
         ├── StorageUnavailable the store refused or failed
         ├── StoreUnsupported   the store cannot promise one winner
         └── UpgradeRequired    the graph was written by a newer release
@@ -36,59 +47,12 @@ message. All of them survive pickling, because they cross process and Spark work
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """One problem in one place of a source text, complete enough to be shown without the text."""
-
-    code: str
-    stage: str
-    message: str
-    source: str
-    line: int
-    column: int
-    excerpt: str
-    mark: tuple[int, int]
-    help: str | None = None
-
-    @property
-    def headline(self) -> str:
-        """The problem in one line: stage, code, message."""
-        return f"{self.stage}: {self.code}: {self.message}"
-
-    def render(self) -> str:
-        """The headline, the place, the source line with the problem underlined, and the remedy."""
-        gutter = " " * len(str(self.line))
-        start, end = self.mark
-        lead = "".join("\t" if c == "\t" else " " * _cells(c) for c in self.excerpt[:start])
-        marked = "^" * max(1, sum(_cells(c) for c in self.excerpt[start:end]))
-        lines = [
-            self.headline,
-            f"{gutter}--> {self.source}:{self.line}:{self.column}",
-            f"{gutter} |",
-            f"{self.line} | {self.excerpt}".rstrip(),
-            f"{gutter} | {lead}{marked}",
-        ]
-        if self.help:
-            lines.append(f"{gutter} = help: {self.help}")
-        return "\n".join(lines)
-
-    def as_json(self) -> dict[str, Any]:
-        """The fields, for machines."""
-        return {
-            "code": self.code,
-            "stage": self.stage,
-            "message": self.message,
-            "source": self.source,
-            "line": self.line,
-            "column": self.column,
-            "help": self.help,
-        }
+from omnigraph.problems import Diagnostic as Diagnostic
+from omnigraph.problems import RecordProblem as RecordProblem
+from omnigraph.problems import Violation as Violation
 
 
 class OmniError(Exception):
@@ -296,6 +260,18 @@ class BranchInUse(RequestError):
         return {"error": str(self), "branch": self.name, "descendants": list(self.descendants)}
 
 
+class BranchProtected(RequestError):
+    """A branch that must not be deleted."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name = name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"branch '{self.name}' cannot be deleted: {self.reason}"
+
+
 class SnapshotNotFound(RequestError):
     """A commit or manifest version that never existed here."""
 
@@ -316,6 +292,95 @@ class HistoryReclaimed(RequestError):
 
     def __str__(self) -> str:
         return f"{self.wanted} existed, but cleanup has removed it; choose a newer one"
+
+
+class DataError(OmniError):
+    """The data does not fit. Nothing of it was written."""
+
+
+class ConstraintViolation(DataError):
+    """Rows that break a rule of the schema. ``violations`` lists the first of them, ``total`` counts all."""
+
+    def __init__(self, violations: Sequence[Violation], total: int) -> None:
+        super().__init__(tuple(violations), total)
+        self.violations = tuple(violations)
+        self.total = total
+
+    def __str__(self) -> str:
+        lines = [violation.message for violation in self.violations]
+        if self.total > len(lines):
+            lines.append(f"… and {self.total - len(lines)} more")
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "violations": [v.as_json() for v in self.violations], "total": self.total}
+
+
+class RecordError(DataError):
+    """Records of a load that cannot be read. ``problems`` lists the first of them, ``total`` counts all."""
+
+    def __init__(self, problems: Sequence[RecordProblem], total: int) -> None:
+        super().__init__(tuple(problems), total)
+        self.problems = tuple(problems)
+        self.total = total
+
+    def __str__(self) -> str:
+        lines = [str(problem) for problem in self.problems]
+        if self.total > len(lines):
+            lines.append(f"… and {self.total - len(lines)} more")
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "problems": [p.as_json() for p in self.problems], "total": self.total}
+
+
+class KeyConflict(DataError):
+    """A strict insert of something that exists already."""
+
+    def __init__(self, table_key: str, ids: Sequence[str], total: int) -> None:
+        super().__init__(table_key, tuple(ids), total)
+        self.table_key = table_key
+        self.ids = tuple(ids)
+        self.total = total
+
+    def __str__(self) -> str:
+        kind, _, name = self.table_key.partition(":")
+        shown = ", ".join(f"'{entity}'" for entity in self.ids)
+        more = f" and {self.total - len(self.ids)} more" if self.total > len(self.ids) else ""
+        return f"{kind} {name} already has this id: {shown}{more}; use merge to replace what is there"
+
+    def as_json(self) -> dict[str, Any]:
+        kind, _, name = self.table_key.partition(":")
+        conflict = {"entity_kind": kind, "type_name": name, "entity_id": self.ids[0]}
+        return {"error": str(self), "code": "conflict", "key_conflict": conflict, "total": self.total}
+
+
+class EmbeddingUnavailable(DataError):
+    """Vectors that have to be computed and cannot be."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class ResourceLimit(DataError):
+    """More than one write may carry."""
+
+    def __init__(self, resource: str, limit: int, actual: int) -> None:
+        super().__init__(resource, limit, actual)
+        self.resource = resource
+        self.limit = limit
+        self.actual = actual
+
+    def __str__(self) -> str:
+        return f"{self.resource}: {self.actual:,} is more than the limit of {self.limit:,}; split the write"
+
+    def as_json(self) -> dict[str, Any]:
+        limit = {"resource": self.resource, "limit": self.limit, "actual": self.actual}
+        return {"error": str(self), "resource_limit": limit}
 
 
 class ConflictError(OmniError):
@@ -342,6 +407,25 @@ class ManifestConflict(ConflictError):
     def as_json(self) -> dict[str, Any]:
         conflict = {"table_key": self.table_key, "expected": self.expected, "actual": self.actual}
         return {"error": str(self), "code": "conflict", "manifest_conflict": conflict}
+
+
+class PreconditionFailed(ConflictError):
+    """The branch is not at the commit the caller named."""
+
+    def __init__(self, branch: str, expected: str, actual: str | None) -> None:
+        super().__init__(branch, expected, actual)
+        self.branch = branch
+        self.expected = expected
+        self.actual = actual
+
+    def __str__(self) -> str:
+        return f"branch '{self.branch}' is at commit {self.actual}, not at {self.expected}; nothing was written"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "error": str(self),
+            "precondition_failure": {"expected": self.expected, "actual": self.actual},
+        }
 
 
 class PublishContention(ConflictError):
@@ -385,6 +469,54 @@ class StorageError(OmniError):
     """Something outside the graph is wrong; a person has to look at it."""
 
 
+class RecoveryBlocked(StorageError):
+    """What a dead writer left behind cannot be resolved without losing somebody else's work."""
+
+    def __init__(self, operation_id: str, reason: str) -> None:
+        super().__init__(operation_id, reason)
+        self.operation_id = operation_id
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"the interrupted write {self.operation_id} cannot be recovered: {self.reason}. Reads still work; "
+            "its sidecar is kept for an operator"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "recovery_required": {"operation_id": self.operation_id}}
+
+
+class SidecarUnreadable(StorageError):
+    """A sidecar that is damaged or from a newer release."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(key, reason)
+        self.key = key
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"{self.key} cannot be read: {self.reason}. Writes are refused until it is resolved and the file is "
+            "kept; reads still work"
+        )
+
+
+class TableDrift(StorageError):
+    """A table moved, and neither the manifest nor a sidecar knows why."""
+
+    def __init__(self, table_key: str, expected: int, reason: str) -> None:
+        super().__init__(table_key, expected, reason)
+        self.table_key = table_key
+        self.expected = expected
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"table {self.table_key} has moved past version {self.expected}, which the graph knows: {self.reason}"
+        )
+
+
 class StorageUnavailable(StorageError):
     """The store refused an operation or failed."""
 
@@ -426,10 +558,3 @@ class UpgradeRequired(StorageError):
             f"{self.address} has internal schema {self.found}, and this release knows up to {self.known}; "
             "upgrade omnigraph first"
         )
-
-
-def _cells(character: str) -> int:
-    """How many terminal cells a character takes."""
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

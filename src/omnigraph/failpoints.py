@@ -34,6 +34,26 @@ NAMES: Final = frozenset(
 )
 """Every failpoint there is."""
 
+WRITE_NAMES: Final = frozenset(
+    {
+        "recovery.sidecar_write",
+        "recovery.sidecar_delete",
+        "recovery.sidecar_list",
+        "recovery.record_audit",
+        "recovery.after_restore",
+        "recovery.after_publish",
+        "recovery.after_audit",
+        "write.after_stage",
+        "write.after_lock",
+        "write.after_sidecar",
+        "write.between_tables",
+        "write.after_tables",
+        "write.after_publish",
+        "write.after_sidecar_delete",
+    }
+)
+"""The failpoints of writes and of recovery."""
+
 _armed: dict[str, Callable[[], None]] = {}
 
 
@@ -53,7 +73,7 @@ def die() -> None:
 @contextmanager
 def armed(name: str, action: Callable[[], None]) -> Iterator[None]:
     """Run an action whenever a failpoint is hit, for the time being."""
-    if name not in NAMES:
+    if name not in NAMES | WRITE_NAMES:
         raise ValueError(f"there is no failpoint {name}")
     _armed[name] = action
     try:
@@ -65,7 +85,7 @@ def armed(name: str, action: Callable[[], None]) -> Iterator[None]:
 def _arm_from_environment() -> None:
     for entry in filter(None, os.environ.get("OMNIGRAPH_FAILPOINTS", "").split(",")):
         name, _, action = entry.partition("=")
-        if name not in NAMES or action != "kill":
+        if name not in NAMES | WRITE_NAMES or action != "kill":
             raise ValueError(f"cannot arm failpoint {entry!r}")
         _armed[name] = die
 

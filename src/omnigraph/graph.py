@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import islice
+from typing import Any, Literal
 
-from omnigraph.errors import HistoryReclaimed, InvalidBranchName, SnapshotNotFound
+from omnigraph.embed.client import EmbeddingClient, configured_client
+from omnigraph.errors import BranchProtected, SnapshotNotFound
+from omnigraph.lang.parameters import bind_parameters
+from omnigraph.lang.query.compile import compile_mutation
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.resolve import compile_schema
 from omnigraph.lang.source import Source
 from omnigraph.manifest.branches import Branch
-from omnigraph.manifest.lineage import reachable
 from omnigraph.manifest.repository import Repository, create, open_existing
-from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
 from omnigraph.manifest.state import MAIN, Commit, ManifestState, TablePin
+from omnigraph.recovery.audit import AuditLog, Recovery
+from omnigraph.recovery.heal import heal, sweep
 from omnigraph.storage.address import parse_address
+from omnigraph.write.loads import Mode
+from omnigraph.write.requests import (
+    Data,
+    LoadResult,
+    MutationResult,
+    load,
+    load_into_fork,
+    mutate,
+    prepare_load,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +56,18 @@ class Snapshot:
 class Graph:
     """A typed property graph with branches and history. Safe to share between threads."""
 
-    def __init__(self, repository: Repository, *, branch: str = MAIN, actor: str | None = None) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        *,
+        branch: str = MAIN,
+        actor: str | None = None,
+        embedder: EmbeddingClient | None = None,
+    ) -> None:
         self._repository = repository
         self._branch = branch
         self._actor = actor
+        self._client = embedder
 
     def __repr__(self) -> str:
         return f"Graph({str(self._repository.address)!r}, branch={self._branch!r})"
@@ -67,7 +89,8 @@ class Graph:
 
     def branch(self, name: str) -> Graph:
         """The same graph, with another default branch."""
-        return Graph(self._repository, branch=self._repository.branches.find(name).name, actor=self._actor)
+        found = self._repository.branches.find(name).name
+        return Graph(self._repository, branch=found, actor=self._actor, embedder=self._client)
 
     def branches(self) -> list[Branch]:
         """All branches, main first."""
@@ -87,9 +110,82 @@ class Graph:
         branches = self._repository.branches
         branch = branches.check_delete(name)
         if branch.name == self._branch:
-            raise InvalidBranchName(branch.name, "this handle works on it; use another handle to delete it")
+            raise BranchProtected(branch.name, "this handle works on it; delete it through another one")
         with self._repository.locks.control() as lock:
             return branches.delete(name, lock)
+
+    def mutate(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        actor: str | None = None,
+        if_commit: str | None = None,
+    ) -> MutationResult:
+        """Run a mutation as one atomic commit: all of it is there afterwards, or nothing.
+
+        ``if_commit`` makes it conditional on the branch being at that commit.
+        """
+        query = compile_mutation(text, self.catalog, name)
+        values = bind_parameters(query.name, query.params, params)
+        self._repository.require_writable()
+        return mutate(
+            self._repository,
+            self._repository.branches.find(branch or self._branch),
+            query,
+            values,
+            actor=actor or self._actor,
+            if_commit=if_commit,
+            embedder=self._embedder(),
+        )
+
+    def load(
+        self,
+        data: Data,
+        mode: Literal["overwrite", "append", "merge"],
+        *,
+        branch: str | None = None,
+        from_: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+    ) -> LoadResult:
+        """Load records (JSON Lines as text, bytes or a file, or dictionaries) as one atomic commit.
+
+        ``from_`` names the branch to fork from if the target is missing.
+        """
+        self._repository.require_writable()
+        repository, wanted, who = self._repository, branch or self._branch, actor or self._actor
+        target = repository.branches.find(wanted) if from_ is None else None
+        prepared = prepare_load(repository, data, Mode(mode), self._embedder())
+        if target is not None:
+            return load(repository, target, prepared, actor=who, message=message)
+        return load_into_fork(repository, wanted, from_ or MAIN, prepared, actor=who, message=message)
+
+    def ingest(
+        self,
+        data: Data,
+        branch: str,
+        *,
+        from_: str = MAIN,
+        mode: Literal["overwrite", "append", "merge"] = "merge",
+        actor: str | None = None,
+    ) -> LoadResult:
+        """Load records into a branch that is forked if it does not exist."""
+        return self.load(data, mode, branch=branch, from_=from_, actor=actor)
+
+    def refresh(self) -> list[Recovery]:
+        """Resolve what interrupted writes left behind; what was recovered. Every write does this too."""
+        self._repository.require_writable()
+        return heal(self._repository)
+
+    def recoveries(self) -> list[Recovery]:
+        """The record of all recoveries, oldest first."""
+        return AuditLog(self._repository.tables).read()
+
+    def _embedder(self) -> EmbeddingClient | None:
+        return self._client if self._client is not None else configured_client()
 
     def snapshot(self, branch: str | None = None, *, at: str | int | None = None) -> Snapshot:
         """The newest state of a branch, or its state at a commit id or a manifest version."""
@@ -97,9 +193,10 @@ class Graph:
         if at is None:
             return _snapshot(found, self._repository.manifest.latest(found.native))
         if isinstance(at, int):
-            owner = self._owner_of(found, at)
-            return _snapshot(replace(owner, name=found.name), self._repository.manifest.at(owner.native, at))
-        return self._at_commit(self.commit(at))
+            return _snapshot(found, self._repository.commits.state_of(found, at))
+        commit = self._repository.commits.find(at, found)
+        owner, state = self._repository.commits.state_at(commit)
+        return _snapshot(owner, replace(state, commits=(commit,)))
 
     def commits(
         self,
@@ -111,67 +208,16 @@ class Graph:
         after: str | None = None,
     ) -> list[Commit]:
         """The history of a branch, newest first; ``after`` goes on behind a commit of an earlier page."""
-        page: list[Commit] = []
-        skipping = after is not None
-        for commit in self._history(branch or self._branch):
-            if skipping:
-                skipping = commit.graph_commit_id != after
-            elif actor in (None, commit.actor_id) and kind in (None, commit.kind):
-                page.append(commit)
-                if len(page) >= limit:
-                    return page
-        if skipping:
-            raise SnapshotNotFound(f"commit {after} in the history of '{branch or self._branch}'")
-        return page
+        found = self._repository.branches.find(branch or self._branch)
+        history = self._repository.commits.of(found)
+        if after is not None and not any(commit.graph_commit_id == after for commit in history):
+            raise SnapshotNotFound(f"commit {after} in the history of '{found.name}'")
+        wanted = (c for c in history if actor in (None, c.actor_id) and kind in (None, c.kind))
+        return list(islice(wanted, max(limit, 0)))
 
     def commit(self, graph_commit_id: str) -> Commit:
         """One commit, on whatever branch it was made."""
-        wanted = graph_commit_id.strip()
-        for branch in (self._repository.branches.find(self._branch), *self._repository.branches.all()):
-            for commit in self._repository.manifest.latest(branch.native).commits:
-                if commit.graph_commit_id == wanted:
-                    return commit
-        archived = self._repository.manifest.archive.find(wanted) if wanted.isalnum() else None
-        if archived is None:
-            raise SnapshotNotFound(f"commit {wanted}")
-        return archived
-
-    def _history(self, branch: str) -> Iterator[Commit]:
-        """First the commits the manifest holds, then, only if asked for more, the archived ones."""
-        state = self._repository.manifest.latest(self._repository.branches.find(branch).native)
-        known = {commit.graph_commit_id: commit for commit in state.commits}
-        complete = all(parent in known for commit in state.commits for parent in commit.parents)
-        if complete and state.stamp >= INTERNAL_SCHEMA_VERSION:
-            yield from reachable(state.head, known)
-            return
-        seen: set[str] = set()
-        oldest = state.commits[0] if state.commits else None
-        for commit in reachable(state.head, known):
-            if commit is oldest:
-                break
-            seen.add(commit.graph_commit_id)
-            yield commit
-        everything = {**self._repository.manifest.archive.read(), **known}
-        head = state.head or max(
-            everything.values(), key=lambda c: (c.manifest_version, c.created_at), default=None
-        )
-        yield from (c for c in reachable(head, everything) if c.graph_commit_id not in seen)
-
-    def _owner_of(self, branch: Branch, version: int) -> Branch:
-        """The branch whose manifest holds a version: versions from before a fork are the parent's."""
-        while branch.parent is not None and branch.fork_version is not None and version < branch.fork_version:
-            branch = self._repository.branches.find(branch.parent)
-        return branch
-
-    def _at_commit(self, commit: Commit) -> Snapshot:
-        live = {branch.name: branch for branch in self._repository.branches.all()}
-        branch = live.get(commit.branch)
-        if branch is None:
-            raise HistoryReclaimed(f"commit {commit.graph_commit_id} of the deleted branch '{commit.branch}'")
-        state = self._repository.manifest.at(branch.native, commit.manifest_version)
-        if state.head is not None and state.head.graph_commit_id != commit.graph_commit_id:
-            raise HistoryReclaimed(f"commit {commit.graph_commit_id} of an earlier branch '{commit.branch}'")
-        return _snapshot(branch, replace(state, commits=(commit,)))
+        return self._repository.commits.find(graph_commit_id, self._repository.branches.find(self._branch))
 
 
 def _snapshot(branch: Branch, state: ManifestState) -> Snapshot:
@@ -210,6 +256,10 @@ def open(  # noqa: A001  the public name is omnigraph.open
     read_only: bool = False,
     actor: str | None = None,
     storage_options: Mapping[str, str] | None = None,
+    embedder: EmbeddingClient | None = None,
 ) -> Graph:
-    """Open a graph. Read-only never writes to the store."""
-    return Graph(open_existing(parse_address(uri, storage_options), read_only=read_only), actor=actor)
+    """Open a graph. Read-only never writes to the store; otherwise interrupted writes are resolved first."""
+    repository = open_existing(parse_address(uri, storage_options), read_only=read_only)
+    if not read_only:
+        sweep(repository)
+    return Graph(repository, actor=actor, embedder=embedder)

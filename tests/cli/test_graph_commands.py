@@ -81,7 +81,7 @@ def test_branches_are_created_listed_and_deleted(folder: Path) -> None:
         (("branch", "create", "a//b"), "'a//b' cannot be the name of a branch"),
         (("branch", "create", "main"), "every graph has its main branch already"),
         (("branch", "create", "x", "--from", "mian"), "there is no branch 'mian'; did you mean 'main'?"),
-        (("branch", "delete", "main"), "the main branch cannot be deleted"),
+        (("branch", "delete", "main"), "branch 'main' cannot be deleted"),
         (("commit", "show", "01ARZ3NDEKTSV4RRFFQ69G5FAV"), "there is no commit 01ARZ3NDEKTSV4RRFFQ69G5FAV"),
         (("snapshot", "--at", "99"), "there is no manifest version 99"),
         (("snapshot", "nowhere.omni"), "there is no graph at"),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 
-from omnigraph.errors import ManifestConflict, PublishContention
-from omnigraph.manifest.publisher import CommitDraft
-from omnigraph.manifest.repository import Repository, open_existing
-from tests.manifest.support import TRUNK, move
+from tests.manifest.support import TRUNK, move, publish, schema
 from tests.processes import ready, say
 from tests.stores import Store
+
+from omnigraph.errors import GraphExists, ManifestConflict, PublishContention
+from omnigraph.lang.schema.resolve import compile_schema
+from omnigraph.manifest.publisher import CommitDraft
+from omnigraph.manifest.repository import Repository, create, open_existing
 
 SHARED = "node:T0"
 
@@ -28,8 +28,8 @@ class Report:
     def count(self, table_key: str, graph_commit_id: str) -> None:
         self.acknowledged.setdefault(table_key, []).append(graph_commit_id)
 
-    def count_loss(self, table_key: str) -> None:
-        self.lost[table_key] = self.lost.get(table_key, 0) + 1
+    def count_loss(self, why: str) -> None:
+        self.lost[why] = self.lost.get(why, 0) + 1
 
 
 def with_lock(store: Store, number: int, changes: int) -> None:
@@ -42,8 +42,31 @@ def without_lock(store: Store, number: int, changes: int) -> None:
     _race(store, number, changes, _publish_unlocked)
 
 
+def creating(store: Store, number: int) -> None:
+    """All create a graph in the same place."""
+    ready()
+    try:
+        create(store.address, compile_schema(schema(2), "test.pg"), actor=f"racer-{number}")
+    except GraphExists:
+        say("there is one")
+    else:
+        say("created")
+
+
+def on_own_branch(store: Store, branch: str, changes: int) -> None:
+    """Each process has a branch to itself, and enough to say to need the archive that all of them share."""
+    repository = open_existing(store.address, read_only=False)
+    ref = repository.branches.find(branch).ref
+    published = []
+    ready()
+    for _ in range(changes):
+        head = publish(repository, SHARED, branch=ref).head
+        published.append("" if head is None else head.graph_commit_id)
+    say(json.dumps(published))
+
+
 def _race(
-    store: Store, number: int, changes: int, publish: Callable[[Repository, str, CommitDraft], None]
+    store: Store, number: int, changes: int, attempt: Callable[[Repository, str, CommitDraft], None]
 ) -> None:
     repository = open_existing(store.address, read_only=False)
     report = Report()
@@ -52,10 +75,9 @@ def _race(
         table_key = SHARED if change % 2 else f"node:T{number + 1}"
         draft = CommitDraft("load", actor_id=f"racer-{number}")
         try:
-            publish(repository, table_key, draft)
+            attempt(repository, table_key, draft)
         except ManifestConflict as conflict:
-            assert (conflict.kind, conflict.table_key) == ("ExpectedVersionMismatch", table_key)
-            report.count_loss(table_key)
+            report.count_loss(f"{conflict.kind} {conflict.table_key}")
         else:
             report.count(table_key, draft.graph_commit_id)
     say(json.dumps(asdict(report)))

@@ -17,7 +17,7 @@ from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
 from omnigraph.manifest.repository import Repository, create, open_existing
 from omnigraph.manifest.state import ManifestState
-from omnigraph.storage.address import parse_address
+from omnigraph.storage.address import Scheme, parse_address
 from omnigraph.storage.locks import CommitLock
 
 TRUNK = BranchName("main", None)
@@ -112,3 +112,11 @@ def files(root: str | Path) -> dict[str, tuple[int, int, str]]:
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             found[str(path.relative_to(root))] = (stat.st_size, stat.st_mtime_ns, digest)
     return found
+
+
+def stored(store: Store) -> dict[str, object]:
+    """Everything a store holds, to the last byte; on a disk also when it was written."""
+    if store.address.scheme is Scheme.LOCAL:
+        return dict(files(store.uri))
+    objects = store.objects()
+    return {key: objects.get(key) for key in objects.list("")}

@@ -24,8 +24,8 @@ from omnigraph.errors import (
     BranchExists,
     BranchInUse,
     BranchNotFound,
+    BranchProtected,
     HistoryReclaimed,
-    InvalidBranchName,
     LockLost,
     OmniError,
     StorageUnavailable,
@@ -181,7 +181,7 @@ class TestDelete:
         assert names(graph) == ["main", "other"]
 
     def test_the_main_branch_stays(self, graph: Repository) -> None:
-        with pytest.raises(InvalidBranchName, match="cannot be deleted"):
+        with pytest.raises(BranchProtected, match="cannot be deleted"):
             delete_branch(graph, " main ")
 
     def test_whoever_lost_the_lock_deletes_nothing(self, graph: Repository) -> None:

@@ -1,6 +1,8 @@
-"""What child processes do in storage tests. Kept apart so that a child starts without the test tools."""
+"""What child processes do with control objects. Kept apart so that they start without the test tools."""
 
 from __future__ import annotations
+
+import itertools
 
 from tests.processes import ready, say
 from tests.stores import Store
@@ -27,3 +29,11 @@ def count_up(store: Store, times: int) -> None:
             assert found is not None
             if objects.put_if_match("counter", b"%d" % (int(found.content) + 1), found.token) is not None:
                 break
+
+
+def rewrite(store: Store) -> None:
+    """In a child: write the same object until killed."""
+    objects = store.objects()
+    ready()
+    for number in itertools.cycle(range(10)):
+        objects.put("a", b"%d" % number * 50_000)

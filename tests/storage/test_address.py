@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.stores import S3Server, Store
 
 from omnigraph.errors import InvalidAddress, StorageUnavailable
 from omnigraph.storage.address import Scheme, parse_address
 from omnigraph.storage.objects import open_objects
-from tests.stores import S3Server, Store
 
 
 @pytest.fixture(autouse=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.storage.rows import appended, populated
+from tests.stores import Store
 
 from omnigraph.storage import layout
 from omnigraph.storage.tables import TableRef
-from tests.storage.rows import appended, populated
-from tests.stores import Store
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_native_branch_keeps_its_files_in_a_tree() -> None:
 
 
 def test_a_version_is_the_file_that_lance_writes_for_it(shared_store: Store) -> None:
-    """Looking for one file tells whether a version exists, so the name must be right on the trunk and on branches."""
+    """One look at one file tells whether a version exists, so its name must be right, also on branches."""
     tables, objects = shared_store.tables(), shared_store.objects()
     second = populated(tables, {"ada": 36})
     fork = tables.fork(second, "dev/a")
@@ -60,3 +60,11 @@ def test_a_version_is_the_file_that_lance_writes_for_it(shared_store: Store) -> 
     expected = {TableRef(second.location, None, 1), second, fork, third}
     listed = {key for key in objects.list(second.location) if key.endswith(".manifest")}
     assert listed == {layout.version_file(ref.location, ref.branch, ref.version) for ref in expected}
+
+
+@pytest.mark.parametrize("name", ["dev", "review/1.01jx-a_B"])
+def test_a_native_branch_is_listed_where_lance_lists_it(shared_store: Store, name: str) -> None:
+    tables, objects = shared_store.tables(), shared_store.objects()
+    ref = populated(tables, {"ada": 36})
+    tables.fork(ref, name)
+    assert objects.list(f"{ref.location}/_refs") == [layout.branch_entry(ref.location, name)]

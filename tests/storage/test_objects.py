@@ -6,9 +6,9 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.stores import Store, present
 
 from omnigraph.storage.objects import ObjectStore
-from tests.stores import Store
 
 
 @pytest.fixture
@@ -32,12 +32,12 @@ class TestOneObject:
     def test_a_put_replaces_what_was_there(self, objects: ObjectStore) -> None:
         objects.put("a", b"long content")
         objects.put("a", b"short")
-        assert (found := objects.get("a")) is not None
+        found = present(objects, "a")
         assert found.content == b"short"
 
     def test_an_object_may_be_empty(self, objects: ObjectStore) -> None:
         token = objects.put("a", b"")
-        assert (found := objects.get("a")) is not None
+        found = present(objects, "a")
         assert (found.content, found.token) == (b"", token)
         assert objects.has("a")
 
@@ -50,7 +50,7 @@ class TestOneObject:
         objects.put(key, b"x")
         assert objects.list("") == [key]
         assert objects.has(key)
-        assert (found := store.objects().get(key)) is not None
+        found = present(store.objects(), key)
         assert found.content == b"x"
         objects.delete(key)
         assert objects.list("") == []
@@ -63,14 +63,14 @@ class TestOneObject:
 class TestPutIfAbsent:
     def test_it_writes_where_nothing_is(self, objects: ObjectStore) -> None:
         token = objects.put_if_absent("a/b", b"first")
-        assert (found := objects.get("a/b")) is not None
+        found = present(objects, "a/b")
         assert (found.content, found.token) == (b"first", token)
 
     def test_it_leaves_what_is_there(self, objects: ObjectStore) -> None:
         objects.put("a", b"first")
         assert objects.put_if_absent("a", b"second") is None
         assert objects.put_if_absent("a", b"first") is None
-        assert (found := objects.get("a")) is not None
+        found = present(objects, "a")
         assert found.content == b"first"
 
     def test_it_writes_again_after_a_delete(self, objects: ObjectStore) -> None:
@@ -83,7 +83,7 @@ class TestPutIfMatch:
     def test_it_replaces_the_content_the_token_names(self, objects: ObjectStore) -> None:
         first = objects.put("a", b"1")
         second = objects.put_if_match("a", b"2", first)
-        assert (found := objects.get("a")) is not None
+        found = present(objects, "a")
         assert (found.content, found.token) == (b"2", second)
 
     def test_tokens_of_every_kind_of_put_and_of_get_are_good(self, objects: ObjectStore) -> None:
@@ -91,14 +91,14 @@ class TestPutIfMatch:
         assert token is not None
         token = objects.put_if_match("a", b"2", token)
         assert token is not None
-        assert (found := objects.get("a")) is not None
+        found = present(objects, "a")
         assert objects.put_if_match("a", b"3", found.token) is not None
 
     def test_a_stale_token_is_refused(self, objects: ObjectStore) -> None:
         stale = objects.put("a", b"1")
         objects.put("a", b"2")
         assert objects.put_if_match("a", b"3", stale) is None
-        assert (found := objects.get("a")) is not None
+        found = present(objects, "a")
         assert found.content == b"2"
 
     def test_a_token_that_never_was_is_refused(self, objects: ObjectStore) -> None:
@@ -195,6 +195,6 @@ class TestWholeOrNotThere:
         for size in (1, 1 << 10, 12 << 20):
             content = os.urandom(size)
             token = objects.put("large", content)
-            assert (found := objects.get("large")) is not None
+            found = present(objects, "large")
             assert found.content == content
             assert found.token == token

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -20,7 +20,7 @@ from omnigraph.errors import (
     BranchExists,
     BranchInUse,
     BranchNotFound,
-    InvalidBranchName,
+    BranchProtected,
     OmniError,
     StorageUnavailable,
 )
@@ -28,7 +28,7 @@ from omnigraph.failpoints import hit
 from omnigraph.manifest.names import can_be_looked_up, check_new_name
 from omnigraph.manifest.publisher import BranchName, Manifest
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
-from omnigraph.manifest.state import MAIN, ManifestState
+from omnigraph.manifest.state import MAIN, Commit, ManifestState
 from omnigraph.storage import layout
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
@@ -111,6 +111,16 @@ class Branches:
         refs = {_name_of(key) for key in self._objects.list(layout.BRANCH_REFS)}
         return legacy_branches(self._tables, refs)
 
+    def head_among(self, branch: Branch, version: int, commits: Collection[Commit]) -> Commit | None:
+        """The commit a branch was at when its manifest was at a version, where the manifest itself does not say.
+
+        It is the newest one made on the branch, or else the one its parent was at when they parted.
+        """
+        own = [c for c in commits if c.branch == branch.name and c.manifest_version <= version]
+        if own or branch.parent is None:
+            return max(own, key=lambda c: (c.manifest_version, c.created_at), default=None)
+        return self.head_among(self.find(branch.parent), min(version, branch.fork_version or version), commits)
+
     def _decode(self, name: str, content: bytes) -> Branch:
         try:
             stored: Mapping[str, Any] = json.loads(content)
@@ -170,7 +180,7 @@ class Branches:
         """A branch that may be deleted; raises whatever is in the way."""
         branch = self.find(name)
         if branch.native is None:
-            raise InvalidBranchName(MAIN, "the main branch cannot be deleted")
+            raise BranchProtected(MAIN, "every graph has its main branch")
         descendants = [other.name for other in self.all() if other.parent == branch.name]
         if descendants:
             raise BranchInUse(branch.name, descendants)
@@ -215,8 +225,11 @@ def _name_of(key: str) -> str:
 
 def legacy_branches(tables: Tables, known: Set[str]) -> list[Branch]:
     """The branches of a manifest from before refs: every native branch that is not internal."""
-    names = tables.native_branches(layout.MANIFEST)
-    return [Branch(name, name, parent=MAIN) for name in names if name not in known and not name.startswith("__")]
+    return [
+        Branch(name, name, parent=origin.branch or MAIN, fork_version=origin.version)
+        for name, origin in tables.fork_points(layout.MANIFEST).items()
+        if name not in known and not name.startswith("__")
+    ]
 
 
 def encode_ref(branch: Branch) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -72,8 +72,29 @@ class Archive:
         return {row["graph_commit_id"]: row["actor_id"] for row in rows.to_pylist()}
 
 
-def reachable(head: Commit | None, known: Mapping[str, Commit]) -> Iterator[Commit]:
-    """The commits that led to a head, newest first, merged ones included. Unknown parents end their path."""
+def history(
+    head: Commit | None, known: Mapping[str, Commit], more: Iterable[Callable[[], Mapping[str, Commit]]]
+) -> Iterator[Commit]:
+    """The commits that led to a head, newest first, merged ones included.
+
+    ``more`` are places that may know the parents ``known`` does not, the cheapest first; none is asked before the
+    walk needs it. Parents that nobody knows end their path.
+    """
+    places = iter(more)
+    seen: set[str] = set()
+    while True:
+        for commit in _reachable(head, known):
+            if commit.graph_commit_id not in seen:
+                seen.add(commit.graph_commit_id)
+                yield commit
+            if not all(parent in known for parent in commit.parents) and (place := next(places, None)):
+                known = {**place(), **known}
+                break
+        else:
+            return
+
+
+def _reachable(head: Commit | None, known: Mapping[str, Commit]) -> Iterator[Commit]:
     waiting = [] if head is None else [head]
     seen = {commit.graph_commit_id for commit in waiting}
     while waiting:
@@ -87,8 +108,8 @@ def reachable(head: Commit | None, known: Mapping[str, Commit]) -> Iterator[Comm
                 waiting.append(found)
 
 
-def _age(commit: Commit) -> tuple[int, dt.datetime, str]:
-    return commit.manifest_version, commit.created_at, commit.graph_commit_id
+def _age(commit: Commit) -> tuple[dt.datetime, int, str]:
+    return commit.created_at, commit.manifest_version, commit.graph_commit_id
 
 
 def _row(commit: Commit) -> dict[str, Any]:

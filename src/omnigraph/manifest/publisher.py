@@ -55,6 +55,7 @@ _ARCHIVE_BATCH: Final = 64
 _STATES: Final = 256
 _LONGEST_WALK: Final = 16
 _PAUSE: Final = 0.01
+_LAST_VERSION: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +107,14 @@ class Manifest:
             if state is not None:
                 self._states.move_to_end((native, version))
                 return state
+        if not 0 < version <= _LAST_VERSION:
+            raise SnapshotNotFound(f"manifest version {version}")
         ref = TableRef(layout.MANIFEST, native, version)
         try:
             rows = self._tables.scan(ref).read_all()
         except HistoryReclaimed:
             newest = self._tables.newest(layout.MANIFEST, native)
-            if newest is None or not 0 < version <= newest:
+            if newest is None or version > newest:
                 raise SnapshotNotFound(f"manifest version {version}") from None
             raise HistoryReclaimed(f"manifest version {version}") from None
         state = decode(rows, version)

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 from ulid import ULID
 
@@ -22,6 +23,7 @@ from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.identity import SchemaIR, first_identities
 from omnigraph.lang.schema.resolve import CompiledSchema
 from omnigraph.manifest.branches import Branches
+from omnigraph.manifest.commits import Commits
 from omnigraph.manifest.migrations import Migrator
 from omnigraph.manifest.publisher import CommitDraft, Manifest, initial_state
 from omnigraph.manifest.state import MAIN, TablePin, encode
@@ -37,7 +39,7 @@ _ARTIFACTS = (*layout.SCHEMA_FILES, layout.NODES, layout.EDGES, layout.COMMITS, 
 
 @dataclass(frozen=True)
 class Repository:
-    """One graph, opened: its objects, tables, locks, manifest and branches."""
+    """One graph, opened: its objects, tables, locks, manifest, branches and commits."""
 
     address: Address
     objects: ObjectStore
@@ -45,6 +47,7 @@ class Repository:
     locks: Locks
     manifest: Manifest
     branches: Branches
+    commits: Commits
     read_only: bool = False
 
     @classmethod
@@ -54,7 +57,16 @@ class Repository:
         tables = Tables(address, objects)
         manifest = Manifest(tables, objects)
         branches = Branches(manifest, tables, objects)
-        return cls(address, objects, tables, Locks(address, objects), manifest, branches, read_only)
+        return cls(
+            address,
+            objects,
+            tables,
+            Locks(address, objects),
+            manifest,
+            branches,
+            Commits(manifest, branches),
+            read_only,
+        )
 
     def require_writable(self) -> None:
         """Raise ReadOnlyGraph unless the graph was opened for writing."""
@@ -84,6 +96,8 @@ class Repository:
 def open_existing(address: Address, *, read_only: bool) -> Repository:
     """Open a graph. Opening for writing brings a manifest of an older release up to date; reading never writes."""
     repository = Repository.at(address, read_only=read_only)
+    if not _can_hold_tables(address):
+        raise _why_not_a_graph(repository)
     try:
         repository.manifest.latest(None)
     except HistoryReclaimed:
@@ -96,6 +110,11 @@ def open_existing(address: Address, *, read_only: bool) -> Repository:
         with repository.locks.control():
             migrator.migrate()
     return repository
+
+
+def _can_hold_tables(address: Address) -> bool:
+    """Is there a place for tables? Where a file is in the way Lance would try for seconds, and fail."""
+    return address.scheme is not Scheme.LOCAL or Path(address.root).is_dir()
 
 
 def _why_not_a_graph(repository: Repository) -> GraphNotFound | NotAGraph:
@@ -142,7 +161,7 @@ def create(
 def _refuse_existing(repository: Repository, force: bool) -> None:
     """Refuse to create over a graph, or over files that may belong to one."""
     objects, address = repository.objects, str(repository.address)
-    if repository.tables.newest(layout.MANIFEST) is not None:
+    if _can_hold_tables(repository.address) and repository.tables.newest(layout.MANIFEST) is not None:
         raise GraphExists(address)
     if force or objects.has(layout.INIT_CLAIM):
         return

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from omnigraph.errors import LockTimeout, StorageUnavailable
+from omnigraph.errors import StorageUnavailable
 from omnigraph.storage import layout
+from omnigraph.storage.patience import Patience, process_name
 
 _FIRST_PAUSE: Final = 0.0005
 _LONGEST_PAUSE: Final = 0.02
+_LOCKS_OF_THE_KERNEL: Final = Path("/proc/locks")
 
 
 class HeldFile:
@@ -31,52 +32,63 @@ class FileLocks:
         self._folder = Path(root) / layout.LOCKS
 
     @contextmanager
-    def exclusive(self, name: str, wait: float) -> Iterator[HeldFile]:
+    def exclusive(self, name: str, shown: str, patience: Patience) -> Iterator[HeldFile]:
         """Hold a lock alone. The gate is kept while waiting, so that sharers cannot starve it."""
-        deadline = time.monotonic() + wait
-        gate = self._acquire(f"{name}.gate", fcntl.LOCK_EX, deadline, name, wait)
-        try:
-            lock = self._acquire(f"{name}.lock", fcntl.LOCK_EX, deadline, name, wait)
-        finally:
-            os.close(gate)
-        try:
+        with self._held(name, shown, fcntl.LOCK_EX, patience):
             yield HeldFile()
-        finally:
-            os.close(lock)
 
     @contextmanager
-    def shared(self, name: str, wait: float) -> Iterator[HeldFile]:
+    def shared(self, name: str, shown: str, patience: Patience) -> Iterator[HeldFile]:
         """Hold a lock together with others, once nobody waits to hold it alone."""
-        deadline = time.monotonic() + wait
-        gate = self._acquire(f"{name}.gate", fcntl.LOCK_SH, deadline, name, wait)
-        try:
-            lock = self._acquire(f"{name}.lock", fcntl.LOCK_SH, deadline, name, wait)
-        finally:
-            os.close(gate)
-        try:
+        with self._held(name, shown, fcntl.LOCK_SH, patience):
             yield HeldFile()
-        finally:
-            os.close(lock)
 
-    def _acquire(self, file: str, how: int, deadline: float, name: str, wait: float) -> int:
-        """Lock a file and return its descriptor; closing it releases the lock."""
+    @contextmanager
+    def _held(self, name: str, shown: str, how: int, patience: Patience) -> Iterator[None]:
+        with self._opened(f"{name}.lock") as lock:
+            with self._opened(f"{name}.gate") as gate:
+                for file in (gate, lock):
+                    if not _locked(file, how, patience):
+                        raise patience.timeout(shown, _holder(lock))
+            yield
+
+    @contextmanager
+    def _opened(self, file: str) -> Iterator[int]:
+        """A lock file's descriptor. Closing it releases the lock."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self._folder / file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise StorageUnavailable(str(self._folder), f"cannot lock: {error.strerror}") from error
-        pause = _FIRST_PAUSE
-        while True:
-            try:
-                fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    os.close(descriptor)
-                    raise LockTimeout(name, wait) from None
-                time.sleep(pause)
-                pause = min(pause * 1.5, _LONGEST_PAUSE)
-            except BaseException:
-                os.close(descriptor)
-                raise
-            else:
-                return descriptor
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def _locked(descriptor: int, how: int, patience: Patience) -> bool:
+    """Lock a file; False if patience is over first."""
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not patience.left:
+                return False
+            patience.pause(pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+        else:
+            return True
+
+
+def _holder(lock: int) -> str | None:
+    """Who holds a lock, as far as the kernel tells."""
+    inode = f":{os.fstat(lock).st_ino}"
+    try:
+        listed = [line.split() for line in _LOCKS_OF_THE_KERNEL.read_text().splitlines()]
+    except OSError:
+        return None
+    held = {how: pid for _, kind, _, how, pid, file, *_ in listed if kind == "FLOCK" and file.endswith(inode)}
+    if "READ" in held:
+        return "writers that share it"
+    return process_name(held["WRITE"]) if "WRITE" in held else None

@@ -61,3 +61,8 @@ def native_prefix(location: str, branch: str | None) -> str:
 def version_file(location: str, branch: str | None, version: int) -> str:
     """The file whose existence makes a version of a Lance table, in Lance's second naming scheme."""
     return f"{native_prefix(location, branch)}/_versions/{_MASK - version:020d}.manifest"
+
+
+def branch_entry(location: str, branch: str) -> str:
+    """The file that lists a native branch among the branches of its table."""
+    return f"{location}/_refs/branches/{branch.replace('/', '%2F')}.json"

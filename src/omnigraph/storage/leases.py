@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from omnigraph.errors import LockLost, LockTimeout, OmniError
+from omnigraph.errors import LockLost, OmniError, StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.patience import Patience, process_name
 
 TIME_TO_LIVE: Final = 10.0
 _FIRST_PAUSE: Final = 0.01
@@ -29,17 +29,17 @@ _LONGEST_PAUSE: Final = 0.25
 class Lease:
     """A held lease, renewed by a thread until it is released."""
 
-    def __init__(self, objects: ObjectStore, key: str, name: str, content: dict[str, Any], token: str) -> None:
+    def __init__(self, objects: ObjectStore, key: str, shown: str, content: dict[str, Any], token: str) -> None:
         self._objects = objects
         self._key = key
-        self._name = name
+        self._shown = shown
         self._content = content
         self._token = token
         self._mutex = threading.Lock()
         self._lost = False
         self._stop = threading.Event()
         self._renewed_at = time.monotonic()
-        self._renewals = threading.Thread(target=self._keep, name=f"lease {name}", daemon=True)
+        self._renewals = threading.Thread(target=self._keep, name=f"lease {shown}", daemon=True)
         self._renewals.start()
 
     def verify(self) -> None:
@@ -52,17 +52,15 @@ class Lease:
         with self._mutex:
             if self._lost or present is None or not self._is_mine(present.content):
                 self._lost = True
-                raise LockLost(self._name)
+                raise LockLost(self._shown)
 
     def release(self) -> None:
-        """Give the lease up, unless somebody else has it by now."""
+        """Give the lease up, unless somebody else has it. If the store fails, the lease runs out by itself."""
         self._stop.set()
         self._renewals.join()
-        with self._mutex:
-            if self._lost:
-                return
-            freed = {**self._content, "holder": None}
-            self._objects.put_if_match(self._key, _encode(freed), self._token)
+        with self._mutex, suppress(StorageError):
+            if not self._lost:
+                self._objects.put_if_match(self._key, _encode({**self._content, "holder": None}), self._token)
 
     def _keep(self) -> None:
         while not self._stop.wait(self._content["ttl"] / 4):
@@ -75,12 +73,13 @@ class Lease:
         with self._mutex:
             if self._lost:
                 return
+            asked_at = time.monotonic()
             content = {**self._content, "beat": self._content["beat"] + 1}
             token = self._objects.put_if_match(self._key, _encode(content), self._token)
             if token is None:
                 self._lost = True
             else:
-                self._content, self._token, self._renewed_at = content, token, time.monotonic()
+                self._content, self._token, self._renewed_at = content, token, asked_at
 
     def _is_mine(self, content: bytes) -> bool:
         found = _decode(content)
@@ -97,36 +96,38 @@ class LeaseLocks:
         self._ttl = ttl
 
     @contextmanager
-    def exclusive(self, name: str, wait: float) -> Iterator[Lease]:
+    def exclusive(self, name: str, shown: str, patience: Patience) -> Iterator[Lease]:
         """Hold a lock alone: take its lease, then wait until the sharers are gone or dead."""
-        deadline = time.monotonic() + wait
-        lease = self._take(f"{layout.LOCKS}/{name}.json", name, deadline, wait)
+        lease = self._take(_key(name), shown, patience)
         try:
-            self._wait_for_sharers(name, deadline, wait)
+            self._wait_for_sharers(name, shown, patience)
             yield lease
         finally:
             lease.release()
 
     @contextmanager
-    def shared(self, name: str, wait: float) -> Iterator[Lease]:
+    def shared(self, name: str, shown: str, patience: Patience) -> Iterator[Lease]:
         """Hold a lock with others: announce oneself, then make sure that nobody holds it alone."""
-        deadline = time.monotonic() + wait
-        key = f"{layout.LOCKS}/{name}.shared/{uuid.uuid4().hex}.json"
         while True:
-            lease = self._take(key, name, deadline, wait)
-            if not self._is_held(f"{layout.LOCKS}/{name}.json"):
-                break
-            lease.release()
-            self._objects.delete(key)
-            self._wait_until_free(f"{layout.LOCKS}/{name}.json", name, deadline, wait)
+            with self._announced(name, shown, patience) as lease:
+                if self._holder(_key(name)) is None:
+                    yield lease
+                    return
+            self._wait_until_free(_key(name), shown, patience)
+
+    @contextmanager
+    def _announced(self, name: str, shown: str, patience: Patience) -> Iterator[Lease]:
+        key = f"{_shared(name)}/{uuid.uuid4().hex}.json"
+        lease = self._take(key, shown, patience)
         try:
             yield lease
         finally:
             lease.release()
-            self._objects.delete(key)
+            with suppress(StorageError):
+                self._objects.delete(key)
 
-    def _take(self, key: str, name: str, deadline: float, wait: float) -> Lease:
-        holder = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    def _take(self, key: str, shown: str, patience: Patience) -> Lease:
+        holder = f"{process_name(os.getpid())}:{uuid.uuid4().hex[:8]}"
         watch = _Watch(self._ttl)
         pause = _FIRST_PAUSE
         while True:
@@ -140,34 +141,32 @@ class LeaseLocks:
             else:
                 token = None
             if token is not None:
-                return Lease(self._objects, key, name, content, token)
-            if time.monotonic() >= deadline:
-                raise LockTimeout(name, wait, found.get("holder"))
-            time.sleep(pause)
+                return Lease(self._objects, key, shown, content, token)
+            if not patience.left:
+                raise patience.timeout(shown, found.get("holder"))
+            patience.pause(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 
-    def _is_held(self, key: str) -> bool:
+    def _holder(self, key: str) -> str | None:
         present = self._objects.get(key)
-        return present is not None and _decode(present.content).get("holder") is not None
+        return None if present is None else _decode(present.content).get("holder")
 
-    def _wait_until_free(self, key: str, name: str, deadline: float, wait: float) -> None:
+    def _wait_until_free(self, key: str, shown: str, patience: Patience) -> None:
         watch = _Watch(self._ttl)
-        while True:
-            present = self._objects.get(key)
-            if present is None or _decode(present.content).get("holder") is None:
-                return
+        while present := self._objects.get(key):
             found = _decode(present.content)
+            if found.get("holder") is None:
+                return
             if watch.is_still(present.token, found):
-                freed = _encode({**found, "holder": None, "fence": found["fence"] + 1})
-                self._objects.put_if_match(key, freed, present.token)
-                continue
-            if time.monotonic() >= deadline:
-                raise LockTimeout(name, wait, found.get("holder"))
-            time.sleep(_FIRST_PAUSE * 4)
+                self._objects.put_if_match(key, _freed(found), present.token)
+            elif not patience.left:
+                raise patience.timeout(shown, found.get("holder"))
+            else:
+                patience.pause(_FIRST_PAUSE * 4)
 
-    def _wait_for_sharers(self, name: str, deadline: float, wait: float) -> None:
+    def _wait_for_sharers(self, name: str, shown: str, patience: Patience) -> None:
         watches: dict[str, _Watch] = {}
-        while keys := self._objects.list(f"{layout.LOCKS}/{name}.shared"):
+        while keys := self._objects.list(_shared(name)):
             for key in keys:
                 present = self._objects.get(key)
                 if present is None:
@@ -176,14 +175,13 @@ class LeaseLocks:
                 still = watches.setdefault(key, _Watch(self._ttl)).is_still(present.token, found)
                 if found.get("holder") is None or still:
                     self._evict(key, found, present.token)
-            if time.monotonic() >= deadline:
-                raise LockTimeout(name, wait, "writers that share it")
-            time.sleep(_FIRST_PAUSE * 2)
+            if not patience.left:
+                raise patience.timeout(shown, "writers that share it")
+            patience.pause(_FIRST_PAUSE * 2)
 
     def _evict(self, key: str, found: dict[str, Any], token: str) -> None:
         """Take a dead sharer's lease away from it, then remove the object."""
-        gone = _encode({**found, "holder": None, "fence": found.get("fence", 0) + 1})
-        if self._objects.put_if_match(key, gone, token) is not None:
+        if self._objects.put_if_match(key, _freed(found), token) is not None:
             self._objects.delete(key)
 
 
@@ -201,6 +199,19 @@ class _Watch:
             self._token, self._since = token, now
             return False
         return now - self._since > float(found.get("ttl", self._ttl))
+
+
+def _key(name: str) -> str:
+    return f"{layout.LOCKS}/{name}.json"
+
+
+def _shared(name: str) -> str:
+    return f"{layout.LOCKS}/{name}.shared"
+
+
+def _freed(found: dict[str, Any]) -> bytes:
+    """A lease that was taken away from its holder."""
+    return _encode({**found, "holder": None, "fence": found.get("fence", 0) + 1})
 
 
 def _encode(content: dict[str, Any]) -> bytes:

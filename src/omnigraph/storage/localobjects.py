@@ -21,8 +21,8 @@ from obstore.exceptions import AlreadyExistsError
 from obstore.store import LocalStore
 
 from omnigraph.storage import layout
+from omnigraph.storage.contents import Versioned
 from omnigraph.storage.unavailable import translated
-from omnigraph.storage.versioned import Versioned
 
 _LOCK: Final = "objects.lock"
 _ABSENT: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
@@ -106,7 +106,7 @@ class LocalObjects:
         folder = self._root / layout.LOCKS
         with translated(self._shown(key)):
             folder.mkdir(parents=True, exist_ok=True)
-            with (folder / _LOCK).open("w") as held:
+            with (folder / _LOCK).open("a") as held:
                 fcntl.flock(held, fcntl.LOCK_EX)
                 yield
 

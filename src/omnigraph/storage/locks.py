@@ -7,20 +7,20 @@ schema or the branches. Each branch has a commit lock on top, for one writer at 
 from __future__ import annotations
 
 import threading
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Final, Protocol
 
-from omnigraph.errors import LockTimeout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.filelocks import FileLocks
 from omnigraph.storage.layout import fnv1a64
 from omnigraph.storage.leases import TIME_TO_LIVE, LeaseLocks
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.patience import Patience
 
 DEFAULT_WAIT: Final = 60.0
-"""How long a writer waits for a lock before it gives up, in seconds."""
+"""How long a writer waits for all the locks it needs before it gives up, in seconds."""
 
 _GRAPH: Final = "graph"
 
@@ -35,10 +35,10 @@ class Held(Protocol):
 class Backend(Protocol):
     """How locks are taken on one kind of store."""
 
-    def exclusive(self, name: str, wait: float) -> AbstractContextManager[Held]:
-        """Hold a lock alone."""
+    def exclusive(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[Held]:
+        """Hold a lock alone. Errors call it by the name that is shown."""
 
-    def shared(self, name: str, wait: float) -> AbstractContextManager[Held]:
+    def shared(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[Held]:
         """Hold a lock together with other sharers."""
 
 
@@ -69,30 +69,31 @@ class Locks:
             self._backend = FileLocks(address.root)
         else:
             self._backend = LeaseLocks(objects, time_to_live)
-        self._turns: defaultdict[str, _Turns] = defaultdict(_Turns)
+        self._turns: dict[str, _Turns] = {}
         self._wait = wait
 
     @contextmanager
     def commit(self, branch: str) -> Iterator[CommitLock]:
         """Hold the right to commit to one branch."""
-        name = f"branch-{fnv1a64(branch)}"
+        name, patience = f"branch-{fnv1a64(branch)}", Patience(self._wait)
         with ExitStack() as stack:
-            stack.enter_context(self._turn(name, branch))
-            graph = stack.enter_context(self._backend.shared(_GRAPH, self._wait))
-            own = stack.enter_context(self._backend.exclusive(name, self._wait))
+            stack.enter_context(self._turn(name, branch, patience))
+            graph = stack.enter_context(self._backend.shared(_GRAPH, _GRAPH, patience))
+            own = stack.enter_context(self._backend.exclusive(name, branch, patience))
             yield CommitLock([graph, own])
 
     @contextmanager
     def control(self) -> Iterator[CommitLock]:
         """Hold the whole graph, to change its branches or its schema."""
-        with self._turn(_GRAPH, _GRAPH), self._backend.exclusive(_GRAPH, self._wait) as graph:
+        patience = Patience(self._wait)
+        with self._turn(_GRAPH, _GRAPH, patience), self._backend.exclusive(_GRAPH, _GRAPH, patience) as graph:
             yield CommitLock([graph])
 
     @contextmanager
-    def _turn(self, name: str, shown: str) -> Iterator[None]:
-        turns = self._turns[name]
-        if not turns.take(self._wait):
-            raise LockTimeout(shown, self._wait, "another thread of this process")
+    def _turn(self, name: str, shown: str, patience: Patience) -> Iterator[None]:
+        turns = self._turns.setdefault(name, _Turns())
+        if not turns.take(patience):
+            raise patience.timeout(shown, "another thread of this process")
         try:
             yield
         finally:
@@ -107,22 +108,31 @@ class _Turns:
         self._queue: deque[threading.Event] = deque()
         self._taken = False
 
-    def take(self, wait: float) -> bool:
+    def take(self, patience: Patience) -> bool:
+        """Wait for one's turn; False if patience is over first."""
         with self._mutex:
             if not self._taken:
                 self._taken = True
                 return True
             mine = threading.Event()
             self._queue.append(mine)
-        if mine.wait(wait):
-            return True
+        try:
+            mine.wait(patience.left)
+        except BaseException:
+            if self._is_called(mine):
+                self.give_back()
+            raise
+        return self._is_called(mine)
+
+    def _is_called(self, mine: threading.Event) -> bool:
+        """Has a waiter got its turn? If not, it leaves the queue."""
         with self._mutex:
-            if mine.is_set():
-                return True
-            self._queue.remove(mine)
-            return False
+            if not mine.is_set():
+                self._queue.remove(mine)
+            return mine.is_set()
 
     def give_back(self) -> None:
+        """Let the next one in line have its turn."""
         with self._mutex:
             if self._queue:
                 self._queue.popleft().set()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import MemoryStore, S3Store
 
 from omnigraph.storage.address import Address, Scheme
-from omnigraph.storage.unavailable import unavailable
-from omnigraph.storage.versioned import Versioned
+from omnigraph.storage.contents import Versioned
+from omnigraph.storage.unavailable import translated, unavailable
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from obstore import PutMode
 
 _MEMORY: dict[str, MemoryStore] = {}
 _MEMORY_LOCK = threading.Lock()
@@ -29,69 +29,64 @@ class RemoteObjects:
         self._prefix = f"{address.prefix}/" if address.prefix else ""
         self._shown = str(address)
 
-    def _call(self, action: Callable[[], T]) -> T:
-        """Run one operation; what the store cannot do becomes a StorageUnavailable."""
-        try:
-            return action()
-        except (FileNotFoundError, AlreadyExistsError, PreconditionError):
-            raise
-        except (BaseError, OSError) as error:
-            raise unavailable(self._shown, error) from error
-
     def get(self, key: str) -> Versioned | None:
-        def read() -> Versioned:
-            found = obstore.get(self._store, self._prefix + key)
-            return Versioned(bytes(found.bytes()), found.meta["e_tag"] or "")
-
-        try:
-            return self._call(read)
-        except FileNotFoundError:
-            return None
+        with translated(self._shown):
+            try:
+                found = obstore.get(self._store, self._prefix + key)
+                return Versioned(bytes(found.bytes()), found.meta["e_tag"] or "")
+            except FileNotFoundError:
+                return None
 
     def put(self, key: str, content: bytes) -> str:
-        return self._put(key, content, "overwrite")
+        with translated(self._shown):
+            return self._put(key, content, "overwrite")
 
     def put_if_absent(self, key: str, content: bytes) -> str | None:
-        try:
-            return self._put(key, content, "create")
-        except (AlreadyExistsError, PreconditionError):
-            return None
+        with translated(self._shown):
+            try:
+                return self._put(key, content, "create")
+            except (AlreadyExistsError, PreconditionError):
+                return None
 
     def put_if_match(self, key: str, content: bytes, token: str) -> str | None:
-        try:
-            return self._put(key, content, {"e_tag": token})
-        except (AlreadyExistsError, PreconditionError, FileNotFoundError):
-            return None
+        with translated(self._shown):
+            try:
+                return self._put(key, content, {"e_tag": token})
+            except (AlreadyExistsError, PreconditionError, FileNotFoundError):
+                return None
 
-    def _put(self, key: str, content: bytes, mode: Any) -> str:
-        return self._call(lambda: obstore.put(self._store, self._prefix + key, content, mode=mode))["e_tag"] or ""
+    def _put(self, key: str, content: bytes, mode: PutMode) -> str:
+        return obstore.put(self._store, self._prefix + key, content, mode=mode)["e_tag"] or ""
 
     def list(self, prefix: str) -> list[str]:
-        pages = self._call(lambda: list(obstore.list(self._store, self._folder(prefix))))
+        with translated(self._shown):
+            pages = list(obstore.list(self._store, self._folder(prefix)))
         return sorted(entry["path"].removeprefix(self._prefix) for page in pages for entry in page)
 
     def delete(self, key: str) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            self._call(lambda: obstore.delete(self._store, self._prefix + key))
+        with translated(self._shown), contextlib.suppress(FileNotFoundError):
+            obstore.delete(self._store, self._prefix + key)
 
     def delete_prefix(self, prefix: str) -> None:
         keys = [self._prefix + key for key in self.list(prefix)]
         if keys:
-            self._call(lambda: obstore.delete(self._store, keys))
+            with translated(self._shown):
+                obstore.delete(self._store, keys)
 
     def exists(self, key: str) -> bool:
         return (bool(key) and self.has(key.rstrip("/"))) or self._has_below(key)
 
     def has(self, key: str) -> bool:
-        try:
-            self._call(lambda: obstore.head(self._store, self._prefix + key))
-        except FileNotFoundError:
-            return False
+        with translated(self._shown):
+            try:
+                obstore.head(self._store, self._prefix + key)
+            except FileNotFoundError:
+                return False
         return True
 
     def _has_below(self, prefix: str) -> bool:
-        listing = obstore.list(self._store, self._folder(prefix), chunk_size=1)
-        return bool(self._call(lambda: next(iter(listing), None)))
+        with translated(self._shown):
+            return any(obstore.list(self._store, self._folder(prefix), chunk_size=1))
 
     def _folder(self, prefix: str) -> str:
         """The prefix of everything below, which no sibling of a longer name shares."""

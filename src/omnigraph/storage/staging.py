@@ -13,7 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation, Transaction
+from lance.dataset import Index
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
+
+from omnigraph.storage.unavailable import translated
 
 MAX_ROWS_PER_FILE: Final = 100_000
 """With stable row ids the cost of a later commit grows with the rows of the fragments it touches."""
@@ -52,7 +55,7 @@ class IndexSpec:
     """An index to build over one column."""
 
     column: str
-    kind: Literal["BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "IVF_FLAT", "IVF_PQ"]
+    kind: Literal["BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "IVF_FLAT"]
     name: str
 
 
@@ -60,7 +63,8 @@ def stage_append(
     handle: LanceDataset, location: str, branch: str | None, rows: pa.Table, operation: str
 ) -> Staged:
     """Stage rows that are known to be new."""
-    fragments = _write(handle, rows)
+    with translated(handle.uri):
+        fragments = _write(handle, rows)
     return _staged(handle, location, branch, LanceOperation.Append(fragments), operation)
 
 
@@ -70,14 +74,15 @@ def stage_overwrite(
     """Stage a whole new content, which may be empty."""
     if not rows.num_rows:
         return _staged(handle, location, branch, LanceOperation.Overwrite(rows.schema, []), operation)
-    transaction = write_fragments(
-        rows,
-        handle,
-        schema=rows.schema,
-        mode="overwrite",
-        return_transaction=True,
-        max_rows_per_file=MAX_ROWS_PER_FILE,
-    )
+    with translated(handle.uri):
+        transaction = write_fragments(
+            rows,
+            handle,
+            schema=rows.schema,
+            mode="overwrite",
+            return_transaction=True,
+            max_rows_per_file=MAX_ROWS_PER_FILE,
+        )
     return _staged(handle, location, branch, transaction.operation, operation)
 
 
@@ -91,18 +96,21 @@ def stage_changes(
 ) -> StagedChanges:
     """Stage inserts, updates and deletes in one transaction. Ids must be unique across both inputs.
 
-    Rows with a known id replace it and keep its row id, so that `delta` sees an update.
+    Rows with a known id replace it and keep its row id, so that `delta` sees an update. Deleting an id that is
+    not there does nothing.
     """
     upsert_ids = _one_chunk(upserts.column("id"))
-    touched = locate_rows(handle, pa.concat_arrays([upsert_ids, deletes.cast(upsert_ids.type)]))
-    position = pc.index_in(upsert_ids, value_set=touched["id"])
-    known = pc.is_valid(position)
-    changed, fresh = upserts.filter(known), upserts.filter(pc.invert(known))
-    row_ids = touched["row_id"].take(position.drop_null())
-    ordered = pa.concat_tables([changed, fresh])
-    fragments = _write(handle, ordered)
-    _keep_row_ids(fragments, row_ids)
-    removed, rewritten = _delete_rows(handle, touched["row_address"])
+    ids = pa.concat_arrays([upsert_ids, deletes.cast(upsert_ids.type)])
+    if pc.count_distinct(ids).as_py() != len(ids):
+        raise ValueError("an id is changed twice in one change")
+    with translated(handle.uri):
+        touched = locate_rows(handle, ids)
+        position = pc.index_in(upsert_ids, value_set=touched["id"])
+        known = pc.is_valid(position)
+        changed, fresh = upserts.filter(known), upserts.filter(pc.invert(known))
+        fragments = _write(handle, pa.concat_tables([changed, fresh]))
+        _keep_row_ids(fragments, touched["row_id"].take(position.drop_null()))
+        removed, rewritten = _delete_rows(handle, touched["row_address"])
     update = LanceOperation.Update(
         removed_fragment_ids=removed,
         updated_fragments=rewritten,
@@ -123,17 +131,20 @@ def stage_create_index(
     handle: LanceDataset, location: str, branch: str | None, specs: Iterable[IndexSpec], operation: str
 ) -> Staged:
     """Stage any number of indexes as one change."""
-    fragments = [fragment.fragment_id for fragment in handle.get_fragments()]
-    built = []
-    for spec in specs:
-        options: dict[str, Any] = {"with_position": True} if spec.kind == "INVERTED" else {}
-        index = handle.create_index_uncommitted(
-            spec.column, spec.kind, name=spec.name, fragment_ids=fragments, **options
-        )
-        # A raw inverted segment cannot be read back; merging the one segment finishes it.
-        built.append(handle.merge_existing_index_segments([index]) if spec.kind == "INVERTED" else index)
+    with translated(handle.uri):
+        built = [_build(handle, spec) for spec in specs]
     create = LanceOperation.CreateIndex(new_indices=built, removed_indices=[])
     return _staged(handle, location, branch, create, operation)
+
+
+def _build(handle: LanceDataset, spec: IndexSpec) -> Index:
+    fragments = [fragment.fragment_id for fragment in handle.get_fragments()]
+    options: dict[str, Any] = {"with_position": True} if spec.kind == "INVERTED" else {}
+    index = handle.create_index_uncommitted(
+        spec.column, spec.kind, name=spec.name, fragment_ids=fragments, **options
+    )
+    # A raw inverted segment cannot be read back; merging the one segment finishes it.
+    return handle.merge_existing_index_segments([index]) if spec.kind == "INVERTED" else index
 
 
 def locate_rows(handle: LanceDataset, ids: pa.Array) -> dict[str, pa.Array]:

@@ -1,0 +1,192 @@
+"""What writes cost: object-store operations, latency, throughput with several writers, and a large upsert.
+
+Run with `make bench`; each part alone with `--only operations|latency|writers|upsert`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing as mp
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing.synchronize import Barrier
+
+import lance
+import pyarrow as pa
+from benchmarks.s3server import counting_server
+from rich.console import Console
+from rich.table import Table
+
+import omnigraph
+from omnigraph.graph import Graph
+
+BUCKET = "bench"
+INSERT = "query q($n: String) { insert Person { name: $n, age: 1 } }"
+UPDATE = "query q($n: String) { update Person set { age: 2 } where name = $n }"
+DELETE = "query q($n: String) { delete Person where name = $n }"
+EDGE = 'query q($n: String) { insert Knows { from: "p0", to: $n } }'
+
+
+def schema(types: int) -> str:
+    """Person and Knows, and as many other types as it takes."""
+    others = "\n".join(f"node Other{i} {{ name: String @key }}" for i in range(types - 2))
+    return f"node Person {{ name: String @key  age: I32? }}\nedge Knows: Person -> Person\n{others}"
+
+
+def person(name: str) -> dict[str, object]:
+    return {"type": "Person", "data": {"name": name, "age": 0}}
+
+
+def operations(out: Console) -> None:
+    """Object-store operations of single-row writes, at growing history and with more tables."""
+    table = Table(
+        "tables", "commits", "write", "operations", "bytes up", "bytes down", title="One-row writes on S3"
+    )
+    with counting_server(BUCKET) as server:
+        for types, histories in ((8, (10, 100, 1000)), (200, (10,))):
+            uri = f"s3://{BUCKET}/w{types}.omni"
+            graph = omnigraph.init(uri, schema(types), storage_options=server.storage_options)
+            graph.load([person("p0"), person("p1")], mode="append")
+            done = 2
+            for commits in histories:
+                while done < commits:
+                    graph.mutate(UPDATE, {"n": "p1"})
+                    done += 1
+                for verb, text, name in _cases(commits):
+                    server.traffic.reset()
+                    graph.mutate(text, {"n": name})
+                    traffic = server.traffic
+                    cells = (str(traffic.total), f"{traffic.received:,}", f"{traffic.sent:,}")
+                    table.add_row(str(types), f"{commits:,}", verb, *cells)
+                    done += 1
+    out.print(table)
+
+
+def _cases(turn: int) -> Iterator[tuple[str, str, str]]:
+    yield "insert", INSERT, f"n{turn}"
+    yield "update", UPDATE, f"n{turn}"
+    yield "edge insert", EDGE, f"n{turn}"
+    yield "delete, with its edge", DELETE, f"n{turn}"
+
+
+def latency(out: Console) -> None:
+    """Percentiles of single-row writes on a local disk."""
+    table = Table("write", "p50 ms", "p90 ms", "p99 ms", title="One-row writes on a local disk, one writer")
+    with tempfile.TemporaryDirectory() as folder:
+        graph = omnigraph.init(f"{folder}/g.omni", schema(8))
+        graph.load([person("p0")], mode="append")
+        samples: dict[str, list[float]] = {}
+        for turn in range(200):
+            for verb, text, name in _cases(turn):
+                start = time.perf_counter()
+                graph.mutate(text, {"n": name})
+                samples.setdefault(verb, []).append((time.perf_counter() - start) * 1000)
+    for verb, times in samples.items():
+        cuts = statistics.quantiles(times, n=100)
+        table.add_row(verb, f"{cuts[49]:.1f}", f"{cuts[89]:.1f}", f"{cuts[98]:.1f}")
+    out.print(table)
+
+
+def _write_many(uri: str, branch: str, who: int, count: int, start: Barrier) -> None:
+    graph = omnigraph.open(uri)
+    graph.mutate(INSERT, {"n": f"warm-{who}"}, branch=branch)
+    start.wait()
+    for turn in range(count):
+        graph.mutate(INSERT, {"n": f"w{who}-{turn}"}, branch=branch)
+    start.wait()
+
+
+def writers(out: Console) -> None:
+    """Commits per second with several writer processes, on one branch and on a branch each."""
+    table = Table(
+        "writers", "one branch, commits/s", "a branch each, commits/s", title="Several writers, local disk"
+    )
+    for number in (1, 4, 8):
+        rates = [_rate(number, apart) for apart in (False, True)]
+        table.add_row(str(number), *(f"{rate:.0f}" for rate in rates))
+    out.print(table)
+
+
+def _rate(number: int, apart: bool) -> float:
+    each = 120 // number
+    context = mp.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        uri = f"{folder}/g.omni"
+        graph = omnigraph.init(uri, schema(8))
+        for who in range(number):
+            graph.create_branch(f"b{who}")
+        start = context.Barrier(number + 1)
+        processes = [
+            context.Process(target=_write_many, args=(uri, f"b{who}" if apart else "main", who, each, start))
+            for who in range(number)
+        ]
+        for process in processes:
+            process.start()
+        start.wait()
+        began = time.perf_counter()
+        start.wait()
+        took = time.perf_counter() - began
+        for process in processes:
+            process.join()
+    return number * each / took
+
+
+def upsert(out: Console) -> None:
+    """A merge of 10,000 rows into a million, beside Lance's own merge_insert of the same rows."""
+    rows, changed = 1_000_000, 10_000
+    table = Table("what", "seconds", "ratio", title=f"Merge of {changed:,} rows into {rows:,}")
+    with tempfile.TemporaryDirectory() as folder:
+        graph = omnigraph.init(f"{folder}/g.omni", schema(2))
+        _fill(graph, rows)
+        records = "\n".join(json.dumps(person(f"p{i * (rows // changed)}")) for i in range(changed))
+        small = "\n".join(json.dumps(person(f"p{i}")) for i in range(100))
+        graph.load(small, mode="merge")
+        ours = _timed(lambda: graph.load(records, mode="merge"))
+        plain = lance.write_dataset(
+            _people(rows), f"{folder}/plain", max_rows_per_file=100_000, enable_stable_row_ids=True
+        )
+        source = _people(changed, step=rows // changed)
+        merge = plain.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        theirs = _timed(lambda: merge.execute(source))
+    table.add_row("Lance merge_insert, no checks, no parsing", f"{theirs:.2f}", "1.0")
+    table.add_row("graph.load merge: parse, validate, stage, commit", f"{ours:.2f}", f"{ours / theirs:.1f}")
+    out.print(table)
+
+
+def _people(count: int, step: int = 1) -> pa.Table:
+    names = pa.array([f"p{i * step}" for i in range(count)])
+    return pa.table({"id": names, "age": pa.array([0] * count, pa.int32()), "name": names})
+
+
+def _fill(graph: Graph, rows: int) -> None:
+    """Append in slices, each of them small enough for a load in this process."""
+    for start in range(0, rows, 250_000):
+        lines = "\n".join(json.dumps(person(f"p{i}")) for i in range(start, start + 250_000))
+        graph.load(lines, mode="append")
+
+
+def _timed(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+PARTS = {"operations": operations, "latency": latency, "writers": writers, "upsert": upsert}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=PARTS)
+    only = parser.parse_args().only
+    out = Console(width=110)
+    for name, part in PARTS.items():
+        if only in (None, name):
+            part(out)
+
+
+if __name__ == "__main__":
+    main()

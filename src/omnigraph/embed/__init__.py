@@ -1,0 +1,1 @@
+"""Embedding clients: text in, vectors out."""

@@ -1,0 +1,69 @@
+"""Time travel: finding commits, and the states they made."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from itertools import chain
+
+from omnigraph.errors import HistoryReclaimed, SnapshotNotFound
+from omnigraph.manifest.branches import Branch, Branches
+from omnigraph.manifest.lineage import history
+from omnigraph.manifest.publisher import Manifest
+from omnigraph.manifest.state import Commit, ManifestState
+
+
+class Commits:
+    """The commits of all branches of one graph."""
+
+    def __init__(self, manifest: Manifest, branches: Branches) -> None:
+        self._manifest = manifest
+        self._branches = branches
+
+    def of(self, branch: Branch) -> Iterator[Commit]:
+        """The history of a branch, newest first. The archive is read only if the manifest does not hold enough."""
+        state = self._manifest.latest(branch.native)
+        if state.head is None:
+            archived = self._manifest.archive.read()
+            return history(self._branches.head_among(branch, state.version, archived.values()), archived, ())
+        known = {commit.graph_commit_id: commit for commit in state.commits}
+        return history(state.head, known, (self._manifest.archive.read, self._recent))
+
+    def find(self, graph_commit_id: str, near: Branch) -> Commit:
+        """One commit, on whatever branch it was made; it is looked for near a branch first."""
+        wanted = graph_commit_id.strip()
+        for commit in chain(self._manifest.latest(near.native).commits, self._tails()):
+            if commit.graph_commit_id == wanted:
+                return commit
+        archived = self._manifest.archive.find(wanted) if wanted.isalnum() else None
+        if archived is None:
+            raise SnapshotNotFound(f"commit {wanted}")
+        return archived
+
+    def state_at(self, commit: Commit) -> tuple[Branch, ManifestState]:
+        """The branch a commit was made on and the state it made; HistoryReclaimed if either is gone."""
+        branch = next((b for b in self._branches.all() if b.name == commit.branch), None)
+        shown = f"commit {commit.graph_commit_id}"
+        if branch is None:
+            raise HistoryReclaimed(f"{shown} of the deleted branch '{commit.branch}'")
+        with contextlib.suppress(SnapshotNotFound):
+            if commit.manifest_version > (branch.fork_version or 0):
+                state = self._manifest.at(branch.native, commit.manifest_version)
+                if state.head is None or state.head.graph_commit_id == commit.graph_commit_id:
+                    return branch, state
+        raise HistoryReclaimed(f"{shown} of an earlier branch '{commit.branch}'")
+
+    def state_of(self, branch: Branch, version: int) -> ManifestState:
+        """A branch at a manifest version; versions from before a fork are the parent's."""
+        while branch.parent is not None and branch.fork_version is not None and version < branch.fork_version:
+            branch = self._branches.find(branch.parent)
+        return self._manifest.at(branch.native, version)
+
+    def _recent(self) -> dict[str, Commit]:
+        """The newest commits of every branch: merged ones stay with their branch until they are archived."""
+        return {commit.graph_commit_id: commit for commit in self._tails()}
+
+    def _tails(self) -> Iterator[Commit]:
+        for branch in self._branches.all():
+            with contextlib.suppress(HistoryReclaimed):  # deleted since it was listed, and archived by now
+                yield from self._manifest.latest(branch.native).commits

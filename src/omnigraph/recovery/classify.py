@@ -1,0 +1,102 @@
+"""Where each table of an interrupted write stands, and what follows from it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from omnigraph.manifest.state import ManifestState, TablePin
+from omnigraph.recovery.sidecar import Sidecar, TableMove
+from omnigraph.storage.tables import TableRef, Tables
+
+
+class Movement(StrEnum):
+    """How far a table has moved from the version the write started at."""
+
+    NO_MOVEMENT = "NoMovement"
+    ROLLED_PAST_EXPECTED = "RolledPastExpected"
+    RESTORED = "Restored"
+    UNEXPECTED_AT_P1 = "UnexpectedAtP1"
+    UNEXPECTED_MULTISTEP = "UnexpectedMultistep"
+    INVARIANT_VIOLATION = "InvariantViolation"
+
+
+class Decision(StrEnum):
+    """What to do with an interrupted write."""
+
+    ROLL_FORWARD = "roll_forward"
+    ROLL_BACK = "roll_back"
+    STOP = "stop"
+
+
+def classify(move: TableMove, operation_id: str, pin: TablePin | None, tables: Tables) -> Movement:
+    """Compare a table's HEAD with where the write found it, and prove by transaction id who moved it.
+
+    ``pin`` is where the manifest has the table now. It is past where the write found it only if the writer lost
+    its lock before it wrote its sidecar: others went on, and what they published is no movement of this write.
+    """
+    start = ref_before(move)
+    if not tables.exists(start):
+        return Movement.INVARIANT_VIOLATION
+    if not tables.moved(start):
+        return Movement.NO_MOVEMENT
+    if pin is not None and _is_published_by_others(move, pin, tables):
+        return Movement.NO_MOVEMENT
+    steps = len(move.transaction_ids)
+    ours = all(
+        tables.transaction_id(at(start, start.version + step + 1)) == transaction
+        for step, transaction in enumerate(move.transaction_ids)
+        if tables.exists(at(start, start.version + step + 1))
+    )
+    end = at(start, start.version + steps)
+    reached = tables.exists(end)
+    if not tables.moved(end):
+        if ours and reached:
+            return Movement.ROLLED_PAST_EXPECTED
+        return Movement.UNEXPECTED_AT_P1
+    after = at(start, end.version + 1)
+    if ours and not tables.moved(after) and tables.operation_of(after) == restoring(operation_id):
+        return Movement.RESTORED
+    return Movement.UNEXPECTED_MULTISTEP
+
+
+def _is_published_by_others(move: TableMove, pin: TablePin, tables: Tables) -> bool:
+    """Is the table where the manifest has it, and was it never moved by this write?"""
+    start = ref_before(move)
+    head = TableRef(pin.location, pin.table_branch, pin.table_version)
+    if (head.location, head.branch) != (start.location, start.branch) or head.version <= start.version:
+        return False
+    return (
+        not tables.moved(head) and tables.transaction_id(at(start, start.version + 1)) != move.transaction_ids[0]
+    )
+
+
+def decide(movements: dict[str, Movement]) -> Decision:
+    """All moved: finish the write. None or some moved, by us alone: undo it. Anything else: stop."""
+    seen = set(movements.values())
+    if seen & {Movement.INVARIANT_VIOLATION, Movement.UNEXPECTED_AT_P1, Movement.UNEXPECTED_MULTISTEP}:
+        return Decision.STOP
+    if seen == {Movement.ROLLED_PAST_EXPECTED}:
+        return Decision.ROLL_FORWARD
+    return Decision.ROLL_BACK
+
+
+def ref_before(move: TableMove) -> TableRef:
+    """The version the write started from, in the tree it writes to."""
+    return TableRef(move.after.location, move.after.table_branch, move.before.table_version)
+
+
+def at(ref: TableRef, version: int) -> TableRef:
+    return TableRef(ref.location, ref.branch, version)
+
+
+def restoring(operation_id: str) -> str:
+    """The owner that a restore of recovery leaves in its transaction."""
+    return f"restore:{operation_id}"
+
+
+def movements_of(sidecar: Sidecar, state: ManifestState, tables: Tables) -> dict[str, Movement]:
+    """The movement of every table of a write."""
+    return {
+        move.table_key: classify(move, sidecar.operation_id, state.tables.get(move.table_key), tables)
+        for move in sidecar.moves
+    }

@@ -1,0 +1,199 @@
+"""Healing: every sidecar that a dead writer left is resolved, under the lock that proves the writer dead."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import warnings
+from dataclasses import replace
+from typing import Final
+
+from omnigraph.errors import OmniError, RecoveryBlocked, SidecarUnreadable
+from omnigraph.failpoints import hit
+from omnigraph.manifest.publisher import Change, CommitDraft
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.state import ManifestState
+from omnigraph.recovery.audit import AuditLog, Recovery
+from omnigraph.recovery.classify import Decision, Movement, at, decide, movements_of, ref_before, restoring
+from omnigraph.recovery.sidecar import Sidecar, delete_sidecar, list_sidecars, read_sidecar
+from omnigraph.storage.locks import CommitLock
+
+RECOVERY_ACTOR: Final = "omnigraph:recovery"
+
+
+def heal(repository: Repository, branch: str | None = None) -> list[Recovery]:
+    """Resolve what dead writers left, on one branch or on all; the living are waited for. Cheap if all is well.
+
+    A write heals its own branch: what blocks another one is no reason to wait or to fail here.
+    """
+    done, problems = _heal(repository, branch)
+    if problems:
+        raise problems[0]
+    return done
+
+
+def sweep(repository: Repository) -> list[Recovery]:
+    """Heal everything when a graph is opened. What cannot be resolved is said and left: a graph always opens."""
+    done, problems = _heal(repository, None)
+    for problem in problems:
+        warnings.warn(str(problem), RuntimeWarning, stacklevel=3)
+    return done
+
+
+def _heal(repository: Repository, branch: str | None) -> tuple[list[Recovery], list[OmniError]]:
+    """Resolve all that can be; what was, and what stands in the way of the rest."""
+    done: list[Recovery] = []
+    found, unreadable = _pending(repository)
+    problems: list[OmniError] = [*unreadable]
+    for name in sorted({sidecar.branch.name for sidecar in found}):
+        if branch in (None, name):
+            try:
+                with repository.locks.commit(name) as lock:
+                    _resolve_all(repository, name, lock, done)
+            except OmniError as error:
+                problems.append(error)
+    return done, problems
+
+
+def _pending(repository: Repository) -> tuple[list[Sidecar], list[SidecarUnreadable]]:
+    """The sidecars there are, and those that cannot be read."""
+    found: list[Sidecar] = []
+    unreadable: list[SidecarUnreadable] = []
+    for key in list_sidecars(repository.objects):
+        try:
+            sidecar = read_sidecar(repository.objects, key)
+        except SidecarUnreadable as error:
+            unreadable.append(error)
+        else:
+            found += [] if sidecar is None else [sidecar]
+    return found, unreadable
+
+
+def heal_branch(repository: Repository, branch: str, lock: CommitLock) -> list[Recovery]:
+    """Resolve the sidecars of one branch whose commit lock the caller holds."""
+    done: list[Recovery] = []
+    unreadable = _resolve_all(repository, branch, lock, done)
+    if unreadable:
+        raise unreadable[0]
+    return done
+
+
+def _resolve_all(
+    repository: Repository, branch: str, lock: CommitLock, done: list[Recovery]
+) -> list[SidecarUnreadable]:
+    """Resolve the sidecars of one branch; what one dead writer left may have to wait for what another did."""
+    found, unreadable = _pending(repository)
+    waiting = [sidecar for sidecar in found if sidecar.branch.name == branch]
+    while waiting:
+        blocked: dict[str, RecoveryBlocked] = {}
+        for sidecar in waiting:
+            try:
+                done.append(_resolve(repository, sidecar, lock))
+            except RecoveryBlocked as error:
+                blocked[sidecar.key] = error
+        if len(blocked) == len(waiting):
+            raise blocked[waiting[0].key]
+        waiting = [sidecar for sidecar in waiting if sidecar.key in blocked]
+    return unreadable
+
+
+def _resolve(repository: Repository, sidecar: Sidecar, lock: CommitLock) -> Recovery:
+    """Finish or undo one interrupted write: publish, record, remove the sidecar. Each step can be repeated."""
+    if not _branch_exists(repository, sidecar):
+        return _finish(repository, sidecar, "OrphanedBranchDiscarded", None, {})
+    state = repository.manifest.latest(sidecar.branch.native)
+    if _is_published(repository, state, sidecar):
+        outcomes = {move.table_key: Movement.ROLLED_PAST_EXPECTED.value for move in sidecar.moves}
+        return _finish(repository, sidecar, "RolledForward", sidecar.draft.graph_commit_id, outcomes)
+    movements = movements_of(sidecar, state, repository.tables)
+    outcomes = {table_key: movement.value for table_key, movement in movements.items()}
+    match decide(movements):
+        case Decision.STOP:
+            raise RecoveryBlocked(sidecar.operation_id, _why_stopped(movements))
+        case Decision.ROLL_FORWARD:
+            repository.manifest.publish(sidecar.branch, sidecar.change, sidecar.expected, sidecar.draft, lock)
+            hit("recovery.after_publish")
+            return _finish(repository, sidecar, "RolledForward", sidecar.draft.graph_commit_id, outcomes)
+        case Decision.ROLL_BACK:
+            commit_id = _roll_back(repository, sidecar, movements, lock)
+            return _finish(repository, sidecar, "RolledBack", commit_id, outcomes)
+
+
+def _branch_exists(repository: Repository, sidecar: Sidecar) -> bool:
+    """Is the very branch the write was for still listed? One created again under its name is another."""
+    return any(branch.ref == sidecar.branch for branch in repository.branches.all())
+
+
+def _is_published(repository: Repository, state: ManifestState, sidecar: Sidecar) -> bool:
+    wanted = sidecar.draft.graph_commit_id
+    if any(commit.graph_commit_id == wanted for commit in state.commits):
+        return True
+    return repository.manifest.archive.find(wanted) is not None
+
+
+def _roll_back(
+    repository: Repository, sidecar: Sidecar, movements: dict[str, Movement], lock: CommitLock
+) -> str | None:
+    """Restore every table the write moved, and publish the restored versions so that manifest and HEAD agree."""
+    pins = {}
+    for move in sidecar.moves:
+        movement = movements[move.table_key]
+        if movement is Movement.NO_MOVEMENT:
+            continue
+        start = ref_before(move)
+        head = start.version + len(move.transaction_ids)
+        if movement is Movement.ROLLED_PAST_EXPECTED:
+            lock.verify()
+            repository.tables.restore(start, head, restoring(sidecar.operation_id))
+            hit("recovery.after_restore")
+        restored = at(start, head + 1)
+        pins[move.table_key] = replace(
+            move.before, table_version=restored.version, table_branch=move.after.table_branch
+        )
+    if not pins:
+        return None
+    draft = CommitDraft(
+        "recovery",
+        _recovery_commit_id(sidecar.operation_id),
+        RECOVERY_ACTOR,
+        f"undo interrupted {sidecar.writer} {sidecar.operation_id}",
+    )
+    expected = {key: version for key, version in sidecar.expected.items() if key in pins}
+    repository.manifest.publish(sidecar.branch, Change(pins), expected, draft, lock)
+    hit("recovery.after_publish")
+    return draft.graph_commit_id
+
+
+def _recovery_commit_id(operation_id: str) -> str:
+    """The id of the commit that undoes a write: the same whenever the undoing is repeated."""
+    alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+    digest = hashlib.sha256(f"undo {operation_id}".encode()).digest()
+    return operation_id[:10] + "".join(alphabet[byte % 32] for byte in digest[:16])
+
+
+def _finish(
+    repository: Repository, sidecar: Sidecar, kind: str, commit_id: str | None, outcomes: dict[str, str]
+) -> Recovery:
+    recovery = Recovery(
+        sidecar.operation_id,
+        kind,
+        sidecar.writer,
+        sidecar.draft.actor_id,
+        sidecar.branch.name,
+        commit_id,
+        outcomes,
+        dt.datetime.now(dt.UTC),
+    )
+    AuditLog(repository.tables).record(recovery)
+    hit("recovery.after_audit")
+    delete_sidecar(repository.objects, sidecar.key)
+    return recovery
+
+
+def _why_stopped(movements: dict[str, Movement]) -> str:
+    reasons = {
+        Movement.INVARIANT_VIOLATION: "is older than the graph says",
+        Movement.UNEXPECTED_AT_P1: "was moved by somebody else",
+        Movement.UNEXPECTED_MULTISTEP: "was moved further by somebody else",
+    }
+    return "; ".join(f"{key} {reasons[movement]}" for key, movement in movements.items() if movement in reasons)

@@ -1,0 +1,198 @@
+"""Sidecars: what a writer is about to commit, written down before the first table moves.
+
+A sidecar is there exactly while its write is in flight. Whoever holds the branch's commit lock and finds one knows
+that its writer is dead, and has everything needed to finish the write or to undo it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from omnigraph.errors import OmniError, SidecarUnreadable
+from omnigraph.failpoints import hit
+from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
+from omnigraph.manifest.state import TablePin, Tombstone
+from omnigraph.storage import layout
+from omnigraph.storage.objects import ObjectStore
+
+SIDECAR_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TableMove:
+    """One table a write moves: from its pin to the pin after the commit, by transactions we can recognise."""
+
+    before: TablePin
+    after: TablePin
+    transaction_ids: tuple[str, ...]
+
+    @property
+    def table_key(self) -> str:
+        return self.after.table_key
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """A write in flight."""
+
+    operation_id: str
+    writer: str
+    branch: BranchName
+    draft: CommitDraft
+    moves: tuple[TableMove, ...]
+    tombstones: tuple[Tombstone, ...] = ()
+    started_at: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
+
+    @property
+    def key(self) -> str:
+        return f"{layout.SIDECARS}/{self.operation_id}.json"
+
+    @property
+    def change(self) -> Change:
+        """What publishing the write changes."""
+        return Change({move.table_key: move.after for move in self.moves}, self.tombstones)
+
+    @property
+    def expected(self) -> dict[str, int]:
+        """The versions the tables have if nobody published since."""
+        return {move.table_key: move.before.table_version for move in self.moves}
+
+
+def write_sidecar(objects: ObjectStore, sidecar: Sidecar) -> None:
+    """Phase A. If this fails nothing has happened yet."""
+    hit("recovery.sidecar_write")
+    objects.put(sidecar.key, _encode(sidecar))
+
+
+def delete_sidecar(objects: ObjectStore, key: str) -> None:
+    """Phase D."""
+    hit("recovery.sidecar_delete")
+    objects.delete(key)
+
+
+def list_sidecars(objects: ObjectStore) -> list[str]:
+    """The keys of all sidecars, oldest first. Empty when nothing is in flight."""
+    hit("recovery.sidecar_list")
+    return [key for key in objects.list(layout.SIDECARS) if key.endswith(".json")]
+
+
+def read_sidecar(objects: ObjectStore, key: str) -> Sidecar | None:
+    """One sidecar; None if it is gone by now, SidecarUnreadable if it is damaged or from a newer release."""
+    found = objects.get(key)
+    if found is None:
+        return None
+    try:
+        stored = json.loads(found.content)
+        version = stored["version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise SidecarUnreadable(key, f"it is damaged ({error})") from error
+    if version != SIDECAR_VERSION:
+        raise SidecarUnreadable(key, f"its version {version} is not {SIDECAR_VERSION}; upgrade omnigraph first")
+    try:
+        sidecar = _decode(stored)
+    except (ValueError, KeyError, TypeError) as error:
+        raise SidecarUnreadable(key, f"it is damaged ({error})") from error
+    if sidecar.key != key:
+        raise SidecarUnreadable(key, "it is another write's")
+    return sidecar
+
+
+def _encode(sidecar: Sidecar) -> bytes:
+    stored = {
+        "version": SIDECAR_VERSION,
+        "operation_id": sidecar.operation_id,
+        "writer": sidecar.writer,
+        "branch": sidecar.branch.name,
+        "native": sidecar.branch.native,
+        "started_at": sidecar.started_at.isoformat(),
+        "commit": {
+            "graph_commit_id": sidecar.draft.graph_commit_id,
+            "kind": sidecar.draft.kind,
+            "actor_id": sidecar.draft.actor_id,
+            "message": sidecar.draft.message,
+            "merged_parents": list(sidecar.draft.merged_parents),
+        },
+        "tables": [
+            {
+                "before": move.before.as_json(),
+                "after": move.after.as_json(),
+                "transaction_ids": list(move.transaction_ids),
+            }
+            for move in sidecar.moves
+        ],
+        "tombstones": [
+            {"table_key": t.table_key, "location": t.location, "table_version": t.table_version}
+            for t in sidecar.tombstones
+        ],
+    }
+    return json.dumps(stored, indent=1).encode()
+
+
+def _decode(stored: Mapping[str, Any]) -> Sidecar:
+    commit = stored["commit"]
+    return Sidecar(
+        operation_id=_text(stored["operation_id"]),
+        writer=_text(stored["writer"]),
+        branch=BranchName(_text(stored["branch"]), _optional(stored["native"])),
+        draft=CommitDraft(
+            _text(commit["kind"]),
+            _text(commit["graph_commit_id"]),
+            _optional(commit["actor_id"]),
+            _optional(commit["message"]),
+            _texts(commit["merged_parents"]),
+        ),
+        moves=tuple(
+            TableMove(_pin(entry["before"]), _pin(entry["after"]), _texts(entry["transaction_ids"]))
+            for entry in stored["tables"]
+        ),
+        tombstones=tuple(
+            Tombstone(_text(t["table_key"]), _optional(t["location"]), _number(t["table_version"]))
+            for t in stored["tombstones"]
+        ),
+        started_at=dt.datetime.fromisoformat(stored["started_at"]),
+    )
+
+
+def _pin(stored: Mapping[str, Any]) -> TablePin:
+    return TablePin(
+        _text(stored["table_key"]),
+        _text(stored["location"]),
+        _number(stored["table_version"]),
+        _optional(stored["table_branch"]),
+        _number(stored["row_count"]),
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text")
+    return value
+
+
+def _optional(value: object) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r} is no list")
+    return tuple(_text(item) for item in value)
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def is_pending(objects: ObjectStore, branch: BranchName) -> bool | None:
+    """Is a write to a branch in flight or interrupted? None if that cannot be told."""
+    try:
+        found = [read_sidecar(objects, key) for key in list_sidecars(objects)]
+    except OmniError:
+        return None
+    return any(sidecar is not None and sidecar.branch == branch for sidecar in found)

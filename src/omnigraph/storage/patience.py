@@ -1,0 +1,34 @@
+"""Waiting for a lock, and giving up."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from omnigraph.errors import LockTimeout
+
+
+class Patience:
+    """How long somebody will wait from now on for everything that a lock takes."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._until = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left; 0 when patience is over."""
+        return max(0.0, self._until - time.monotonic())
+
+    def pause(self, seconds: float) -> None:
+        """Wait a little, but not past the end."""
+        time.sleep(min(seconds, self.left))
+
+    def timeout(self, lock: str, holder: str | None) -> LockTimeout:
+        """The error to raise when patience is over."""
+        return LockTimeout(lock, self._seconds, holder)
+
+
+def process_name(pid: int | str) -> str:
+    """How a process of this machine is called where a lock names its holder."""
+    return f"{socket.gethostname()}:{pid}"

@@ -1,0 +1,1 @@
+"""Writing: changes are prepared, checked, staged and committed by one protocol."""

@@ -1,0 +1,135 @@
+"""The state a write is prepared against: one pinned snapshot of one branch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import LanceDataset
+
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.state import ManifestState, TablePin
+from omnigraph.storage.columns import table_schema
+from omnigraph.storage.tables import TableRef
+from omnigraph.storage.unavailable import translated
+
+_PROBE_LIMIT: Final = 5_000
+"""Up to this many values are looked up one by one; beyond, one column is read and joined."""
+
+
+_I64_MIN: Final = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A branch as a writer sees it: its catalog, and every table at the version it is pinned at."""
+
+    repository: Repository
+    branch: Branch
+    state: ManifestState
+    catalog: Catalog
+
+    def entity(self, table_key: str) -> NodeType | EdgeType:
+        """The type behind a table key."""
+        kind, _, name = table_key.partition(":")
+        return self.catalog.nodes[name] if kind == "node" else self.catalog.edges[name]
+
+    def schema(self, table_key: str) -> pa.Schema:
+        """The columns of a table."""
+        return table_schema(self.entity(table_key))
+
+    def pin(self, table_key: str) -> TablePin:
+        return self.state.tables[table_key]
+
+    def ref(self, table_key: str) -> TableRef:
+        """Where the table's rows are."""
+        pin = self.pin(table_key)
+        return TableRef(pin.location, pin.table_branch, pin.table_version)
+
+    def open(self, table_key: str) -> LanceDataset:
+        return self.repository.tables.open(self.ref(table_key))
+
+    def is_empty(self, table_key: str) -> bool:
+        return self.pin(table_key).row_count == 0
+
+    def scan(self, table_key: str, columns: Sequence[str], where: str | None = None) -> pa.Table:
+        """Committed rows."""
+        if self.is_empty(table_key) or where == "false":
+            schema = self.schema(table_key)
+            return pa.schema([schema.field(name) for name in columns]).empty_table()
+        return self.repository.tables.scan(self.ref(table_key), columns, where).read_all()
+
+    def whole_rows(self, table_key: str, where: str) -> pa.Table:
+        """Committed rows with all their columns, in the form in which rows are written: blobs with their bytes."""
+        schema = self.schema(table_key)
+        nullable = pa.schema([field.with_nullable(True) for field in schema])
+        blobs = [p.name for p in self.entity(table_key).properties.values() if p.type.is_blob]
+        if not blobs or self.is_empty(table_key) or where == "false":
+            return self.scan(table_key, schema.names, where).cast(nullable)
+        with translated(self.repository.tables.shown(self.pin(table_key).location)):
+            scanner = self.open(table_key).scanner(schema.names, filter=where, blob_handling="all_binary")
+            rows = scanner.to_table()
+        for name in blobs:
+            index = rows.schema.get_field_index(name)
+            rows = rows.set_column(index, nullable.field(name), lance.blob_array(rows[name].to_pylist()))
+        return rows.cast(nullable)
+
+    def rows_with(self, table_key: str, wanted: Mapping[str, pa.Array], columns: Sequence[str]) -> pa.Table:
+        """Committed rows whose columns all have one of the values wanted of them.
+
+        A column with few wanted values is probed for; if all have many, one pass reads the columns.
+        """
+        sets = {name: _distinct(values) for name, values in wanted.items()}
+        few = {name: values for name, values in sets.items() if len(values) <= _PROBE_LIMIT}
+        if not all(map(len, sets.values())):
+            return self.scan(table_key, columns, "false")
+        probes = [f"`{name}` in ({', '.join(map(sql_literal, values))})" for name, values in few.items()]
+        needed = list(dict.fromkeys([*columns, *sets]))
+        rows = self.scan(table_key, needed, " and ".join(probes) or None)
+        for name in sets.keys() - few.keys():
+            rows = rows.filter(pc.is_in(rows[name], value_set=sets[name]))
+        return rows.select(list(columns))
+
+    def existing(self, table_key: str, ids: pa.Array) -> pa.Array:
+        """Those of the ids that are committed."""
+        return self.rows_with(table_key, {"id": ids}, ["id"])["id"].combine_chunks()
+
+
+def _distinct(values: pa.Array) -> pa.Array:
+    """The values that are looked for: no nulls, none twice, and zero with either sign."""
+    found = pc.unique(values.drop_null())
+    if pa.types.is_floating(found.type) and pc.any(pc.equal(found, 0.0)).as_py():
+        found = pc.unique(pa.concat_arrays([found, pa.array([0.0, -0.0], found.type)]))
+    return found
+
+
+def sql_literal(value: pa.Scalar) -> str:
+    """A value as Lance's filters and DataFusion write it."""
+    kind = value.type
+    if pa.types.is_string(kind):
+        text: str = value.as_py()
+        return "'" + text.replace("'", "''") + "'"
+    if pa.types.is_boolean(kind):
+        return "true" if value.as_py() else "false"
+    if pa.types.is_date32(kind):
+        return f"date '{value.as_py().isoformat()}'"
+    if pa.types.is_timestamp(kind):
+        return f"arrow_cast({value.value}, 'Timestamp(Millisecond, Some(\"UTC\"))')"
+    if pa.types.is_float32(kind):
+        return f"arrow_cast({value.as_py()!r}, 'Float32')"
+    if pa.types.is_floating(kind):
+        return f"arrow_cast({value.as_py()!r}, 'Float64')"
+    if pa.types.is_int64(kind) and value.as_py() == _I64_MIN:
+        return f"arrow_cast('{_I64_MIN}', 'Int64')"  # as a number it would be minus a number that is too large
+    return str(value.as_py())
+
+
+def capture(repository: Repository, branch: Branch) -> Base:
+    """The newest state of a branch, as the ground for a write."""
+    return Base(repository, branch, repository.manifest.latest(branch.native), repository.catalog)

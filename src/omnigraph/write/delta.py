@@ -1,0 +1,56 @@
+"""What a write will change, table by table, before any of it is durable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+@dataclass(frozen=True, slots=True)
+class TableDelta:
+    """The change of one table.
+
+    ``upserts`` are whole rows with unique ids. ``replaces`` makes them the table's whole content. ``strict`` rows
+    must not exist yet; ``fresh`` ones cannot, because their ids were just generated.
+    """
+
+    table_key: str
+    upserts: pa.Table
+    deletes: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    replaces: bool = False
+    strict: bool = False
+    fresh: bool = False
+
+    @property
+    def ids(self) -> pa.Array:
+        return one_chunk(self.upserts["id"])
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.replaces and not self.upserts.num_rows and not len(self.deletes)
+
+
+def one_chunk(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column as one array."""
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def last_per_id(rows: pa.Table) -> pa.Table:
+    """The rows without those that a later row of the same id replaces; the order stays."""
+    ids = one_chunk(rows["id"])
+    if pc.count_distinct(ids).as_py() == len(ids):
+        return rows
+    codes = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    _, first_from_behind = np.unique(codes[::-1], return_index=True)
+    kept = np.sort(len(codes) - 1 - first_from_behind)
+    return rows.take(pa.array(kept))
+
+
+def without(rows: pa.Table, ids: pa.Array, column: str = "id") -> pa.Table:
+    """The rows whose column has none of the values."""
+    if not len(ids) or not rows.num_rows:
+        return rows
+    return rows.filter(pc.invert(pc.is_in(rows[column], value_set=ids)))

@@ -1,0 +1,191 @@
+"""The one evaluator: a complete delta against a pinned base, every rule of the schema, decided once.
+
+Rules of single rows come from `write.rules`. What is decided here takes several rows or several tables: keys,
+unique groups, referential integrity, cardinality. Each is a small question, asked with an index probe where few
+rows are concerned and one pass over one column where many are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import ConstraintViolation, KeyConflict, Violation
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.write.base import Base
+from omnigraph.write.delta import TableDelta, one_chunk, without
+from omnigraph.write.rules import Describe, Violations, check_rows
+
+Delta = Mapping[str, TableDelta]
+_SHOWN = 20
+
+
+def validate(delta: Delta, base: Base) -> None:
+    """Raise unless everything the delta leaves behind keeps the schema's promises."""
+    found = Violations()
+    for table_key, change in delta.items():
+        check_rows(base.entity(table_key), change.upserts, found)
+    for table_key, change in delta.items():
+        if change.strict:
+            _check_new(change, base)
+        for group in base.entity(table_key).uniques:
+            _check_unique(change, group, base, found)
+    for table_key, change in delta.items():
+        entity = base.entity(table_key)
+        if isinstance(entity, EdgeType):
+            _check_endpoints(entity, change, delta, base, found)
+            _check_cardinality(entity, change, delta, base, found)
+        else:
+            _check_kept_edges(entity, change, delta, base, found)
+    if found.total:
+        raise ConstraintViolation(found.listed, found.total)
+
+
+def read_set(delta: Delta, catalog: Catalog) -> set[str]:
+    """The tables whose rows decided whether the delta is allowed: its own, endpoints, and edges of what goes."""
+    read = set(delta)
+    for table_key, change in delta.items():
+        kind, _, name = table_key.partition(":")
+        if kind == "edge" and change.upserts.num_rows:
+            edge = catalog.edges[name]
+            read |= {f"node:{edge.source}", f"node:{edge.target}"}
+        if kind == "node" and (change.replaces or len(change.deletes)):
+            read |= {edge.table_key for edge in catalog.incident[name]}
+    return read
+
+
+def _check_new(change: TableDelta, base: Base) -> None:
+    """A strict insert names nothing that is there."""
+    taken = base.existing(change.table_key, change.ids)
+    if len(taken):
+        raise KeyConflict(change.table_key, taken.slice(0, _SHOWN).to_pylist(), len(taken))
+
+
+def _check_unique(change: TableDelta, group: Sequence[str], base: Base, found: Violations) -> None:
+    """No two surviving rows share a tuple; a tuple with a null is exempt."""
+    columns = [*group, "id"]
+    mine = change.upserts.select(columns).drop_null()
+    if not mine.num_rows:
+        return
+    together = mine
+    if not change.replaces:
+        wanted = {column: one_chunk(mine[column]) for column in group}
+        kept = base.rows_with(change.table_key, wanted, columns)
+        kept = without(without(kept, change.ids), change.deletes)
+        together = pa.concat_tables([mine, kept.cast(mine.schema)])
+    together = _one_zero(together)
+    holders = together.group_by(list(group)).aggregate([("id", "min"), ("id", "max"), ("id", "count")])
+    shared = holders.filter(pc.greater(holders["id_count"], 1))
+    name = base.entity(change.table_key).name
+    where = f"{name}.{group[0]}" if len(group) == 1 else f"{name}.({', '.join(group)})"
+    for row in shared.slice(0, _SHOWN).to_pylist():
+        value = str(row[group[0]]) if len(group) == 1 else "(" + ", ".join(str(row[c]) for c in group) + ")"
+        message = f"@unique violation on {where}: value '{value}' held by '{row['id_min']}' and '{row['id_max']}'"
+        found.note(Violation(change.table_key, row["id_max"], "unique", message))
+    found.total += max(0, shared.num_rows - _SHOWN)
+
+
+def _one_zero(rows: pa.Table) -> pa.Table:
+    """The rows with -0.0 as 0.0, which is the same number."""
+    for index, field in enumerate(rows.schema):
+        if pa.types.is_floating(field.type):
+            rows = rows.set_column(index, field, pc.add(rows.column(index), pa.scalar(0.0, field.type)))
+    return rows
+
+
+def _check_endpoints(edge: EdgeType, change: TableDelta, delta: Delta, base: Base, found: Violations) -> None:
+    """Every end of a new or changed edge is a node that is there afterwards."""
+    for column, node_type in (("src", edge.source), ("dst", edge.target)):
+        if not change.upserts.num_rows:
+            continue
+        ends = one_chunk(pc.unique(change.upserts[column]))
+        missing = _missing_nodes(f"node:{node_type}", ends, delta, base)
+        if not len(missing):
+            continue
+        rows = change.upserts.select(["id", column])
+        broken = pc.is_in(rows[column], value_set=missing)
+        found.add(rows, broken, "endpoint", _endpoint_describer(edge, column, node_type))
+
+
+def _endpoint_describer(edge: EdgeType, column: str, node_type: str) -> Describe:
+    def describe(row: dict[str, object]) -> tuple[str, str]:
+        return (
+            edge.table_key,
+            f"{column} '{row[column]}' not found in {node_type} (edge {edge.name} '{row['id']}')",
+        )
+
+    return describe
+
+
+def _missing_nodes(table_key: str, ids: pa.Array, delta: Delta, base: Base) -> pa.Array:
+    """Those of the ids that no node has once the delta is applied."""
+    change = delta.get(table_key)
+    unknown = ids
+    if change is not None:
+        unknown = unknown.filter(pc.invert(pc.is_in(unknown, value_set=change.ids)))
+    if not len(unknown) or (change is not None and change.replaces):
+        return unknown
+    present = base.existing(table_key, unknown)
+    if change is not None and len(change.deletes):
+        present = present.filter(pc.invert(pc.is_in(present, value_set=change.deletes)))
+    return unknown.filter(pc.invert(pc.is_in(unknown, value_set=present)))
+
+
+def _check_kept_edges(node: NodeType, change: TableDelta, delta: Delta, base: Base, found: Violations) -> None:
+    """No edge that stays points to a node that goes."""
+    removed = change.deletes
+    if change.replaces and not base.is_empty(change.table_key):
+        before = one_chunk(base.scan(change.table_key, ["id"])["id"])
+        removed = before.filter(pc.invert(pc.is_in(before, value_set=change.ids)))
+    if not len(removed):
+        return
+    for edge in base.catalog.incident[node.name]:
+        edges = delta.get(edge.table_key)
+        if edges is not None and edges.replaces:
+            continue
+        for column, end in (("src", edge.source), ("dst", edge.target)):
+            if end != node.name:
+                continue
+            kept = base.rows_with(edge.table_key, {column: removed}, ["id", column])
+            if edges is not None:
+                kept = without(without(kept, edges.ids), edges.deletes)
+            every = pc.is_valid(kept["id"])
+            found.add(kept, every, "endpoint", _endpoint_describer(edge, column, node.name))
+
+
+def _check_cardinality(edge: EdgeType, change: TableDelta, delta: Delta, base: Base, found: Violations) -> None:
+    """Every source whose edges were added, moved or removed has an allowed number of them."""
+    if edge.minimum == 0 and edge.maximum is None:
+        return
+    after = change.upserts.select(["src"])
+    touched = one_chunk(after["src"])
+    if not change.replaces and not base.is_empty(edge.table_key):
+        replaced = pa.concat_arrays([change.ids, change.deletes])
+        before = base.rows_with(edge.table_key, {"id": replaced}, ["src"])
+        touched = pa.concat_arrays([touched, one_chunk(before["src"])])
+        kept = without(base.rows_with(edge.table_key, {"src": touched}, ["id", "src"]), replaced)
+        after = pa.concat_tables([after, kept.select(["src"]).cast(after.schema)])
+    sources = pa.table({"src": pc.unique(touched)})
+    nodes = delta.get(f"node:{edge.source}")
+    if nodes is not None:
+        sources = without(sources, nodes.deletes, "src")
+    counts = after.group_by("src").aggregate([([], "count_all")])
+    counted = sources.join(counts, "src", join_type="left outer")
+    numbers = pc.fill_null(counted["count_all"], 0)
+    for bound, broken in (
+        (f"(max {edge.maximum})", _above(numbers, edge.maximum)),
+        (f"(min {edge.minimum})", pc.less(numbers, edge.minimum)),
+    ):
+        wrong = counted.filter(broken).sort_by("src")
+        for row in wrong.slice(0, _SHOWN).to_pylist():
+            said = f"source '{row['src']}' has {row['count_all'] or 0} edges {bound}"
+            message = f"@card violation on edge {edge.name}: {said}"
+            found.note(Violation(edge.table_key, row["src"], "card", message))
+        found.total += max(0, wrong.num_rows - _SHOWN)
+
+
+def _above(numbers: pa.ChunkedArray, maximum: int | None) -> pa.ChunkedArray:
+    """Where the numbers exceed a maximum, if there is one."""
+    return pc.greater(numbers, numbers if maximum is None else maximum)

@@ -1,0 +1,221 @@
+"""The one way to write: every writer prepares a change and hands it to `commit_write`.
+
+::
+
+    heal         resolve what dead writers left
+    capture      pin the branch's state
+    prepare      the writer executes and validates in memory, and its change is staged; no table moves
+    lock         the branch's commit lock
+    revalidate   nothing moved since; else prepare again, or a typed conflict
+    Phase A      the sidecar
+    Phase B      commit each staged table
+    Phase C      publish the manifest
+    Phase D      remove the sidecar
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ulid import ULID
+
+from omnigraph.errors import BranchNotFound, ManifestConflict, OmniError, PreconditionFailed, TableDrift
+from omnigraph.failpoints import hit
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.publisher import CommitDraft
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.state import Commit, ManifestState, TablePin
+from omnigraph.recovery.heal import heal, heal_branch
+from omnigraph.recovery.sidecar import Sidecar, TableMove, delete_sidecar, is_pending, write_sidecar
+from omnigraph.storage.locks import CommitLock
+from omnigraph.storage.staging import Staged, stage_append, stage_changes, stage_overwrite
+from omnigraph.storage.tables import TableMoved, TableRef
+from omnigraph.write.base import Base, capture
+from omnigraph.write.delta import TableDelta
+from omnigraph.write.evaluator import read_set, validate
+
+ATTEMPTS: Final = 50
+"""How often a change that may be prepared again is, before the conflict is reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A change a writer wants committed. ``repeatable`` ones may be prepared again when something moved."""
+
+    delta: Mapping[str, TableDelta]
+    repeatable: bool
+    lineage_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """Who writes what kind of change to which branch."""
+
+    writer: str
+    branch: Branch
+    actor: str | None = None
+    message: str | None = None
+    if_commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _StagedTable:
+    staged: Staged
+    move: TableMove
+
+
+Prepare = Callable[[Base], Prepared]
+
+
+def commit_write(repository: Repository, request: WriteRequest, prepare: Prepare) -> Commit | None:
+    """Run a write to its end; the commit it published, or None if there was nothing to change."""
+    repository.require_writable()
+    operation_id = str(ULID())
+    for attempt in range(ATTEMPTS):
+        heal(repository, request.branch.name)
+        base = capture(repository, request.branch)
+        _require_head(request, base.state)
+        prepared = prepare(base)
+        if not prepared.delta and not prepared.lineage_only:
+            return None
+        validate(prepared.delta, base)
+        _fork(base, prepared.delta)
+        staged = [_stage(change, base, operation_id) for change in prepared.delta.values()]
+        hit("write.after_stage")
+        with repository.locks.commit(request.branch.name) as lock:
+            hit("write.after_lock")
+            conflict = _revalidate(request, base, prepared.delta, staged, lock)
+            if conflict is None:
+                return _commit(repository, request, operation_id, staged, lock)
+        if not (prepared.repeatable and isinstance(conflict, ManifestConflict)) or attempt == ATTEMPTS - 1:
+            raise conflict
+    raise AssertionError("unreachable")
+
+
+def _require_head(request: WriteRequest, state: ManifestState) -> None:
+    """Compare-and-swap on the branch's head, if the caller asked for it."""
+    actual = None if state.head is None else state.head.graph_commit_id
+    if request.if_commit is not None and request.if_commit != actual:
+        raise PreconditionFailed(request.branch.name, request.if_commit, actual)
+
+
+def _fork(base: Base, delta: Mapping[str, TableDelta]) -> None:
+    """Give the branch its own tree of each table it writes to for the first time.
+
+    A fork that another one interrupts is made again from nothing, so they take turns under the lock, and one that
+    is found half done is a dead writer's.
+    """
+    repository, branch = base.repository, base.branch
+    shared = [base.ref(key) for key in delta if base.pin(key).table_branch != branch.native]
+    if branch.native is None or not shared:
+        return
+    with repository.locks.commit(branch.name) as lock:
+        if repository.branches.find(branch.name).ref != branch.ref:
+            raise BranchNotFound(branch.name)
+        for ref in shared:
+            lock.verify()
+            repository.tables.fork(ref, branch.native)
+
+
+def _stage(change: TableDelta, base: Base, operation_id: str) -> _StagedTable:
+    """Write one table's change as files nobody refers to yet, in the branch's own tree."""
+    before = base.pin(change.table_key)
+    ref = TableRef(before.location, base.branch.native or before.table_branch, before.table_version)
+    handle = base.repository.tables.open(ref)
+    rows = before.row_count
+    schema = base.schema(change.table_key)
+    if change.replaces:
+        staged = stage_overwrite(handle, ref.location, ref.branch, change.upserts.cast(schema), operation_id)
+        rows = change.upserts.num_rows
+    elif (change.fresh or change.strict) and not len(change.deletes):
+        staged = stage_append(handle, ref.location, ref.branch, change.upserts.cast(schema), operation_id)
+        rows += change.upserts.num_rows
+    else:
+        mixed = stage_changes(
+            handle, ref.location, ref.branch, change.upserts.cast(schema), change.deletes, operation_id
+        )
+        staged = mixed.staged
+        rows += mixed.inserted - mixed.deleted
+    after = TablePin(change.table_key, ref.location, ref.version + 1, ref.branch, rows)
+    return _StagedTable(staged, TableMove(before, after, (staged.transaction_id,)))
+
+
+def _revalidate(
+    request: WriteRequest,
+    base: Base,
+    delta: Mapping[str, TableDelta],
+    staged: list[_StagedTable],
+    lock: CommitLock,
+) -> OmniError | None:
+    """Under the lock: does the change still fit? The conflict, if it does not.
+
+    A writer that died since we looked has left a sidecar; it is healed here, and the change prepared again.
+    """
+    repository = base.repository
+    heal_branch(repository, request.branch.name, lock)
+    current = repository.manifest.latest(request.branch.native)
+    _require_head(request, current)
+    if current.version != base.state.version:
+        for key in sorted(read_set(delta, base.catalog), key=lambda key: (key not in delta, key)):
+            pin, before = current.tables.get(key), base.state.tables[key]
+            if pin is None or (pin.table_version, pin.location) != (before.table_version, before.location):
+                actual = 0 if pin is None else pin.table_version
+                return ManifestConflict(key, before.table_version, actual)
+    for table in staged:
+        after = table.move.after
+        if repository.tables.moved(TableRef(after.location, after.table_branch, after.table_version - 1)):
+            return _drift(repository, request, table.move)
+    return None
+
+
+def _drift(repository: Repository, request: WriteRequest, move: TableMove) -> TableDrift:
+    """A table ahead of the manifest, with the way out that fits what can be told about it."""
+    match is_pending(repository.objects, request.branch.ref):
+        case True:
+            reason = "an interrupted write is still being recovered; retry, or reopen the graph"
+        case False:
+            reason = "nothing of OmniGraph's did that; run `omnigraph repair`"
+        case None:
+            reason = "the pending writes cannot be listed; retry when the store answers, or run `omnigraph repair`"
+    return TableDrift(move.table_key, move.before.table_version, reason)
+
+
+def _commit(
+    repository: Repository, request: WriteRequest, operation_id: str, staged: list[_StagedTable], lock: CommitLock
+) -> Commit:
+    """Phases A to D. Once there is a sidecar the write will happen: by this writer, or by whoever finds it."""
+    draft = CommitDraft(
+        request.writer, actor_id=request.actor, message=request.message, graph_commit_id=str(ULID())
+    )
+    moves = tuple(table.move for table in staged)
+    sidecar = Sidecar(operation_id, request.writer, request.branch.ref, draft, moves)
+    lock.verify()
+    if moves:
+        write_sidecar(repository.objects, sidecar)
+    hit("write.after_sidecar")
+    for index, table in enumerate(staged):
+        if index:
+            hit("write.between_tables")
+        lock.verify()
+        try:
+            repository.tables.commit_staged(table.staged)
+        except TableMoved as error:
+            raise _drift(repository, request, table.move) from error
+    hit("write.after_tables")
+    state = repository.manifest.publish(request.branch.ref, sidecar.change, sidecar.expected, draft, lock)
+    hit("write.after_publish")
+    if moves:
+        try:
+            delete_sidecar(repository.objects, sidecar.key)
+        except OmniError as error:
+            warnings.warn(
+                f"the write succeeded, but its sidecar {sidecar.key} could not be removed ({error}); "
+                "the next write will",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+    hit("write.after_sidecar_delete")
+    return next(c for c in state.commits if c.graph_commit_id == draft.graph_commit_id)

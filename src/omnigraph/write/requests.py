@@ -1,0 +1,261 @@
+"""The writes a user asks for: a mutation, a load, an ingest."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from omnigraph.embed.client import EmbeddingClient
+from omnigraph.errors import BranchNotFound, ResourceLimit, StorageUnavailable
+from omnigraph.lang.parameters import Value
+from omnigraph.lang.query import ir
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.state import Commit
+from omnigraph.write.base import Base, capture
+from omnigraph.write.delta import TableDelta
+from omnigraph.write.evaluator import validate
+from omnigraph.write.loads import Mode, delta_of
+from omnigraph.write.mutations import execute
+from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
+from omnigraph.write.records import Records, read_records, split_lines
+from omnigraph.write.rows import BadValue
+
+SMALL_LOAD: Final = 32 << 20
+"""Up to this many bytes a load runs in this process."""
+
+Data = str | bytes | os.PathLike[str] | Iterable[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class MutationResult:
+    """What a mutation did. ``commit`` is None if it changed nothing."""
+
+    branch: str
+    query_name: str
+    affected_nodes: int
+    affected_edges: int
+    commit: Commit | None
+    actor_id: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "branch": self.branch,
+            "query_name": self.query_name,
+            "affected_nodes": self.affected_nodes,
+            "affected_edges": self.affected_edges,
+            "actor_id": self.actor_id,
+            "commit": None if self.commit is None else self.commit.as_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What a load did. Counts are of records read, by type."""
+
+    branch: str
+    mode: str
+    nodes: Mapping[str, int]
+    edges: Mapping[str, int]
+    commit: Commit
+    base_branch: str | None = None
+    branch_created: bool = False
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def total_entities(self) -> int:
+        return sum(self.nodes.values()) + sum(self.edges.values())
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "branch": self.branch,
+            "base_branch": self.base_branch,
+            "branch_created": self.branch_created,
+            "mode": self.mode,
+            "nodes": [{"name": name, "entities_loaded": count} for name, count in self.nodes.items()],
+            "edges": [{"name": name, "entities_loaded": count} for name, count in self.edges.items()],
+            "total_entities": self.total_entities,
+            "commit": self.commit.as_json(),
+        }
+
+
+def mutate(
+    repository: Repository,
+    branch: Branch,
+    query: CompiledQuery,
+    values: Mapping[str, Value],
+    *,
+    actor: str | None,
+    if_commit: str | None,
+    embedder: EmbeddingClient | None,
+) -> MutationResult:
+    """Run a mutation as one commit, or none if it changes nothing."""
+    mutation = query.ir
+    assert isinstance(mutation, ir.MutationIR)  # noqa: S101  the caller compiled it as one
+    bound = {**values, ir.NOW: _now()}
+    counted = [0, 0]
+    skipped: set[str] = set()
+
+    def prepare(base: Base) -> Prepared:
+        run = execute(mutation, bound, base, embedder)
+        counted[:] = [run.affected_nodes, run.affected_edges]
+        skipped.update(run.unembedded)
+        return Prepared(run.staging.delta(), repeatable=_inserts_only(mutation))
+
+    request = WriteRequest("mutation", branch, actor, if_commit=if_commit)
+    commit = commit_write(repository, request, prepare)
+    _warn_unembedded(skipped)
+    return MutationResult(branch.name, query.name, counted[0], counted[1], commit, actor)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedLoad:
+    """Records that were read and understood, and the change they make."""
+
+    mode: Mode
+    records: Mapping[str, Records]
+    delta: Mapping[str, TableDelta]
+    unembedded: tuple[str, ...]
+
+    def counts(self, kind: str) -> dict[str, int]:
+        """How many records there were of each type of a kind."""
+        return {
+            found.entity.name: len(found.lines)
+            for key, found in sorted(self.records.items())
+            if key.startswith(f"{kind}:")
+        }
+
+
+def prepare_load(repository: Repository, data: Data, mode: Mode, embedder: EmbeddingClient | None) -> PreparedLoad:
+    """Read the records of a load; nothing is written."""
+    content, source = _content(data)
+    records = read_records(split_lines(content), repository.catalog, source)
+    delta, unembedded = delta_of(records, mode, embedder)
+    return PreparedLoad(mode, records, delta, tuple(sorted(set(unembedded))))
+
+
+def load(
+    repository: Repository,
+    branch: Branch,
+    prepared: PreparedLoad,
+    *,
+    actor: str | None,
+    message: str | None = None,
+) -> LoadResult:
+    """Commit a prepared load."""
+    change = Prepared(prepared.delta, repeatable=prepared.mode is not Mode.OVERWRITE, lineage_only=True)
+    commit = commit_write(repository, WriteRequest("load", branch, actor, message), lambda _: change)
+    assert commit is not None  # noqa: S101  a load always commits
+    _warn_unembedded(prepared.unembedded)
+    return LoadResult(
+        branch.name,
+        prepared.mode.value,
+        prepared.counts("node"),
+        prepared.counts("edge"),
+        commit,
+        warnings=prepared.unembedded,
+    )
+
+
+def load_into_fork(
+    repository: Repository,
+    name: str,
+    parent: str,
+    prepared: PreparedLoad,
+    *,
+    actor: str | None,
+    message: str | None = None,
+) -> LoadResult:
+    """Commit a prepared load to a branch that is forked if it is missing, once the load is known to fit."""
+    try:
+        branch, created = repository.branches.find(name), False
+    except BranchNotFound:
+        repository.branches.check_create(name, parent)
+        validate(prepared.delta, capture(repository, repository.branches.find(parent)))
+        with repository.locks.control() as lock:
+            branch, created = repository.branches.create(name, parent, lock, actor), True
+    done = load(repository, branch, prepared, actor=actor, message=message)
+    return replace(done, base_branch=parent, branch_created=created)
+
+
+def _content(data: Data) -> tuple[bytes, str]:
+    """The bytes of a load and what to call them: a path is read, text and records are taken as they are."""
+    if isinstance(data, bytes):
+        return _limited(data), "<data>"
+    if isinstance(data, str) and _names_a_file(data):
+        data = Path(data)
+    if isinstance(data, str):
+        return _limited(data.encode(errors="surrogatepass")), "<data>"
+    if isinstance(data, os.PathLike):
+        path = Path(data)
+        try:
+            size = path.stat().st_size
+            if size > SMALL_LOAD:
+                raise ResourceLimit(f"bytes of {path} loaded in this process", SMALL_LOAD, size)
+            return path.read_bytes(), str(path)
+        except OSError as error:
+            raise StorageUnavailable(str(path), error.strerror or str(error)) from error
+    lines: list[bytes] = []
+    size = 0
+    for record in data:
+        line = json.dumps(record, ensure_ascii=False, default=_plain).encode(errors="surrogatepass")
+        size += len(line) + 1
+        if size > SMALL_LOAD:
+            raise ResourceLimit("bytes loaded in this process", SMALL_LOAD, size)
+        lines.append(line)
+    return b"\n".join(lines), "<records>"
+
+
+def _names_a_file(data: str) -> bool:
+    """Is a text the name of a file, rather than records?"""
+    return bool(data.strip()) and "\n" not in data and not data.lstrip().startswith(("{", "//"))
+
+
+def _plain(value: Any) -> Any:
+    """A Python value that JSON does not have, as the records of a file would write it."""
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"base64:{base64.b64encode(value).decode()}"
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, tuple | set | frozenset):
+        return list(value)
+    raise BadValue(f"a record cannot hold a {type(value).__name__}: {value!r:.60}")
+
+
+def _limited(content: bytes) -> bytes:
+    if len(content) > SMALL_LOAD:
+        raise ResourceLimit("bytes loaded in this process", SMALL_LOAD, len(content))
+    return content
+
+
+def _inserts_only(mutation: ir.MutationIR) -> bool:
+    return all(isinstance(op, ir.InsertOp) for op in mutation.ops)
+
+
+def _now() -> dt.datetime:
+    """This instant, to the millisecond, once per mutation."""
+    now = dt.datetime.now(dt.UTC)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+
+def _warn_unembedded(names: Iterable[str]) -> None:
+    """Say once that vectors stayed empty."""
+    shown = sorted(set(names))
+    if shown:
+        warnings.warn(
+            f"{', '.join(shown)} stayed null: no embedding provider is configured; set OMNIGRAPH_EMBED_PROVIDER",
+            UserWarning,
+            stacklevel=4,
+        )

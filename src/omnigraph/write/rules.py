@@ -1,0 +1,116 @@
+"""Rules that one row decides: required values, enums, `@range`, `@check`. Arrow in, violations out.
+
+These functions know no graph and no store, so the same code checks a mutation here and a batch in a Spark task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import Violation
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.values import FLOATS
+
+_SHOWN = 20
+
+
+class Violations:
+    """Violations found so far: the first twenty in full, the rest by number."""
+
+    def __init__(self) -> None:
+        self.listed: list[Violation] = []
+        self.total = 0
+
+    def add(self, rows: pa.Table, broken: pa.ChunkedArray | pa.Array, rule: str, describe: Describe) -> None:
+        """Note the rows of a mask; ``describe`` makes the message of one row."""
+        count = pc.sum(broken).as_py() or 0
+        if not count:
+            return
+        self.total += count
+        room = _SHOWN - len(self.listed)
+        if room > 0:
+            for row in rows.filter(broken).slice(0, room).to_pylist():
+                table_key, message = describe(row)
+                self.listed.append(Violation(table_key, row["id"], rule, message))
+
+    def note(self, violation: Violation, count: int = 1) -> None:
+        """Note one violation that stands for ``count`` rows."""
+        self.total += count
+        if len(self.listed) < _SHOWN:
+            self.listed.append(violation)
+
+
+Describe = Callable[[dict[str, object]], tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """The rows that break one rule of one column; the message is the value between two texts."""
+
+    column: str
+    rule: str
+    mask: pa.ChunkedArray
+    before: str
+    after: str
+
+
+def check_rows(entity: NodeType | EdgeType, rows: pa.Table, found: Violations) -> None:
+    """Check every rule that concerns single rows of one type."""
+    for broken in _broken(entity, rows):
+        found.add(rows.select(["id", broken.column]), broken.mask, broken.rule, _describer(entity, broken))
+
+
+def _describer(entity: NodeType | EdgeType, broken: _Broken) -> Describe:
+    def describe(row: dict[str, object]) -> tuple[str, str]:
+        value = row[broken.column]
+        shown = "" if value is None else str(value)
+        return entity.table_key, f"{broken.before}{shown}{broken.after} (row '{row['id']}')"
+
+    return describe
+
+
+def _broken(entity: NodeType | EdgeType, rows: pa.Table) -> Iterator[_Broken]:
+    for prop in entity.properties.values():
+        name, values = prop.name, rows[prop.name]
+        where = f"{entity.name}.{name}"
+        if not prop.type.nullable and values.null_count:
+            yield _Broken(name, "required", pc.is_null(values), where, " is required and has no value")
+        if prop.type.members is not None:
+            members = pa.array(prop.type.members, pa.string())
+            mask = _present(values, pc.invert(pc.is_in(values, value_set=members)))
+            yield _Broken(name, "enum", mask, f"{where}: '", f"' is not one of {', '.join(prop.type.members)}")
+        if prop.type.is_plain and prop.type.scalar in FLOATS:
+            mask = _present(values, pc.invert(pc.is_finite(values)))
+            yield _Broken(name, "finite", mask, f"{where}: ", " is not a finite number")
+    if isinstance(entity, NodeType):
+        yield from _broken_constraints(entity, rows)
+
+
+def _broken_constraints(node: NodeType, rows: pa.Table) -> Iterator[_Broken]:
+    for bounds in node.ranges:
+        values = rows[bounds.property]
+        numbers = values.cast(pa.float64(), safe=False)
+        mask = pc.is_nan(numbers)
+        if bounds.low is not None:
+            mask = pc.or_kleene(mask, pc.less(numbers, bounds.low))
+        if bounds.high is not None:
+            mask = pc.or_kleene(mask, pc.greater(numbers, bounds.high))
+        low = "" if bounds.low is None else f"{bounds.low:g}"
+        high = "" if bounds.high is None else f"{bounds.high:g}"
+        said = f"@range violation on {node.name}.{bounds.property}: "
+        yield _Broken(bounds.property, "range", _present(values, mask), said, f" is not in {low}..{high}")
+    for column, patterns in node.checks.items():
+        values = rows[column]
+        for pattern in patterns:
+            mask = _present(values, pc.invert(pc.match_substring_regex(values, pattern)))
+            said = f"@check violation on {node.name}.{column}: '"
+            yield _Broken(column, "check", mask, said, f"' does not match {pattern}")
+
+
+def _present(values: pa.ChunkedArray, mask: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The mask where there is a value, false where there is none."""
+    return pc.fill_null(pc.and_kleene(pc.is_valid(values), mask), False)

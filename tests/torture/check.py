@@ -1,0 +1,162 @@
+"""What a torture run must leave behind: every acknowledged write whole, every other one whole or not there."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tests.torture.writers import BRANCHES
+
+from omnigraph import Graph
+from omnigraph.graph import Snapshot
+from omnigraph.recovery.sidecar import list_sidecars
+from omnigraph.storage.tables import TableRef
+
+ITEM, ENTRY, NEXT = "node:Item", "node:Entry", "edge:Next"
+
+
+class Broken(AssertionError):
+    """The graph is not as the acknowledged writes say."""
+
+
+@dataclass(frozen=True)
+class TagState:
+    """What one snapshot holds of one tag."""
+
+    items: int
+    edges: int
+    entries: int
+    sizes: frozenset[int]
+    stamps: frozenset[int]
+
+    @property
+    def is_whole(self) -> bool:
+        size = next(iter(self.sizes), 0)
+        return (
+            self.items == size
+            and self.edges == size - 1
+            and self.entries == 1
+            and len(self.sizes) == 1
+            and len(self.stamps) == 1
+        )
+
+
+def rows(graph: Graph, snapshot: Snapshot, table_key: str, *columns: str) -> list[dict[str, Any]]:
+    pin = snapshot.tables[table_key]
+    ref = TableRef(pin.location, pin.table_branch, pin.table_version)
+    found: list[dict[str, Any]] = graph._repository.tables.scan(ref, columns).read_all().to_pylist()
+    if len(found) != pin.row_count:
+        raise Broken(f"{table_key} has {len(found)} rows, and the manifest says {pin.row_count}")
+    return found
+
+
+def tags(graph: Graph, snapshot: Snapshot) -> dict[str, TagState]:
+    """Everything in one snapshot, by tag. Half writes and duplicates are errors."""
+    items = rows(graph, snapshot, ITEM, "name", "tag", "size", "stamp")
+    entries = rows(graph, snapshot, ENTRY, "tag", "size")
+    edges = Counter(row["tag"] for row in rows(graph, snapshot, NEXT, "tag"))
+    repeated = [name for name, count in Counter(row["name"] for row in items).items() if count > 1]
+    if repeated:
+        raise Broken(f"duplicates: {repeated[:5]}")
+    counted = Counter(row["tag"] for row in items)
+    entered = Counter(row["tag"] for row in entries)
+    sizes: dict[str, set[int]] = {}
+    stamps: dict[str, set[int]] = {}
+    for row in (*items, *entries):
+        sizes.setdefault(row["tag"], set()).add(row["size"])
+        if "stamp" in row:
+            stamps.setdefault(row["tag"], set()).add(row["stamp"])
+    found = {
+        tag: TagState(
+            counted[tag], edges[tag], entered[tag], frozenset(sizes.get(tag, ())), frozenset(stamps.get(tag, ()))
+        )
+        for tag in {*counted, *entered, *edges}
+    }
+    half = {tag: state for tag, state in found.items() if not state.is_whole}
+    if half:
+        raise Broken(
+            f"half writes on {snapshot.branch} at {snapshot.manifest_version}: {dict(list(half.items())[:5])}"
+        )
+    return found
+
+
+@dataclass
+class Model:
+    """What the logs of all writers say must be, may be and must not be there, by branch and tag."""
+
+    stamps: dict[tuple[str, str], set[int | None]] = field(default_factory=dict)
+    commits: dict[str, set[str]] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def read(self, logs: Iterable[Path]) -> Model:
+        """Take in logs. Each tag belongs to one writer process, whose steps are in order."""
+        for log in logs:
+            entries = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
+            for entry, following in zip(entries, [*entries[1:], None], strict=False):
+                self._take(entry, following)
+        return self
+
+    def _take(self, entry: Mapping[str, Any], following: Mapping[str, Any] | None) -> None:
+        key = (entry["branch"], entry["tag"])
+        possible = self.stamps.setdefault(key, {None})
+        after = {"mutation": 0, "load": 0, "update": entry["stamp"], "delete": None}[entry["kind"]]
+        match entry["what"]:
+            case "begin" if following is None:
+                self.counts["unanswered"] += 1
+                possible.add(after)
+            case "done":
+                self.counts[entry["kind"]] += 1
+                self.stamps[key] = {after}
+                self.commits.setdefault(entry["branch"], set()).add(entry["commit"])
+            case "refused":
+                self.counts["refused"] += 1
+
+    def check(self, graph: Graph) -> None:
+        """Compare a graph that nobody writes to with the model."""
+        for branch in BRANCHES:
+            found = tags(graph, graph.snapshot(branch))
+            for (owner, tag), possible in self.stamps.items():
+                if owner == branch:
+                    state = found.pop(tag, None)
+                    stamp = None if state is None else next(iter(state.stamps))
+                    if stamp not in possible:
+                        raise Broken(f"{tag} on {branch} has stamp {stamp}, and the log allows {possible}")
+            if found:
+                raise Broken(f"nobody wrote {list(found)[:5]} to {branch}")
+            self._check_history(graph, branch)
+        check_settled(graph)
+
+    def _check_history(self, graph: Graph, branch: str) -> None:
+        """Every commit has the one before it as its only parent, and all acknowledged ones are there once."""
+        commits = graph.commits(branch, limit=10**9)
+        ids = [commit.graph_commit_id for commit in commits]
+        if len(set(ids)) != len(ids):
+            raise Broken(f"commits appear twice on {branch}")
+        for commit, parent in pairwise(commits):
+            if commit.parents != (parent.graph_commit_id,):
+                raise Broken(f"{commit.graph_commit_id} of {branch} does not follow {parent.graph_commit_id}")
+        lost = self.commits.get(branch, set()) - set(ids)
+        if lost:
+            raise Broken(f"acknowledged commits are not in the history of {branch}: {sorted(lost)[:5]}")
+
+
+def check_settled(graph: Graph) -> None:
+    """Nothing is pending, every table is where the manifest says, and each recovery is on record once."""
+    repository = graph._repository
+    pending = list_sidecars(repository.objects)
+    if pending:
+        raise Broken(f"sidecars are left: {pending}")
+    for branch in graph.branches():
+        for pin in graph.snapshot(branch.name).tables.values():
+            ref = TableRef(pin.location, pin.table_branch, pin.table_version)
+            if pin.table_branch == branch.native and repository.tables.moved(ref):
+                raise Broken(f"{pin.table_key} of {branch.name} is ahead of the manifest")
+    operations = Counter(recovery.operation_id for recovery in graph.recoveries())
+    repeated = [operation for operation, count in operations.items() if count > 1]
+    if repeated:
+        raise Broken(f"recoveries on record more than once: {repeated[:5]}")
