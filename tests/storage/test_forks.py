@@ -8,6 +8,7 @@ from pathlib import Path
 import lance
 import pytest
 from tests.storage.rows import LOCATION, ages, appended, change, populated, row_ids
+from tests.storage.threads import meanwhile
 from tests.stores import Store
 
 from omnigraph.errors import HistoryReclaimed, StorageUnavailable
@@ -66,6 +67,11 @@ class TestFork:
             "grand/child": child,
             "grand/grand/child": grandchild,
         }
+
+    def test_forking_does_not_disturb_whoever_reads_the_parent(self, tables: Tables, trunk: TableRef) -> None:
+        with meanwhile(lambda _: read_all(tables, trunk)):
+            for number in range(10):
+                assert ages(tables.scan(change(tables, tables.fork(trunk, f"b{number}"), {"cy": 1}))) != ADA_AND_BO
 
     def test_indexes_of_the_parent_are_used_on_the_branch(self, tables: Tables, trunk: TableRef) -> None:
         specs = [IndexSpec("id", "BTREE", "by_id"), IndexSpec("bio", "INVERTED", "words")]
@@ -203,3 +209,9 @@ def clean(store: Store, tables: Tables) -> None:
     """Remove what no version and no branch needs any more."""
     trunk = lance.dataset(tables.uri(LOCATION), storage_options=store.options or None)
     trunk.cleanup_old_versions(older_than=dt.timedelta(0), delete_unverified=True)
+
+
+def read_all(tables: Tables, ref: TableRef) -> None:
+    """Read a version that has always been the same."""
+    assert ages(tables.scan(ref)) == ADA_AND_BO
+    assert tables.open(ref).version == ref.version

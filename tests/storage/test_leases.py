@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from tests.processes import children
 from tests.storage.lock_holders import GRAPH, SHORT_LIVED, hold, taken
 from tests.storage.threads import PATIENCE
-from tests.stores import Store
+from tests.stores import S3Server, Store
 
-from omnigraph.errors import LockTimeout
+from omnigraph.errors import LockTimeout, StorageUnavailable
+from omnigraph.storage.locks import CommitLock
 
 
 @pytest.mark.parametrize("branch", ["main", GRAPH])
@@ -75,3 +78,39 @@ def test_what_is_not_a_lease_is_no_obstacle(s3_store: Store) -> None:
             lock.verify()
         with s3_store.locks(wait=PATIENCE).commit("main") as lock:
             lock.verify()
+
+
+class TestStoresThatFail:
+    @pytest.fixture
+    def moody(self, s3_server: S3Server) -> Store:
+        s3_server.lose_patience(math.inf)
+        return s3_server.moody_store()
+
+    @pytest.mark.parametrize("branch", ["main", GRAPH])
+    def test_a_release_that_fails_does_not_undo_what_was_done(
+        self, moody: Store, s3_server: S3Server, branch: str
+    ) -> None:
+        """The lease runs out by itself."""
+        with taken(moody.locks(time_to_live=SHORT_LIVED), branch):
+            s3_server.lose_patience(0)
+        s3_server.lose_patience(math.inf)
+        with moody.locks(wait=PATIENCE, time_to_live=SHORT_LIVED).control():
+            pass
+
+    @pytest.mark.parametrize("requests", range(7))
+    def test_a_lock_that_fails_on_the_way_keeps_nobody_out(
+        self, moody: Store, s3_server: S3Server, requests: int
+    ) -> None:
+        locks = moody.locks(time_to_live=SHORT_LIVED)
+        s3_server.lose_patience(requests)
+        with pytest.raises(StorageUnavailable), locks.commit("main") as lock:
+            verify_refused(s3_server, lock)
+        s3_server.lose_patience(math.inf)
+        with moody.locks(wait=PATIENCE, time_to_live=SHORT_LIVED).control():
+            pass
+
+
+def verify_refused(server: S3Server, lock: CommitLock) -> None:
+    """Verify a lock on a store that refuses by now."""
+    server.lose_patience(0)
+    lock.verify()

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from tests.processes import children, start_together
 from tests.storage.lock_holders import GRAPH, SHORT_LIVED, be_interrupted, count_under_lock, hold, taken
 from tests.storage.rows import ages, populated
 from tests.storage.threads import PATIENCE, at_once, meanwhile
-from tests.stores import S3Server, Store, present
+from tests.stores import Store, present
 
-from omnigraph.errors import LockTimeout, StorageUnavailable
-from omnigraph.storage.locks import CommitLock, Locks
+from omnigraph.errors import LockTimeout
+from omnigraph.storage.locks import Locks
 
 IMPATIENT = 0.05
 
@@ -160,16 +158,6 @@ class TestProcesses:
             with taken(shared_store.locks(wait=PATIENCE), wanted) as lock:
                 lock.verify()
 
-    def test_on_a_disk_a_sleeping_holder_keeps_its_lock(self, local_store: Store) -> None:
-        with children((hold, local_store, "main")) as (child,):
-            assert child.hear() == "held"
-            child.pause()
-            with pytest.raises(LockTimeout), local_store.locks(wait=IMPATIENT).commit("main"):
-                pytest.fail("two hold it")
-            child.resume()
-            child.say("verify")
-            assert child.hear() == "still held"
-
 
 class TestMessages:
     def test_a_timeout_names_the_lock_and_its_holder(self, shared_store: Store) -> None:
@@ -204,13 +192,6 @@ class TestMessages:
             pass
         assert (caught.value.lock, caught.value.holder) == ("main", "another thread of this process")
 
-    def test_a_folder_in_which_nothing_can_be_locked(self, local_store: Store) -> None:
-        root = Path(local_store.uri)
-        root.mkdir(parents=True)
-        (root / "__locks").write_text("a file where the folder for locks must be")
-        with pytest.raises(StorageUnavailable, match="__locks"), local_store.locks().commit("main"):
-            pass
-
 
 def wait_for_queue(locks: Locks, length: int) -> None:
     """Wait until so many threads stand in line."""
@@ -227,39 +208,3 @@ def gives_up(locks: Locks) -> bool:
             return False
     except LockTimeout:
         return True
-
-
-def verify_refused(server: S3Server, lock: CommitLock) -> None:
-    """Verify a lock on a store that refuses by now."""
-    server.lose_patience(0)
-    lock.verify()
-
-
-class TestStoresThatFail:
-    @pytest.fixture
-    def moody(self, s3_server: S3Server) -> Store:
-        s3_server.lose_patience(math.inf)
-        return s3_server.moody_store()
-
-    @pytest.mark.parametrize("branch", ["main", GRAPH])
-    def test_a_release_that_fails_does_not_undo_what_was_done(
-        self, moody: Store, s3_server: S3Server, branch: str
-    ) -> None:
-        """The lease runs out by itself."""
-        with taken(moody.locks(time_to_live=SHORT_LIVED), branch):
-            s3_server.lose_patience(0)
-        s3_server.lose_patience(math.inf)
-        with moody.locks(wait=PATIENCE, time_to_live=SHORT_LIVED).control():
-            pass
-
-    @pytest.mark.parametrize("requests", range(7))
-    def test_a_lock_that_fails_on_the_way_keeps_nobody_out(
-        self, moody: Store, s3_server: S3Server, requests: int
-    ) -> None:
-        locks = moody.locks(time_to_live=SHORT_LIVED)
-        s3_server.lose_patience(requests)
-        with pytest.raises(StorageUnavailable), locks.commit("main") as lock:
-            verify_refused(s3_server, lock)
-        s3_server.lose_patience(math.inf)
-        with moody.locks(wait=PATIENCE, time_to_live=SHORT_LIVED).control():
-            pass

@@ -94,8 +94,9 @@ class TestOneTransaction:
         assert ages(tables.scan(tables.commit_staged(change.staged))) == {"ada": 36, "cy": 50, "di": 12}
 
     @pytest.mark.parametrize("name", ["o'neil", "''", '"quoted"', "back\\slash", "ünï 日本", "", "a,b", "%", "`"])
-    def test_an_id_may_be_any_text(self, tables: Tables, ref: TableRef, name: str) -> None:
-        with_name = change(tables, ref, {name: 1})
+    def test_an_id_may_be_any_text(self, local_store: Store, name: str) -> None:
+        tables = local_store.tables()
+        with_name = change(tables, populated(tables, ABCD), {name: 1})
         updated = change(tables, with_name, {name: 2})
         assert ages(tables.scan(updated)) == ABCD | {name: 2}
         assert row_ids(tables, updated) == row_ids(tables, with_name)

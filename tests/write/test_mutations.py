@@ -116,6 +116,15 @@ class TestRefused:
             graph.mutate("query q($b: Blob) { update Person set { photo: $b } where age > 0 }", {"b": b"x" * 200})
         assert raised.value.limit == 100
 
+    def test_more_than_one_mutation_may_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        graph = new_graph(SCHEMA)
+        people = [{"type": "Person", "data": {"name": f"p{i}", "photo": b"x" * 1000}} for i in range(100)]
+        graph.load(people, "append")
+        monkeypatch.setattr(pending_module, "MUTATION_BYTES", 50_000)
+        with pytest.raises(ResourceLimit):
+            graph.mutate('query q() { update Person set { age: 1 } where name >= "p" }')
+        assert graph.mutate('query q() { update Person set { age: 1 } where name = "p7" }').affected_nodes == 1
+
     @pytest.mark.parametrize(
         ("declared", "value"),
         [("nums: [F64]", [1.0, 2.5]), ("nums: [I64]", [2**31]), ("nums: [F64]", [1e300])],

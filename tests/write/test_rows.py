@@ -7,11 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from ulid import ULID
 
 from omnigraph.lang.schema.catalog import load_catalog
 from omnigraph.storage.columns import table_schema
 from omnigraph.write.delta import last_per_id, without
-from omnigraph.write.rows import BadValue, blob_bytes, fresh_id, rows_of
+from omnigraph.write.rows import BadValue, blob_bytes, fresh_id, fresh_ids, rows_of
 
 CATALOG = load_catalog("""
 node Thing {
@@ -93,9 +94,12 @@ def test_empty_blobs_are_there() -> None:
 
 
 def test_new_ids_are_different_and_have_26_characters() -> None:
-    ids = {fresh_id() for _ in range(10_000)}
-    assert len(ids) == 10_000
-    assert {len(value) for value in ids} == {26}
+    ids = [fresh_id(), *fresh_ids(10_000)]
+    assert len(set(ids)) == 10_001
+    assert all(str(ULID.from_str(value)) == value for value in ids)
+    age = dt.datetime.now(dt.UTC) - ULID.from_str(ids[-1]).datetime
+    assert dt.timedelta(seconds=-1) < age < dt.timedelta(minutes=5)
+    assert fresh_ids(0) == []
 
 
 def test_the_last_row_of_an_id_stays_where_it_is() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
-from omnigraph.errors import StorageUnavailable
+from omnigraph.errors import LockLost, StorageUnavailable
 from omnigraph.storage import layout
 from omnigraph.storage.patience import Patience, process_name
 
@@ -19,10 +19,24 @@ _LOCKS_OF_THE_KERNEL: Final = Path("/proc/locks")
 
 
 class HeldFile:
-    """A held `flock`; only its holder's end releases it, so there is nothing to verify."""
+    """A held `flock`. Only its holder's end releases it, but somebody may remove the file, and lock a new one."""
+
+    def __init__(self, path: Path, descriptor: int, shown: str) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._shown = shown
 
     def verify(self) -> None:
-        """A held file lock cannot be lost."""
+        """Raise LockLost if the lock's file has been removed."""
+        if not self.is_there():
+            raise LockLost(self._shown)
+
+    def is_there(self) -> bool:
+        """Is the file that is locked the one that others would lock?"""
+        try:
+            return self._path.stat().st_ino == os.fstat(self._descriptor).st_ino
+        except FileNotFoundError:
+            return False
 
 
 class FileLocks:
@@ -31,26 +45,26 @@ class FileLocks:
     def __init__(self, root: str) -> None:
         self._folder = Path(root) / layout.LOCKS
 
-    @contextmanager
-    def exclusive(self, name: str, shown: str, patience: Patience) -> Iterator[HeldFile]:
+    def exclusive(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[HeldFile]:
         """Hold a lock alone. The gate is kept while waiting, so that sharers cannot starve it."""
-        with self._held(name, shown, fcntl.LOCK_EX, patience):
-            yield HeldFile()
+        return self._held(name, shown, fcntl.LOCK_EX, patience)
 
-    @contextmanager
-    def shared(self, name: str, shown: str, patience: Patience) -> Iterator[HeldFile]:
+    def shared(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[HeldFile]:
         """Hold a lock together with others, once nobody waits to hold it alone."""
-        with self._held(name, shown, fcntl.LOCK_SH, patience):
-            yield HeldFile()
+        return self._held(name, shown, fcntl.LOCK_SH, patience)
 
     @contextmanager
-    def _held(self, name: str, shown: str, how: int, patience: Patience) -> Iterator[None]:
-        with self._opened(f"{name}.lock") as lock:
-            with self._opened(f"{name}.gate") as gate:
-                for file in (gate, lock):
-                    if not _locked(file, how, patience):
-                        raise patience.timeout(shown, _holder(lock))
-            yield
+    def _held(self, name: str, shown: str, how: int, patience: Patience) -> Iterator[HeldFile]:
+        while True:
+            with self._opened(f"{name}.lock") as lock:
+                with self._opened(f"{name}.gate") as gate:
+                    for file in (gate, lock):
+                        if not _locked(file, how, patience):
+                            raise patience.timeout(shown, _holder(lock))
+                held = HeldFile(self._folder / f"{name}.lock", lock, shown)
+                if held.is_there():
+                    yield held
+                    return
 
     @contextmanager
     def _opened(self, file: str) -> Iterator[int]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.commit import CommitConflictError
 
-from omnigraph.errors import StorageError, StorageUnavailable
+from omnigraph.errors import HistoryReclaimed, StorageError, StorageUnavailable
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.staging import OPERATION_PROPERTY, Staged, stage_append, stage_overwrite
@@ -169,8 +169,12 @@ class Tables(TableVersions):
                 raise StorageUnavailable(self.shown(ref.location), reason)
         else:
             self.drop_branch(ref.location, native)
+            # Lance changes the handle it branches from, so this cannot be one that other threads read through.
+            own = self.dataset(ref.location, ref.branch, ref.version)
+            if own is None:
+                raise HistoryReclaimed(f"version {ref.version} of table {ref.location}")
             with translated(self.shown(ref.location)):
-                self.open(ref).create_branch(native, (ref.branch, ref.version))
+                own.create_branch(native, (ref.branch, ref.version))
         return TableRef(ref.location, native, ref.version)
 
     def drop_branch(self, location: str, native: str) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import lance
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset
 
+from omnigraph.errors import ResourceLimit
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
@@ -34,6 +35,8 @@ class Base:
     branch: Branch
     state: ManifestState
     catalog: Catalog
+    passes: dict[tuple[str, ...], pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Whole columns that were read, by table key and names: one write often asks for the same ones."""
 
     def entity(self, table_key: str) -> NodeType | EdgeType:
         """The type behind a table key."""
@@ -63,21 +66,25 @@ class Base:
         if self.is_empty(table_key) or where == "false":
             schema = self.schema(table_key)
             return pa.schema([schema.field(name) for name in columns]).empty_table()
-        return self.repository.tables.scan(self.ref(table_key), columns, where).read_all()
+        with translated(self.repository.tables.shown(self.pin(table_key).location)):
+            return self.repository.tables.scan(self.ref(table_key), columns, where).read_all()
 
-    def whole_rows(self, table_key: str, where: str) -> pa.Table:
-        """Committed rows with all their columns, in the form in which rows are written: blobs with their bytes."""
+    def whole_rows(self, table_key: str, where: str, most: int | None = None) -> pa.Table:
+        """Committed rows with all their columns, in the form in which rows are written: blobs with their bytes.
+
+        More than ``most`` bytes are not read: that is a ResourceLimit.
+        """
         schema = self.schema(table_key)
         nullable = pa.schema([field.with_nullable(True) for field in schema])
-        blobs = [p.name for p in self.entity(table_key).properties.values() if p.type.is_blob]
-        if not blobs or self.is_empty(table_key) or where == "false":
-            return self.scan(table_key, schema.names, where).cast(nullable)
+        if self.is_empty(table_key) or where == "false":
+            return nullable.empty_table()
         with translated(self.repository.tables.shown(self.pin(table_key).location)):
             scanner = self.open(table_key).scanner(schema.names, filter=where, blob_handling="all_binary")
-            rows = scanner.to_table()
-        for name in blobs:
-            index = rows.schema.get_field_index(name)
-            rows = rows.set_column(index, nullable.field(name), lance.blob_array(rows[name].to_pylist()))
+            reader = scanner.to_reader()
+            rows = pa.Table.from_batches(_bounded(reader, most), reader.schema)
+        for index, prop in enumerate(map(self.entity(table_key).properties.get, schema.names)):
+            if prop is not None and prop.type.is_blob:
+                rows = rows.set_column(index, prop.name, lance.blob_array(rows.column(index).to_pylist()))
         return rows.cast(nullable)
 
     def rows_with(self, table_key: str, wanted: Mapping[str, pa.Array], columns: Sequence[str]) -> pa.Table:
@@ -90,15 +97,32 @@ class Base:
         if not all(map(len, sets.values())):
             return self.scan(table_key, columns, "false")
         probes = [f"`{name}` in ({', '.join(map(sql_literal, values))})" for name, values in few.items()]
-        needed = list(dict.fromkeys([*columns, *sets]))
-        rows = self.scan(table_key, needed, " and ".join(probes) or None)
+        needed = sorted({*columns, *sets})
+        rows = self.scan(table_key, needed, " and ".join(probes)) if probes else self._pass(table_key, needed)
         for name in sets.keys() - few.keys():
             rows = rows.filter(pc.is_in(rows[name], value_set=sets[name]))
         return rows.select(list(columns))
 
+    def _pass(self, table_key: str, columns: Sequence[str]) -> pa.Table:
+        """Whole columns of a table, read once."""
+        key = (table_key, *columns)
+        if key not in self.passes:
+            self.passes[key] = self.scan(table_key, columns)
+        return self.passes[key]
+
     def existing(self, table_key: str, ids: pa.Array) -> pa.Array:
         """Those of the ids that are committed."""
         return self.rows_with(table_key, {"id": ids}, ["id"])["id"].combine_chunks()
+
+
+def _bounded(batches: Iterable[pa.RecordBatch], most: int | None) -> Iterator[pa.RecordBatch]:
+    """The batches, as long as they have no more bytes than that."""
+    size = 0
+    for batch in batches:
+        size += batch.nbytes
+        if most is not None and size > most:
+            raise ResourceLimit("bytes changed by one mutation", most, size)
+        yield batch
 
 
 def _distinct(values: pa.Array) -> pa.Array:

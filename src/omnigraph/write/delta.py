@@ -29,6 +29,12 @@ class TableDelta:
         return one_chunk(self.upserts["id"])
 
     @property
+    def replaced(self) -> pa.Array:
+        """The ids of committed rows that do not stay as they are; those of rows known to be new are left out."""
+        new = self.fresh or self.strict
+        return self.deletes if new else pa.concat_arrays([self.ids, self.deletes])
+
+    @property
     def is_empty(self) -> bool:
         return not self.replaces and not self.upserts.num_rows and not len(self.deletes)
 

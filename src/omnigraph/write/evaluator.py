@@ -73,7 +73,7 @@ def _check_unique(change: TableDelta, group: Sequence[str], base: Base, found: V
     if not change.replaces:
         wanted = {column: one_chunk(mine[column]) for column in group}
         kept = base.rows_with(change.table_key, wanted, columns)
-        kept = without(without(kept, change.ids), change.deletes)
+        kept = without(kept, change.replaced)
         together = pa.concat_tables([mine, kept.cast(mine.schema)])
     together = _one_zero(together)
     holders = together.group_by(list(group)).aggregate([("id", "min"), ("id", "max"), ("id", "count")])
@@ -150,7 +150,7 @@ def _check_kept_edges(node: NodeType, change: TableDelta, delta: Delta, base: Ba
                 continue
             kept = base.rows_with(edge.table_key, {column: removed}, ["id", column])
             if edges is not None:
-                kept = without(without(kept, edges.ids), edges.deletes)
+                kept = without(kept, edges.replaced)
             every = pc.is_valid(kept["id"])
             found.add(kept, every, "endpoint", _endpoint_describer(edge, column, node.name))
 
@@ -162,10 +162,9 @@ def _check_cardinality(edge: EdgeType, change: TableDelta, delta: Delta, base: B
     after = change.upserts.select(["src"])
     touched = one_chunk(after["src"])
     if not change.replaces and not base.is_empty(edge.table_key):
-        replaced = pa.concat_arrays([change.ids, change.deletes])
-        before = base.rows_with(edge.table_key, {"id": replaced}, ["src"])
+        before = base.rows_with(edge.table_key, {"id": change.replaced}, ["src"])
         touched = pa.concat_arrays([touched, one_chunk(before["src"])])
-        kept = without(base.rows_with(edge.table_key, {"src": touched}, ["id", "src"]), replaced)
+        kept = without(base.rows_with(edge.table_key, {"src": touched}, ["id", "src"]), change.replaced)
         after = pa.concat_tables([after, kept.select(["src"]).cast(after.schema)])
     sources = pa.table({"src": pc.unique(touched)})
     nodes = delta.get(f"node:{edge.source}")

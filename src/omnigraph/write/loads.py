@@ -14,7 +14,7 @@ from omnigraph.errors import ConstraintViolation, KeyConflict, Violation
 from omnigraph.lang.schema.catalog import NodeType
 from omnigraph.write.delta import TableDelta, last_per_id
 from omnigraph.write.records import Records
-from omnigraph.write.rows import fill_vectors, fresh_id, rows_of
+from omnigraph.write.rows import fill_vectors, fresh_ids, rows_of
 
 _SHOWN = 20
 
@@ -36,9 +36,10 @@ def delta_of(
     for table_key, found in records.items():
         entity = found.entity
         given = found.columns["id"]
-        generated = [value is None for value in given]
+        missing = given.count(None)
+        fresh = iter(fresh_ids(missing))
         columns: dict[str, list[Any]] = dict(found.columns)
-        columns["id"] = [fresh_id() if missing else value for value, missing in zip(given, generated, strict=True)]
+        columns["id"] = [next(fresh) if value is None else value for value in given]
         _refuse_repeats(table_key, found, columns["id"], mode)
         rows = rows_of(entity, columns, len(given))
         if isinstance(entity, NodeType):
@@ -49,8 +50,8 @@ def delta_of(
             last_per_id(rows),
             pa.array([], pa.string()),
             replaces=mode is Mode.OVERWRITE,
-            strict=mode is Mode.APPEND and not all(generated),
-            fresh=mode is not Mode.OVERWRITE and all(generated),
+            strict=mode is Mode.APPEND and missing < len(given),
+            fresh=mode is not Mode.OVERWRITE and missing == len(given),
         )
     return delta, unembedded
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import ResourceLimit
 from omnigraph.write.base import Base
@@ -21,7 +22,7 @@ class PendingTable:
     """The pending rows of one table."""
 
     written: list[pa.Table] = field(default_factory=list)
-    deleted: dict[str, None] = field(default_factory=dict)
+    deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     fresh: bool = True
 
 
@@ -45,14 +46,14 @@ class MutationStaging:
     def delete(self, table_key: str, ids: pa.Array) -> int:
         """Mark committed rows as deleted; how many of them were not marked before."""
         table = self._tables.setdefault(table_key, PendingTable())
-        before = len(table.deleted)
-        table.deleted.update(dict.fromkeys(ids.to_pylist()))
-        return len(table.deleted) - before
+        new = ids.filter(pc.invert(pc.is_in(ids, value_set=table.deleted)))
+        table.deleted = pa.concat_arrays([table.deleted, new])
+        return len(new)
 
     def matching(self, table_key: str, where: Where) -> pa.Table:
         """The rows a statement sees: pending ones, and committed ones that no pending row replaces."""
         pending = self._pending(table_key)
-        committed = self.base.whole_rows(table_key, where.sql("`"))
+        committed = self.base.whole_rows(table_key, where.sql("`"), MUTATION_BYTES)
         if pending is None:
             return committed
         committed = without(committed, one_chunk(pending["id"]))
@@ -72,8 +73,7 @@ class MutationStaging:
         for table_key, table in self._tables.items():
             pending = self._pending(table_key)
             rows = self.base.schema(table_key).empty_table() if pending is None else last_per_id(pending)
-            deletes = pa.array(list(table.deleted), pa.string())
-            change = TableDelta(table_key, rows, deletes, fresh=table.fresh and pending is not None)
+            change = TableDelta(table_key, rows, table.deleted, fresh=table.fresh and pending is not None)
             if not change.is_empty:
                 changes[table_key] = change
         return changes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType, Property
 from omnigraph.storage.columns import table_schema
 
 _MANAGED = "base64:"
+_CROCKFORD = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 class BadValue(DataError):
@@ -35,6 +37,15 @@ class BadValue(DataError):
 def fresh_id() -> str:
     """A new id for something without a key."""
     return str(ULID())
+
+
+def fresh_ids(count: int) -> list[str]:
+    """That many new ids: the letters of all of them are made at once."""
+    moment = str(ULID())[:10]
+    random = np.frombuffer(os.urandom(10 * count), np.uint8).reshape(count, 10)
+    digits = np.unpackbits(random, axis=1).reshape(count, 16, 5) @ np.array([16, 8, 4, 2, 1], np.uint8)
+    letters = np.frombuffer(_CROCKFORD, np.uint8)[digits].tobytes().decode()
+    return [moment + letters[start : start + 16] for start in range(0, 16 * count, 16)]
 
 
 def rows_of(entity: NodeType | EdgeType, columns: Mapping[str, Sequence[Any]], length: int) -> pa.Table:
