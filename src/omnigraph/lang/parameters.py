@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.errors import ParameterError
-from omnigraph.lang.values import FLOATS, INTEGER_BOUNDS, Scalar, ValueType, parse_date, parse_datetime
+from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar, ValueType, parse_date, parse_datetime
 
 Value = str | int | float | bool | dt.date | dt.datetime | bytes | tuple["Value", ...] | None
 
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 _I64_MAX: Final = 2**63 - 1
 _JS_SAFE: Final = 2**53 - 1
-_F32_MAX: Final = 3.4028235677973366e38
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,7 @@ def _float(value: object, scalar: Scalar) -> float:
         number = math.inf
     if not math.isfinite(number):
         raise ValueError(f"is not a finite {scalar}")
-    if scalar is Scalar.F32 and abs(number) >= _F32_MAX:
+    if scalar is Scalar.F32 and abs(number) >= F32_MAX:
         raise ValueError(f"exceeds {scalar}: {number}")
     return number
 

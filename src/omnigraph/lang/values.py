@@ -39,6 +39,9 @@ INTEGER_BOUNDS: Final = {
 }
 
 MAX_VECTOR: Final = 2**31 - 1
+
+F32_MAX: Final = 3.4028235677973366e38
+"""From here on a number rounds to infinity in 32 bits."""
 _SHOWN_MEMBERS: Final = 20
 
 

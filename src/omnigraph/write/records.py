@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from omnigraph.errors import RecordError, RecordProblem
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType, Property
-from omnigraph.lang.values import FLOATS, INTEGER_BOUNDS, Scalar, parse_date, parse_datetime
+from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar, parse_date, parse_datetime
 from omnigraph.write.rows import BadValue, blob_bytes
 
 _SHOWN: Final = 20
@@ -21,7 +21,6 @@ MOST_STRUCTURE: Final = 131_072
 _STRUCTURE: Final = b"[]{}:,"
 _TEXT: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _SURROGATE: Final = re.compile(rb"\\u[dD]")
-_F32_MAX: Final = 3.4028235677973366e38
 _F64_MAX: Final = sys.float_info.max
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -225,7 +224,7 @@ def _scalar(value: Any, scalar: Scalar) -> Any:
     if scalar in FLOATS:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{_shown(value)} is not a number")
-        if not abs(value) <= _F64_MAX or (scalar is Scalar.F32 and abs(value) >= _F32_MAX):
+        if not abs(value) <= _F64_MAX or (scalar is Scalar.F32 and abs(value) >= F32_MAX):
             raise ValueError(f"{_shown(value)} exceeds {scalar} range")
         return float(value)
     if scalar is Scalar.DATE:

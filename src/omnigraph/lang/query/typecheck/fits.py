@@ -14,10 +14,10 @@ from omnigraph.lang.query.syntax import (
     Now,
     StringLiteral,
 )
-from omnigraph.lang.query.typecheck.operands import F32_MAX, check_vector_literal, value_type
+from omnigraph.lang.query.typecheck.operands import check_vector_literal, value_type
 from omnigraph.lang.query.typecheck.scope import Context, Scope
 from omnigraph.lang.schema.catalog import Property
-from omnigraph.lang.values import INTEGER_BOUNDS, Scalar, ValueType, compatible
+from omnigraph.lang.values import F32_MAX, INTEGER_BOUNDS, Scalar, ValueType, compatible
 
 
 def check_match(owner: str, prop: Property, value: Expression, scope: Scope, context: Context) -> None:

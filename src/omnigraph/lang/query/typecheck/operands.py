@@ -35,6 +35,7 @@ from omnigraph.lang.values import (
     BOOL,
     DATE,
     DATETIME,
+    F32_MAX,
     F64,
     FLOATS,
     I64,
@@ -46,8 +47,6 @@ from omnigraph.lang.values import (
     parse_date,
     parse_datetime,
 )
-
-F32_MAX = 3.4028235677973366e38
 
 
 def literal_type(literal: Literal, context: Context) -> ValueType | None:
