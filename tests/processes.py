@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 120.0
+PATIENCE = float(os.environ.get("OMNIGRAPH_TEST_PATIENCE", "120"))
 """How long a parent waits for a line before it calls a child hung, in seconds."""
 
 
