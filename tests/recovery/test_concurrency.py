@@ -95,6 +95,17 @@ def test_inserts_by_four_processes_all_succeed(local_store: Store, branch: str) 
     assert_settled(graph)
 
 
+def test_no_insert_starves_among_many_writers(local_store: Store) -> None:
+    """Eight processes want the same table all the time; whoever lost twice takes the lock before it prepares."""
+    graph = new_graph(local_store)
+    with children(*((insert_many, local_store, f"c{number}-", 15, "main") for number in range(8))) as started:
+        start_together(started)
+        for child in started:
+            child.join()
+    assert len(contents(graph, "main")[PERSON]) == 2 + 8 * 15
+    assert_settled(graph)
+
+
 def first_write(branch: str, writer: tuple[int, Graph]) -> object:
     number, graph = writer
     return graph.mutate(ADD, {"n": f"p{number}"}, branch=branch)

@@ -6,7 +6,7 @@
     capture      pin the branch's state
     prepare      the writer executes and validates in memory, and its change is staged; no table moves
     lock         the branch's commit lock
-    revalidate   nothing moved since; else prepare again, or a typed conflict
+    revalidate   nothing moved since; else prepare again (in the end under the lock), or a typed conflict
     Phase A      the sidecar
     Phase B      commit each staged table
     Phase C      publish the manifest
@@ -37,8 +37,8 @@ from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import read_set, validate
 
-ATTEMPTS: Final = 50
-"""How often a change that may be prepared again is, before the conflict is reported."""
+OPTIMISTIC_ATTEMPTS: Final = 2
+"""How often a change is prepared without the lock before it is prepared under it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,32 +67,63 @@ class _StagedTable:
     move: TableMove
 
 
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A change that is staged, and the state it was prepared against."""
+
+    base: Base
+    prepared: Prepared
+    staged: list[_StagedTable]
+
+
 Prepare = Callable[[Base], Prepared]
 
 
 def commit_write(repository: Repository, request: WriteRequest, prepare: Prepare) -> Commit | None:
-    """Run a write to its end; the commit it published, or None if there was nothing to change."""
+    """Run a write to its end; the commit it published, or None if there was nothing to change.
+
+    A change that may be prepared again is first prepared without the lock. If others are faster each time, it
+    takes the lock first, and then nobody can be.
+    """
     repository.require_writable()
     operation_id = str(ULID())
-    for attempt in range(ATTEMPTS):
+    for _ in range(OPTIMISTIC_ATTEMPTS):
         heal(repository, request.branch.name)
-        base = capture(repository, request.branch)
-        _require_head(request, base.state)
-        prepared = prepare(base)
-        if not prepared.delta and not prepared.lineage_only:
+        ready = _make_ready(repository, request, prepare, operation_id, None)
+        if ready is None:
             return None
-        validate(prepared.delta, base)
-        _fork(base, prepared.delta)
-        staged = [_stage(change, base, operation_id) for change in prepared.delta.values()]
         hit("write.after_stage")
         with repository.locks.commit(request.branch.name) as lock:
             hit("write.after_lock")
-            conflict = _revalidate(request, base, prepared.delta, staged, lock)
+            conflict = _revalidate(request, ready, lock)
             if conflict is None:
-                return _commit(repository, request, operation_id, staged, lock)
-        if not (prepared.repeatable and isinstance(conflict, ManifestConflict)) or attempt == ATTEMPTS - 1:
+                return _commit(repository, request, operation_id, ready.staged, lock)
+        if not (ready.prepared.repeatable and isinstance(conflict, ManifestConflict)):
             raise conflict
-    raise AssertionError("unreachable")
+    with repository.locks.commit(request.branch.name) as lock:
+        heal_branch(repository, request.branch.name, lock)
+        ready = _make_ready(repository, request, prepare, operation_id, lock)
+        if ready is None:
+            return None
+        conflict = _revalidate(request, ready, lock)
+        if conflict is not None:
+            raise conflict
+        return _commit(repository, request, operation_id, ready.staged, lock)
+
+
+def _make_ready(
+    repository: Repository, request: WriteRequest, prepare: Prepare, operation_id: str, lock: CommitLock | None
+) -> _Ready | None:
+    """Capture, prepare, validate and stage; None if there is nothing to change. No table moves."""
+    base = capture(repository, request.branch)
+    _require_head(request, base.state)
+    prepared = prepare(base)
+    if not prepared.delta and not prepared.lineage_only:
+        return None
+    validate(prepared.delta, base)
+    _fork(base, prepared.delta, lock)
+    staged = [_stage(change, base, operation_id) for change in prepared.delta.values()]
+    return _Ready(base, prepared, staged)
 
 
 def _require_head(request: WriteRequest, state: ManifestState) -> None:
@@ -102,22 +133,30 @@ def _require_head(request: WriteRequest, state: ManifestState) -> None:
         raise PreconditionFailed(request.branch.name, request.if_commit, actual)
 
 
-def _fork(base: Base, delta: Mapping[str, TableDelta]) -> None:
+def _fork(base: Base, delta: Mapping[str, TableDelta], lock: CommitLock | None) -> None:
     """Give the branch its own tree of each table it writes to for the first time.
 
     A fork that another one interrupts is made again from nothing, so they take turns under the lock, and one that
     is found half done is a dead writer's.
     """
-    repository, branch = base.repository, base.branch
+    branch = base.branch
     shared = [base.ref(key) for key in delta if base.pin(key).table_branch != branch.native]
     if branch.native is None or not shared:
         return
-    with repository.locks.commit(branch.name) as lock:
-        if repository.branches.find(branch.name).ref != branch.ref:
-            raise BranchNotFound(branch.name)
-        for ref in shared:
-            lock.verify()
-            repository.tables.fork(ref, branch.native)
+    if lock is not None:
+        _fork_tables(base, shared, branch.native, lock)
+        return
+    with base.repository.locks.commit(branch.name) as own:
+        _fork_tables(base, shared, branch.native, own)
+
+
+def _fork_tables(base: Base, shared: list[TableRef], native: str, lock: CommitLock) -> None:
+    repository, branch = base.repository, base.branch
+    if repository.branches.find(branch.name).ref != branch.ref:
+        raise BranchNotFound(branch.name)
+    for ref in shared:
+        lock.verify()
+        repository.tables.fork(ref, native)
 
 
 def _stage(change: TableDelta, base: Base, operation_id: str) -> _StagedTable:
@@ -143,17 +182,12 @@ def _stage(change: TableDelta, base: Base, operation_id: str) -> _StagedTable:
     return _StagedTable(staged, TableMove(before, after, (staged.transaction_id,)))
 
 
-def _revalidate(
-    request: WriteRequest,
-    base: Base,
-    delta: Mapping[str, TableDelta],
-    staged: list[_StagedTable],
-    lock: CommitLock,
-) -> OmniError | None:
+def _revalidate(request: WriteRequest, ready: _Ready, lock: CommitLock) -> OmniError | None:
     """Under the lock: does the change still fit? The conflict, if it does not.
 
     A writer that died since we looked has left a sidecar; it is healed here, and the change prepared again.
     """
+    base, delta = ready.base, ready.prepared.delta
     repository = base.repository
     heal_branch(repository, request.branch.name, lock)
     current = repository.manifest.latest(request.branch.native)
@@ -164,7 +198,7 @@ def _revalidate(
             if pin is None or (pin.table_version, pin.location) != (before.table_version, before.location):
                 actual = 0 if pin is None else pin.table_version
                 return ManifestConflict(key, before.table_version, actual)
-    for table in staged:
+    for table in ready.staged:
         after = table.move.after
         if repository.tables.moved(TableRef(after.location, after.table_branch, after.table_version - 1)):
             return _drift(repository, request, table.move)
