@@ -32,7 +32,7 @@ NAMES: Final = frozenset(
         "migrate.between_steps",
     }
 )
-"""Every failpoint there is."""
+"""The failpoints of init, publish, branches and migration; writes and recovery have theirs in WRITE_NAMES."""
 
 WRITE_NAMES: Final = frozenset(
     {

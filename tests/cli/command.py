@@ -7,13 +7,14 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "aviation"
-COMMAND = [sys.executable, "-W", "error", "-c", "from omnigraph.cli.main import main; main()"]
+MAIN = "from omnigraph.cli.main import main; main()"
+COMMAND = [sys.executable, "-W", "error", "-c", MAIN]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,10 @@ class Ran:
         return value
 
 
-def omnigraph(*args: str, stdin: bytes = b"", cwd: Path = EXAMPLES) -> Ran:
+def omnigraph(*args: str, stdin: bytes = b"", cwd: Path = EXAMPLES, command: Sequence[str] = COMMAND) -> Ran:
     """Run the command with its output in pipes."""
     ran = subprocess.run(
-        [*COMMAND, *args], input=stdin, capture_output=True, cwd=cwd, env=_environment(), check=False, timeout=60
+        [*command, *args], input=stdin, capture_output=True, cwd=cwd, env=_environment(), check=False, timeout=60
     )
     return Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 

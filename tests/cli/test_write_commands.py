@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.command import EXAMPLES, omnigraph
+from tests.cli.command import EXAMPLES, MAIN, omnigraph
 
 PEOPLE = str(EXAMPLES / "people.jsonl")
 QUERIES = str(EXAMPLES / "queries.gq")
@@ -102,3 +103,17 @@ def test_a_read_given_to_mutate_is_refused(folder: Path) -> None:
 def test_recoveries_can_be_listed(folder: Path) -> None:
     assert omnigraph("recovery", "list", cwd=folder).out == "no write was ever interrupted\n"
     assert omnigraph("recovery", "list", "--json", cwd=folder).json == {"recoveries": []}
+
+
+def test_a_warning_is_a_line_for_people(tmp_path: Path) -> None:
+    """A sidecar nobody can read: reads work, writes are refused, and the warning names no source of ours."""
+    schema = str(EXAMPLES / "schema.pg")
+    assert omnigraph("init", "--schema", schema, "g.omni", cwd=tmp_path).code == 0
+    (tmp_path / "g.omni" / "__recovery").mkdir(exist_ok=True)
+    (tmp_path / "g.omni" / "__recovery" / "01ARZ3NDEKTSV4RRFFQ69G5FAV.json").write_text("garbage")
+    assert omnigraph("snapshot", cwd=tmp_path).code == 0
+    add = ("mutate", "-e", 'query q() { insert Base { code: "x", city: "y" } }')
+    ran = omnigraph(*add, cwd=tmp_path, command=[sys.executable, "-c", MAIN])
+    assert ran.code == 1
+    assert [line.partition(":")[0] for line in ran.err.splitlines()] == ["warning", "error"]
+    assert "01ARZ3NDEKTSV4RRFFQ69G5FAV.json cannot be read: it is damaged" in ran.err

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import platform
+import warnings
 from typing import Annotated
 
 import typer
 
 import omnigraph
 from omnigraph.cli import branch, commit, explain, fmt, graphs, lint, recovery, schema, writes
-from omnigraph.cli.output import Json, print_json, print_text
+from omnigraph.cli.output import Json, print_json, print_text, print_warning
 
 app = typer.Typer(
     name="omnigraph",
@@ -73,4 +74,10 @@ def version(as_json: Json = False) -> None:
 
 def main() -> None:
     """Run the command line."""
+    warnings.showwarning = _show_warning
     app()
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning as a line for people, without the place in our sources that it came from."""
+    print_warning(str(message))

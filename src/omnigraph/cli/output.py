@@ -98,6 +98,11 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
+def print_warning(message: str) -> None:
+    """Print a warning to standard error."""
+    console(stderr=True).print(f"warning: {message}", style="yellow")
+
+
 def print_error(error: OmniError) -> None:
     """Print an error to standard error; one in a text shows the text."""
     out = console(stderr=True)
