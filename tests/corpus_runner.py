@@ -44,6 +44,7 @@ from tests.corpus_checks import Mismatch, attempted, check_error, expect, json_o
 from tests.corpus_engine import GraphEngine
 from tests.corpus_format import Run, Scenario, Section, Step, is_about_data
 from tests.corpus_text import catalog_lines, finding_lines, row_lines, table_list
+from tests.read.engine import ReferenceEngine
 
 from omnigraph.errors import ParameterError
 from omnigraph.lang.schema.catalog import Catalog
@@ -77,7 +78,7 @@ class Engine(Protocol):
 
 OpenEngine = Callable[[str], Engine]
 
-ENGINES: Final[Mapping[str, OpenEngine]] = {"memory": GraphEngine}
+ENGINES: Final[Mapping[str, OpenEngine]] = {"memory": GraphEngine, "reference": ReferenceEngine}
 """By name: how to open an empty graph with a schema text."""
 
 

@@ -29,12 +29,17 @@ from omnigraph.errors import (
     LockTimeout,
     ManifestConflict,
     MigrationError,
+    MissingExtra,
     NotAGraph,
     OmniError,
     ParameterError,
     PreconditionFailed,
     PublishContention,
+    QueryCancelled,
     QueryError,
+    QueryMemoryExceeded,
+    QueryStopped,
+    QueryTimeout,
     ReadOnlyGraph,
     RecordError,
     RecordProblem,
@@ -57,6 +62,8 @@ if TYPE_CHECKING:
     from omnigraph.graph import Graph, Snapshot, init, open  # noqa: A004  the public name
     from omnigraph.manifest.branches import Branch
     from omnigraph.manifest.state import Commit
+    from omnigraph.read.limits import Cancellation
+    from omnigraph.read.result import Result
     from omnigraph.recovery.audit import Recovery
     from omnigraph.write.requests import LoadResult, MutationResult
 
@@ -68,6 +75,7 @@ __all__ = [
     "BranchInUse",
     "BranchNotFound",
     "BranchProtected",
+    "Cancellation",
     "Commit",
     "ConflictError",
     "ConstraintViolation",
@@ -87,13 +95,18 @@ __all__ = [
     "LockTimeout",
     "ManifestConflict",
     "MigrationError",
+    "MissingExtra",
     "MutationResult",
     "NotAGraph",
     "OmniError",
     "ParameterError",
     "PreconditionFailed",
     "PublishContention",
+    "QueryCancelled",
     "QueryError",
+    "QueryMemoryExceeded",
+    "QueryStopped",
+    "QueryTimeout",
     "ReadOnlyGraph",
     "RecordError",
     "RecordProblem",
@@ -101,6 +114,7 @@ __all__ = [
     "RecoveryBlocked",
     "RequestError",
     "ResourceLimit",
+    "Result",
     "SchemaError",
     "SidecarUnreadable",
     "Snapshot",
@@ -119,11 +133,13 @@ __all__ = [
 
 _LAZY = {
     "Branch": "omnigraph.manifest.branches",
+    "Cancellation": "omnigraph.read.limits",
     "Commit": "omnigraph.manifest.state",
     "Graph": "omnigraph.graph",
     "LoadResult": "omnigraph.write.requests",
     "MutationResult": "omnigraph.write.requests",
     "Recovery": "omnigraph.recovery.audit",
+    "Result": "omnigraph.read.result",
     "Snapshot": "omnigraph.graph",
     "init": "omnigraph.graph",
     "open": "omnigraph.graph",

@@ -11,13 +11,20 @@ from typing import Any, Literal
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import BranchProtected, SnapshotNotFound
 from omnigraph.lang.parameters import bind_parameters
-from omnigraph.lang.query.compile import compile_mutation
+from omnigraph.lang.query.compile import compile_mutation, compile_query, compile_read
+from omnigraph.lang.query.explain import explain_ir
+from omnigraph.lang.query.ir import QueryIR
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.resolve import compile_schema
 from omnigraph.lang.source import Source
+from omnigraph.maintenance.indices import IndexReport, ensure_indices
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository, create, open_existing
 from omnigraph.manifest.state import MAIN, Commit, ManifestState, TablePin
+from omnigraph.read.cache import Cache
+from omnigraph.read.limits import Cancellation, Limits
+from omnigraph.read.requests import Reader, shown_plan
+from omnigraph.read.result import Result, Target
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal, sweep
 from omnigraph.storage.address import parse_address
@@ -63,11 +70,14 @@ class Graph:
         branch: str = MAIN,
         actor: str | None = None,
         embedder: EmbeddingClient | None = None,
+        cache: Cache | None = None,
     ) -> None:
         self._repository = repository
         self._branch = branch
         self._actor = actor
         self._client = embedder
+        self._cache = Cache() if cache is None else cache
+        self._reader = Reader(repository, self._cache, self._embedder)
 
     def __repr__(self) -> str:
         return f"Graph({str(self._repository.address)!r}, branch={self._branch!r})"
@@ -90,7 +100,7 @@ class Graph:
     def branch(self, name: str) -> Graph:
         """The same graph, with another default branch."""
         found = self._repository.branches.find(name).name
-        return Graph(self._repository, branch=found, actor=self._actor, embedder=self._client)
+        return Graph(self._repository, branch=found, actor=self._actor, embedder=self._client, cache=self._cache)
 
     def branches(self) -> list[Branch]:
         """All branches, main first."""
@@ -113,6 +123,54 @@ class Graph:
             raise BranchProtected(branch.name, "this handle works on it; delete it through another one")
         with self._repository.locks.control() as lock:
             return branches.delete(name, lock)
+
+    def query(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        snapshot: str | int | None = None,
+        timeout: float | None = None,
+        memory_limit: int | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> Result:
+        """Run a read query on the newest state of a branch, or on a commit or manifest version.
+
+        ``timeout`` in seconds and ``memory_limit`` in bytes stop a query that takes more; a ``cancellation`` stops
+        it from another thread.
+        """
+        compiled = compile_read(text, self.catalog, name)
+        state = self.snapshot(branch, at=snapshot)
+        limits = Limits(compiled.name, timeout, memory_limit, cancellation)
+        table, _ = self._reader.run(compiled, params, state.tables, limits)
+        commit = None if state.commit is None else state.commit.graph_commit_id
+        target = Target(state.branch, None) if snapshot is None else Target(None, snapshot)
+        return Result(compiled.name, target, commit, table)
+
+    def explain(
+        self,
+        text: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        snapshot: str | int | None = None,
+        analyze: bool = False,
+    ) -> str:
+        """How a query finds its rows: its steps, and the access path of each. Analysed, it is run, and the rows
+        and the time of each step are shown. Without values for its parameters, and for a mutation, they are those
+        of the language."""
+        compiled = compile_query(text, self.catalog, name)
+        unbound = params is None and any(not kind.nullable for kind in compiled.params.values())
+        if not isinstance(compiled.ir, QueryIR) or (unbound and not analyze):
+            return explain_ir(compiled.ir)
+        state = self.snapshot(branch, at=snapshot)
+        if not analyze:
+            return shown_plan(compiled.ir, self._reader.plan(compiled, params, state.tables), analyze=False)
+        _, trace = self._reader.run(compiled, params, state.tables, Limits(compiled.name))
+        return shown_plan(compiled.ir, trace, analyze=True)
 
     def mutate(
         self,
@@ -174,6 +232,12 @@ class Graph:
     ) -> LoadResult:
         """Load records into a branch that is forked if it does not exist."""
         return self.load(data, mode, branch=branch, from_=from_, actor=actor)
+
+    def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexReport:
+        """Build the indexes that a branch's tables lack, as one commit; what waits is reported with its reason."""
+        self._repository.require_writable()
+        found = self._repository.branches.find(branch or self._branch)
+        return ensure_indices(self._repository, found, actor or self._actor)
 
     def refresh(self) -> list[Recovery]:
         """Resolve what interrupted writes left behind; what was recovered. Every write does this too."""

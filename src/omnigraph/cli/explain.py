@@ -8,36 +8,76 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph.cli.output import Json, diagnostic_text, print_json, print_text, reports_errors, styled
-from omnigraph.cli.sources import read_catalog, read_source
+from omnigraph.cli.sources import (
+    Params,
+    ParamsFile,
+    QueryFile,
+    QueryText,
+    read_catalog,
+    read_parameters,
+    read_query,
+)
+from omnigraph.cli.stores import Store, open_graph
 
 if TYPE_CHECKING:
     from omnigraph.lang.query.compile import CompiledQuery
+    from omnigraph.lang.source import Source
 
 
 @reports_errors
 def explain(
+    name: Annotated[str | None, typer.Argument(help="The query to explain; all of them if left out.")] = None,
+    query: QueryFile = None,
+    text: QueryText = None,
     schema: Annotated[
-        Path, typer.Option("--schema", exists=True, dir_okay=False, readable=True, help="A .pg schema file.")
-    ],
-    query: Annotated[
-        Path, typer.Option("--query", exists=True, dir_okay=False, readable=True, help="A .gq query file.")
-    ],
-    name: Annotated[str | None, typer.Argument(help="The query to explain; all of the file if left out.")] = None,
+        Path | None,
+        typer.Option(
+            "--schema", exists=True, dir_okay=False, readable=True, help="A .pg file, instead of a graph."
+        ),
+    ] = None,
+    store: Store = None,
+    branch: Annotated[
+        str | None, typer.Option("--branch", help="The branch to plan for. Default: main.", show_default=False)
+    ] = None,
+    params: Params = None,
+    params_file: ParamsFile = None,
+    analyze: Annotated[bool, typer.Option("--analyze", help="Run the query, and show rows and times.")] = False,
     as_json: Json = False,
 ) -> None:
     """Compile queries and show their plan: what runs, what is read and written, what comes back."""
-    from omnigraph.lang.query.compile import compile_query, parse_query_file
+    from omnigraph.lang.query.compile import compile_query
     from omnigraph.lang.query.explain import explain_ir
 
-    catalog = read_catalog(schema)
-    source = read_source(query)
-    names = [q.name.text for q in parse_query_file(source.text, source.name).queries] if name is None else [name]
-    compiled = [compile_query(source.text, catalog, each, source.name) for each in names]
+    given = read_parameters(params, params_file)
+    if schema is not None and (store or branch or analyze or given is not None):
+        raise typer.BadParameter("--store, --branch, --params and --analyze need a graph; leave out --schema")
+    source = read_query(query, text)
+    names = _names(source, name)
+    if len(names) > 1 and (analyze or given is not None):
+        raise typer.BadParameter(f"which query? name one of: {', '.join(names)}")
+    if schema is not None:
+        catalog = read_catalog(schema)
+        compiled = [compile_query(source.text, catalog, each, source.name) for each in names]
+        plans = [explain_ir(one.ir) for one in compiled]
+    else:
+        graph = open_graph(store, read_only=True)
+        compiled = [compile_query(source.text, graph.catalog, each, source.name) for each in names]
+        plans = [graph.explain(source.text, given, name=n, branch=branch, analyze=analyze) for n in names]
     if as_json:
-        print_json({"queries": [one.as_json() | {"plan": explain_ir(one.ir).split("\n")} for one in compiled]})
+        shown = zip(compiled, plans, strict=True)
+        print_json({"queries": [one.as_json() | {"plan": plan.split("\n")} for one, plan in shown]})
         return
-    for index, one in enumerate(compiled):
-        _print_query(one, explain_ir(one.ir), first=index == 0)
+    for index, (one, plan) in enumerate(zip(compiled, plans, strict=True)):
+        _print_query(one, plan, first=index == 0)
+
+
+def _names(source: Source, name: str | None) -> list[str]:
+    """The query that was named, or all that the text holds."""
+    from omnigraph.lang.query.compile import parse_query_file
+
+    if name is not None:
+        return [name]
+    return [query.name.text for query in parse_query_file(source.text, source.name).queries]
 
 
 def _print_query(query: CompiledQuery, plan: str, *, first: bool) -> None:

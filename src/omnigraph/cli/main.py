@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import omnigraph
-from omnigraph.cli import branch, commit, explain, fmt, graphs, lint, recovery, schema, writes
+from omnigraph.cli import branch, commit, explain, fmt, graphs, indices, lint, query, recovery, schema, writes
 from omnigraph.cli.output import Json, print_json, print_text, print_warning
 
 app = typer.Typer(
@@ -24,9 +24,11 @@ app.add_typer(branch.app, name="branch")
 app.add_typer(commit.app, name="commit")
 app.add_typer(recovery.app, name="recovery")
 app.command("init")(graphs.init)
+app.command("query")(query.query)
 app.command("mutate")(writes.mutate)
 app.command("load")(writes.load)
 app.command("ingest")(writes.ingest)
+app.command("index")(indices.index)
 app.command("snapshot")(graphs.snapshot)
 app.command("lint")(lint.lint)
 app.command("explain")(explain.explain)

@@ -1,13 +1,27 @@
-"""Reading the files that commands are given."""
+"""What commands are given to work on: files, queries and the values of their parameters."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 if TYPE_CHECKING:
     from omnigraph.lang.schema.catalog import Catalog
     from omnigraph.lang.source import Source
+
+QueryName = Annotated[str | None, typer.Argument(help="The query to run, if there are several.")]
+QueryFile = Annotated[
+    Path | None, typer.Option("--query", exists=True, dir_okay=False, readable=True, help="A .gq file.")
+]
+QueryText = Annotated[str | None, typer.Option("--query-string", "-e", help="The query itself.")]
+Params = Annotated[str | None, typer.Option("--params", help="Parameters as a JSON object.")]
+ParamsFile = Annotated[
+    Path | None,
+    typer.Option("--params-file", exists=True, dir_okay=False, readable=True, help="Parameters in a file."),
+]
 
 
 def read_source(path: Path) -> Source:
@@ -23,3 +37,33 @@ def read_catalog(path: Path) -> Catalog:
 
     source = read_source(path)
     return load_catalog(source.text, source.name)
+
+
+def read_query(file: Path | None, text: str | None, if_neither: str = "") -> Source:
+    """The queries the user gave, in a file or on the command line; ``if_neither`` adds to the complaint."""
+    from omnigraph.lang.source import Source
+
+    if file is not None and text is not None:
+        raise typer.BadParameter("give --query FILE or -e TEXT, not both")
+    if file is not None:
+        return read_source(file)
+    if text is not None:
+        return Source(text, "<query>")
+    raise typer.BadParameter(f"give --query FILE or -e TEXT{if_neither}")
+
+
+def read_parameters(text: str | None, file: Path | None) -> dict[str, Any] | None:
+    """The parameters the user gave, as JSON on the command line or in a file."""
+    if text is not None and file is not None:
+        raise typer.BadParameter("give --params or --params-file, not both")
+    if file is not None:
+        text = read_source(file).text
+    if text is None:
+        return None
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"the parameters are not JSON: {error}") from None
+    if given is not None and not isinstance(given, dict):
+        raise typer.BadParameter("the parameters are one JSON object")
+    return given

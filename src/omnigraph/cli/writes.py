@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omnigraph.cli.output import Json, print_error, print_json, print_text, reports_errors, styled
-from omnigraph.cli.sources import read_source
+from omnigraph.cli.sources import (
+    Params,
+    ParamsFile,
+    QueryFile,
+    QueryName,
+    QueryText,
+    read_parameters,
+    read_query,
+)
 from omnigraph.cli.stores import Actor, Address, Store, open_graph
 from omnigraph.errors import PreconditionFailed
 
@@ -34,15 +41,11 @@ class LoadMode(StrEnum):
 
 @reports_errors
 def mutate(
-    name: Annotated[str | None, typer.Argument(help="The query to run, if there are several.")] = None,
-    query: Annotated[
-        Path | None, typer.Option("--query", exists=True, dir_okay=False, readable=True, help="A .gq file.")
-    ] = None,
-    text: Annotated[str | None, typer.Option("--query-string", "-e", help="The query itself.")] = None,
-    params: Annotated[str | None, typer.Option("--params", help="Parameters as a JSON object.")] = None,
-    params_file: Annotated[
-        Path | None, typer.Option("--params-file", exists=True, dir_okay=False, help="Parameters in a file.")
-    ] = None,
+    name: QueryName = None,
+    query: QueryFile = None,
+    text: QueryText = None,
+    params: Params = None,
+    params_file: ParamsFile = None,
     branch: Branch = "main",
     if_commit: Annotated[
         str | None, typer.Option("--if-commit", help="Only if the branch is at this commit; else exit code 4.")
@@ -52,13 +55,11 @@ def mutate(
     as_json: Json = False,
 ) -> None:
     """Insert, update or delete: all statements of a query as one commit, or none."""
-    if (query is None) == (text is None):
-        raise typer.BadParameter("give either --query FILE or -e TEXT")
-    source = text if text is not None else read_source(query or Path()).text
-    given = _parameters(params, params_file)
+    source = read_query(query, text)
+    given = read_parameters(params, params_file)
     graph = open_graph(store, read_only=False, actor=actor)
     try:
-        done = graph.mutate(source, given, name=name, branch=branch, if_commit=if_commit)
+        done = graph.mutate(source.text, given, name=name, branch=branch, if_commit=if_commit)
     except PreconditionFailed as error:
         if as_json:
             print_json(error.as_json())
@@ -116,22 +117,6 @@ def _data(name: str) -> bytes | Path:
     if not path.is_file():
         raise typer.BadParameter(f"{name} is not a file")
     return path
-
-
-def _parameters(text: str | None, file: Path | None) -> dict[str, Any] | None:
-    if text is not None and file is not None:
-        raise typer.BadParameter("give --params or --params-file, not both")
-    if file is not None:
-        text = file.read_text(encoding="utf-8")
-    if text is None:
-        return None
-    try:
-        given = json.loads(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"the parameters are not JSON: {error}") from None
-    if given is not None and not isinstance(given, dict):
-        raise typer.BadParameter("the parameters are one JSON object")
-    return given
 
 
 def _print_mutation(done: MutationResult) -> None:

@@ -17,14 +17,12 @@ from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import ManifestState, TablePin
 from omnigraph.storage.columns import table_schema
+from omnigraph.storage.filters import sql_literal
 from omnigraph.storage.tables import TableRef
 from omnigraph.storage.unavailable import translated
 
 _PROBE_LIMIT: Final = 5_000
 """Up to this many values are looked up one by one; beyond, one column is read and joined."""
-
-
-_I64_MIN: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,27 +129,6 @@ def _distinct(values: pa.Array) -> pa.Array:
     if pa.types.is_floating(found.type) and pc.any(pc.equal(found, 0.0)).as_py():
         found = pc.unique(pa.concat_arrays([found, pa.array([0.0, -0.0], found.type)]))
     return found
-
-
-def sql_literal(value: pa.Scalar) -> str:
-    """A value as Lance's filters and DataFusion write it."""
-    kind = value.type
-    if pa.types.is_string(kind):
-        text: str = value.as_py()
-        return "'" + text.replace("'", "''") + "'"
-    if pa.types.is_boolean(kind):
-        return "true" if value.as_py() else "false"
-    if pa.types.is_date32(kind):
-        return f"date '{value.as_py().isoformat()}'"
-    if pa.types.is_timestamp(kind):
-        return f"arrow_cast({value.value}, 'Timestamp(Millisecond, Some(\"UTC\"))')"
-    if pa.types.is_float32(kind):
-        return f"arrow_cast({value.as_py()!r}, 'Float32')"
-    if pa.types.is_floating(kind):
-        return f"arrow_cast({value.as_py()!r}, 'Float64')"
-    if pa.types.is_int64(kind) and value.as_py() == _I64_MIN:
-        return f"arrow_cast('{_I64_MIN}', 'Int64')"  # as a number it would be minus a number that is too large
-    return str(value.as_py())
 
 
 def capture(repository: Repository, branch: Branch) -> Base:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -13,10 +12,9 @@ from datafusion import SessionContext
 
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
-from omnigraph.write.base import sql_literal
+from omnigraph.storage.filters import compared
 
 _COLUMNS = {"from": "src", "to": "dst"}
-_ANY = "is not null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +44,10 @@ def where_clause(predicates: Iterable[ir.Predicate], schema: pa.Schema, values: 
     for predicate in predicates:
         name = _COLUMNS.get(predicate.property, predicate.property)
         value = evaluate(predicate.value, values)
-        compared = None if value is None else _compared(schema.field(name).type, predicate.op, value)
-        if compared is None:
+        rest = None if value is None else compared(schema.field(name).type, predicate.op, value)
+        if rest is None:
             return Where(None)
-        conditions.append((name, compared))
+        conditions.append((name, rest))
     return Where(tuple(conditions))
 
 
@@ -60,60 +58,6 @@ def evaluate(expression: ir.Expr, values: Mapping[str, Value]) -> Value:
     if isinstance(expression, ir.Param):
         return values[expression.name]
     raise TypeError(f"{type(expression).__name__} is not a value of a mutation")
-
-
-def _compared(kind: pa.DataType, op: ir.Op, value: Value) -> str | None:
-    """What stands behind the column's name; None if nothing can match."""
-    if pa.types.is_list(kind):
-        return None
-    if isinstance(value, int | float) and pa.types.is_integer(kind):
-        return _against_integer(kind, op, value)
-    if isinstance(value, int | float) and pa.types.is_floating(kind):
-        return _against_float(kind, op, float(value))
-    return f"{op.value} {sql_literal(pa.scalar(value, kind))}"
-
-
-def _against_integer(kind: pa.DataType, op: ir.Op, value: float) -> str | None:
-    """An integer column against any number, exactly."""
-    whole = math.floor(value)
-    if whole != value:
-        if op in (ir.Op.EQ, ir.Op.NE):
-            return None if op is ir.Op.EQ else _ANY
-        op = ir.Op.GT if op in (ir.Op.GT, ir.Op.GE) else ir.Op.LE
-    unsigned = pa.types.is_unsigned_integer(kind)
-    low = 0 if unsigned else -(1 << (kind.bit_width - 1))
-    high = (1 << (kind.bit_width if unsigned else kind.bit_width - 1)) - 1
-    if low <= whole <= high:
-        return f"{op.value} {sql_literal(pa.scalar(whole, kind))}"
-    return _beyond(op, above=whole > high)
-
-
-def _against_float(kind: pa.DataType, op: ir.Op, value: float) -> str | None:
-    """A float column against a number, rounded as the column stores numbers.
-
-    Both engines put -0.0 before 0.0. For us they are the same number.
-    """
-    rounded = pa.scalar(value, kind)
-    if math.isinf(rounded.as_py()):
-        return _beyond(op, above=value > 0)
-    if rounded.as_py() != 0:
-        return f"{op.value} {sql_literal(rounded)}"
-    below, above = (sql_literal(pa.scalar(zero, kind)) for zero in (-0.0, 0.0))
-    match op:
-        case ir.Op.EQ:
-            return f"between {below} and {above}"
-        case ir.Op.NE:
-            return f"not between {below} and {above}"
-        case ir.Op.LT | ir.Op.GE:
-            return f"{op.value} {below}"
-        case _:
-            return f"{op.value} {above}"
-
-
-def _beyond(op: ir.Op, *, above: bool) -> str | None:
-    """A column against a number that is larger, or smaller, than anything it can hold."""
-    holds = {ir.Op.NE, *((ir.Op.LT, ir.Op.LE) if above else (ir.Op.GT, ir.Op.GE))}
-    return _ANY if op in holds else None
 
 
 def matching(rows: pa.Table, where: Where) -> pa.Table:

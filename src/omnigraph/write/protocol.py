@@ -16,8 +16,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from ulid import ULID
@@ -42,12 +43,34 @@ OPTIMISTIC_ATTEMPTS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
+class StagedTable:
+    """The staged change of one table, and how many rows the table has with it."""
+
+    staged: Staged
+    rows: int
+
+
+Stage = Callable[[TableRef, str], StagedTable]
+"""Stages the change of one table, given where the table is and the id of the operation. No table moves."""
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
-    """A change a writer wants committed. ``repeatable`` ones may be prepared again when something moved."""
+    """A change a writer wants committed. ``repeatable`` ones may be prepared again when something moved.
+
+    ``delta`` has rows, which are validated and then staged. ``stages`` has tables of which the writer knows
+    better how to stage their change, and that no rule of the schema can object to it.
+    """
 
     delta: Mapping[str, TableDelta]
     repeatable: bool
     lineage_only: bool = False
+    stages: Mapping[str, Stage] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> set[str]:
+        """The tables that change."""
+        return {*self.delta, *self.stages}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +85,7 @@ class WriteRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _StagedTable:
+class _StagedMove:
     staged: Staged
     move: TableMove
 
@@ -73,7 +96,7 @@ class _Ready:
 
     base: Base
     prepared: Prepared
-    staged: list[_StagedTable]
+    staged: list[_StagedMove]
 
 
 Prepare = Callable[[Base], Prepared]
@@ -118,11 +141,13 @@ def _make_ready(
     base = capture(repository, request.branch)
     _require_head(request, base.state)
     prepared = prepare(base)
-    if not prepared.delta and not prepared.lineage_only:
+    if not prepared.tables and not prepared.lineage_only:
         return None
     validate(prepared.delta, base)
-    _fork(base, prepared.delta, lock)
-    staged = [_stage(change, base, operation_id) for change in prepared.delta.values()]
+    _fork(base, prepared.tables, lock)
+    stages: dict[str, Stage] = {key: partial(_stage_rows, base, change) for key, change in prepared.delta.items()}
+    stages.update(prepared.stages)
+    staged = [_stage(base, key, stage, operation_id) for key, stage in stages.items()]
     return _Ready(base, prepared, staged)
 
 
@@ -133,14 +158,14 @@ def _require_head(request: WriteRequest, state: ManifestState) -> None:
         raise PreconditionFailed(request.branch.name, request.if_commit, actual)
 
 
-def _fork(base: Base, delta: Mapping[str, TableDelta], lock: CommitLock | None) -> None:
+def _fork(base: Base, tables: Iterable[str], lock: CommitLock | None) -> None:
     """Give the branch its own tree of each table it writes to for the first time.
 
     A fork that another one interrupts is made again from nothing, so they take turns under the lock, and one that
     is found half done is a dead writer's.
     """
     branch = base.branch
-    shared = [base.ref(key) for key in delta if base.pin(key).table_branch != branch.native]
+    shared = [base.ref(key) for key in sorted(tables) if base.pin(key).table_branch != branch.native]
     if branch.native is None or not shared:
         return
     if lock is not None:
@@ -159,27 +184,28 @@ def _fork_tables(base: Base, shared: list[TableRef], native: str, lock: CommitLo
         repository.tables.fork(ref, native)
 
 
-def _stage(change: TableDelta, base: Base, operation_id: str) -> _StagedTable:
+def _stage(base: Base, table_key: str, stage: Stage, operation_id: str) -> _StagedMove:
     """Write one table's change as files nobody refers to yet, in the branch's own tree."""
-    before = base.pin(change.table_key)
+    before = base.pin(table_key)
     ref = TableRef(before.location, base.branch.native or before.table_branch, before.table_version)
+    done = stage(ref, operation_id)
+    after = TablePin(table_key, ref.location, ref.version + 1, ref.branch, done.rows)
+    return _StagedMove(done.staged, TableMove(before, after, (done.staged.transaction_id,)))
+
+
+def _stage_rows(base: Base, change: TableDelta, ref: TableRef, operation_id: str) -> StagedTable:
+    """Stage a change of rows in the cheapest way that fits it."""
     handle = base.repository.tables.open(ref)
-    rows = before.row_count
-    schema = base.schema(change.table_key)
+    upserts = change.upserts.cast(base.schema(change.table_key))
+    rows = base.pin(change.table_key).row_count
     if change.replaces:
-        staged = stage_overwrite(handle, ref.location, ref.branch, change.upserts.cast(schema), operation_id)
-        rows = change.upserts.num_rows
-    elif (change.fresh or change.strict) and not len(change.deletes):
-        staged = stage_append(handle, ref.location, ref.branch, change.upserts.cast(schema), operation_id)
-        rows += change.upserts.num_rows
-    else:
-        mixed = stage_changes(
-            handle, ref.location, ref.branch, change.upserts.cast(schema), change.deletes, operation_id
-        )
-        staged = mixed.staged
-        rows += mixed.inserted - mixed.deleted
-    after = TablePin(change.table_key, ref.location, ref.version + 1, ref.branch, rows)
-    return _StagedTable(staged, TableMove(before, after, (staged.transaction_id,)))
+        staged = stage_overwrite(handle, ref.location, ref.branch, upserts, operation_id)
+        return StagedTable(staged, upserts.num_rows)
+    if (change.fresh or change.strict) and not len(change.deletes):
+        staged = stage_append(handle, ref.location, ref.branch, upserts, operation_id)
+        return StagedTable(staged, rows + upserts.num_rows)
+    mixed = stage_changes(handle, ref.location, ref.branch, upserts, change.deletes, operation_id)
+    return StagedTable(mixed.staged, rows + mixed.inserted - mixed.deleted)
 
 
 def _revalidate(request: WriteRequest, ready: _Ready, lock: CommitLock) -> OmniError | None:
@@ -187,13 +213,14 @@ def _revalidate(request: WriteRequest, ready: _Ready, lock: CommitLock) -> OmniE
 
     A writer that died since we looked has left a sidecar; it is healed here, and the change prepared again.
     """
-    base, delta = ready.base, ready.prepared.delta
+    base, prepared = ready.base, ready.prepared
     repository = base.repository
     heal_branch(repository, request.branch.name, lock)
     current = repository.manifest.latest(request.branch.native)
     _require_head(request, current)
     if current.version != base.state.version:
-        for key in sorted(read_set(delta, base.catalog), key=lambda key: (key not in delta, key)):
+        read = read_set(prepared.delta, base.catalog) | prepared.tables
+        for key in sorted(read, key=lambda key: (key not in prepared.tables, key)):
             pin, before = current.tables.get(key), base.state.tables[key]
             if pin is None or (pin.table_version, pin.location) != (before.table_version, before.location):
                 actual = 0 if pin is None else pin.table_version
@@ -218,7 +245,7 @@ def _drift(repository: Repository, request: WriteRequest, move: TableMove) -> Ta
 
 
 def _commit(
-    repository: Repository, request: WriteRequest, operation_id: str, staged: list[_StagedTable], lock: CommitLock
+    repository: Repository, request: WriteRequest, operation_id: str, staged: list[_StagedMove], lock: CommitLock
 ) -> Commit:
     """Phases A to D. Once there is a sidecar the write will happen: by this writer, or by whoever finds it."""
     draft = CommitDraft(

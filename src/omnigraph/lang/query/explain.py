@@ -17,7 +17,7 @@ def explain_ir(plan: ir.QueryIR | ir.MutationIR) -> str:
 
 
 def _read(query: ir.QueryIR) -> Iterator[str]:
-    yield from _operations(query.pipeline, "")
+    yield from explain_operations(query.pipeline, "")
     shown = ", ".join(_column(column) for column in query.columns)
     yield f"{'Aggregate' if query.aggregates else 'Return'}{' distinct' if query.distinct else ''} {shown}"
     if query.order:
@@ -33,7 +33,8 @@ def _column(column: ir.Column) -> str:
     return shown if shown == f"${column.name}" else f"{shown} as {column.name}"
 
 
-def _operations(operations: Iterable[ir.Operation], indent: str) -> Iterator[str]:
+def explain_operations(operations: Iterable[ir.Operation], indent: str = "") -> Iterator[str]:
+    """Operations as lines, inner ones indented."""
     for operation in operations:
         match operation:
             case ir.NodeScan(variable, type_name, filters):
@@ -44,10 +45,10 @@ def _operations(operations: Iterable[ir.Operation], indent: str) -> Iterator[str
                 yield f"{indent}Filter {_filter(operation)}"
             case ir.Optionally(inner, introduces):
                 yield f"{indent}Optional introducing {_variables(introduces)}"
-                yield from _operations(inner, indent + "  ")
+                yield from explain_operations(inner, indent + "  ")
             case ir.AntiJoin(outer, inner):
                 yield f"{indent}AntiJoin on {_variables(outer)}"
-                yield from _operations(inner, indent + "  ")
+                yield from explain_operations(inner, indent + "  ")
 
 
 def _expand(expand: ir.Expand) -> str:

@@ -1,0 +1,70 @@
+"""Queries that end without an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omnigraph.errors.base import OmniError
+
+
+class QueryStopped(OmniError):
+    """A query ended without an answer. Nothing was changed."""
+
+
+class QueryTimeout(QueryStopped):
+    """The query took longer than it was allowed."""
+
+    def __init__(self, query: str, limit: float, elapsed: float, rows: int) -> None:
+        super().__init__(query, limit, elapsed, rows)
+        self.query = query
+        self.limit = limit
+        self.elapsed = elapsed
+        self.rows = rows
+
+    def __str__(self) -> str:
+        return (
+            f"query '{self.query}' was stopped after {self.elapsed:.2f} s, its limit is {self.limit:g} s; "
+            f"its largest step had {self.rows:,} rows; add conditions or a selective binding, or raise the timeout"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        used = {"resource": "seconds", "limit": self.limit, "actual": self.elapsed, "rows": self.rows}
+        return {"error": str(self), "resource_limit": used}
+
+
+class QueryMemoryExceeded(QueryStopped):
+    """The query needed more memory than it was allowed."""
+
+    def __init__(self, query: str, limit: int, wanted: int, rows: int) -> None:
+        super().__init__(query, limit, wanted, rows)
+        self.query = query
+        self.limit = limit
+        self.wanted = wanted
+        self.rows = rows
+
+    def __str__(self) -> str:
+        return (
+            f"query '{self.query}' needs {self.wanted:,} bytes of memory for {self.rows:,} rows, and its limit is "
+            f"{self.limit:,}; add conditions, return aggregates, or raise the memory limit"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        used = {"resource": "bytes", "limit": self.limit, "actual": self.wanted, "rows": self.rows}
+        return {"error": str(self), "resource_limit": used}
+
+
+class QueryCancelled(QueryStopped):
+    """Somebody stopped the query."""
+
+    def __init__(self, query: str, elapsed: float, rows: int) -> None:
+        super().__init__(query, elapsed, rows)
+        self.query = query
+        self.elapsed = elapsed
+        self.rows = rows
+
+    def __str__(self) -> str:
+        used = f"{self.elapsed:.2f} s; its largest step had {self.rows:,} rows"
+        return f"query '{self.query}' was cancelled after {used}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "elapsed": self.elapsed, "rows": self.rows}

@@ -1,0 +1,133 @@
+"""`ensure_indices`: build what a branch's tables lack, as one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lance import LanceDataset
+
+from omnigraph.errors import HistoryReclaimed
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.maintenance.index_plan import DeferredIndex, TableFacts, TablePlan, plan_table
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.state import MAIN, Commit
+from omnigraph.storage.staging import IndexKind, IndexSpec, Staged, existing_indexes, stage_create_index
+from omnigraph.storage.tables import TableRef, Tables
+from omnigraph.storage.unavailable import translated
+from omnigraph.storage.versions import described
+from omnigraph.write.base import Base
+from omnigraph.write.protocol import Prepared, Stage, StagedTable, WriteRequest, commit_write
+
+__all__ = ["BuiltIndex", "DeferredIndex", "IndexReport", "ensure_indices"]
+
+WRITER = "ensure_indices"
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIndex:
+    """An index that was built, or built again."""
+
+    table_key: str
+    column: str
+    kind: IndexKind
+    name: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {"table_key": self.table_key, "column": self.column, "kind": self.kind, "name": self.name}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What was built and what was not. ``commit`` is None if there was nothing to build."""
+
+    commit: Commit | None
+    built: tuple[BuiltIndex, ...]
+    deferred: tuple[DeferredIndex, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "commit": None if self.commit is None else self.commit.as_json(),
+            "built": [index.as_json() for index in self.built],
+            "deferred": [index.as_json() for index in self.deferred],
+        }
+
+
+def ensure_indices(repository: Repository, branch: Branch, actor: str | None = None) -> IndexReport:
+    """Build the indexes that a branch's own tables lack, each table's in one version, all as one commit.
+
+    A table that changes meanwhile is planned and built again; what was built for the others is kept.
+    """
+    builder = _Builder(repository.tables)
+    plans: dict[str, TablePlan] = {}
+
+    def prepare(base: Base) -> Prepared:
+        plans.clear()
+        plans.update(_plans(base))
+        stages: dict[str, Stage] = {
+            key: partial(builder.stage, plan.build, base.pin(key).row_count)
+            for key, plan in plans.items()
+            if plan.build
+        }
+        return Prepared({}, repeatable=True, stages=stages)
+
+    commit = commit_write(repository, WriteRequest(WRITER, branch, actor), prepare)
+    return IndexReport(
+        commit,
+        tuple(BuiltIndex(key, s.column, s.kind, s.name) for key, plan in plans.items() for s in plan.build),
+        tuple(deferred for plan in plans.values() for deferred in plan.deferred),
+    )
+
+
+class _Builder:
+    """Builds indexes, and remembers them for as long as their table stays where it is."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._staged: dict[TableRef, Staged] = {}
+
+    def stage(self, specs: Sequence[IndexSpec], rows: int, ref: TableRef, operation_id: str) -> StagedTable:
+        """Build the indexes of one table. Its rows stay as they are."""
+        if ref not in self._staged:
+            own = self._tables.dataset(ref.location, ref.branch, ref.version)  # readers share the others
+            if own is None:
+                raise HistoryReclaimed(described(ref))
+            self._staged[ref] = stage_create_index(own, ref.location, ref.branch, specs, operation_id)
+        return StagedTable(self._staged[ref], rows)
+
+
+def _plans(base: Base) -> dict[str, TablePlan]:
+    """The plan of every table, by table key."""
+    entities: Iterable[NodeType | EdgeType] = [*base.catalog.nodes.values(), *base.catalog.edges.values()]
+    known = [entity for entity in entities if entity.table_key in base.state.tables]
+    return {entity.table_key: plan_table(entity, _facts(base, entity.table_key)) for entity in known}
+
+
+def _facts(base: Base, table_key: str) -> TableFacts:
+    pin, handle = base.pin(table_key), base.open(table_key)
+    shown = base.repository.tables.shown(pin.location)
+    with translated(shown):
+        rows = handle.count_rows()
+    shared = pin.table_branch != base.branch.native
+    return TableFacts(
+        rows,
+        tuple(existing_indexes(handle)),
+        partial(_filled, handle, shown),
+        _owner(base.repository, pin.table_branch) if shared else None,
+    )
+
+
+def _filled(handle: LanceDataset, shown: str, column: str) -> int:
+    """How many rows have a value in a column."""
+    with translated(shown):
+        return int(handle.count_rows(f"`{column}` is not null"))
+
+
+def _owner(repository: Repository, native: str | None) -> str:
+    """The branch that a table in a native branch belongs to."""
+    if native is None:
+        return MAIN
+    return next((branch.name for branch in repository.branches.all() if branch.native == native), native)

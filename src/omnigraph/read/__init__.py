@@ -1,0 +1,1 @@
+"""Reading: how a checked query becomes rows of one snapshot."""

@@ -1,0 +1,154 @@
+"""A column of a table in memory, in the forms that vectorised work needs."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Array = npt.NDArray[Any]
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.int32]
+
+_LARGEST: Final = 2**31 - 2**20
+_WORTH_ENCODING: Final = 2_048
+
+
+class Column:
+    """The values of one property by position. Everything beside the Arrow array is derived on first use."""
+
+    def __init__(self, arrow: pa.Array) -> None:
+        self.arrow = arrow
+
+    @classmethod
+    def of(cls, chunks: pa.ChunkedArray) -> Column:
+        """The column in one piece; texts of more than 2 GB get wide offsets."""
+        if pa.types.is_string(chunks.type) and chunks.nbytes > _LARGEST:
+            chunks = chunks.cast(pa.large_string())
+        arrow = chunks.combine_chunks()
+        if isinstance(arrow, pa.ChunkedArray):
+            arrow = arrow.chunk(0) if arrow.num_chunks else pa.array([], chunks.type)
+        return cls(arrow)
+
+    def __len__(self) -> int:
+        return len(self.arrow)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.arrow.nbytes)
+
+    @property
+    def is_text(self) -> bool:
+        return bool(pa.types.is_string(self.arrow.type) or pa.types.is_large_string(self.arrow.type))
+
+    @cached_property
+    def valid(self) -> Bools | None:
+        """Which values there are; None if all."""
+        if not self.arrow.null_count:
+            return None
+        return np.asarray(pc.is_valid(self.arrow).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+    @cached_property
+    def values(self) -> Array:
+        """Numbers, truth values, days and milliseconds as a NumPy array; 0 where there is no value."""
+        return numbers(self.arrow)
+
+    @cached_property
+    def codes(self) -> Codes:
+        """The values numbered, equal ones alike."""
+        if pa.types.is_list(self.arrow.type) or pa.types.is_fixed_size_list(self.arrow.type):
+            return _numbered(self.arrow)
+        arrow = self.arrow
+        if pa.types.is_floating(arrow.type):
+            arrow = pc.add(arrow, pa.scalar(0, arrow.type))  # makes 0.0 of -0.0, which is the same number
+        encoded = pc.dictionary_encode(arrow)
+        return Codes(filled(encoded.indices, -1).astype(np.int32, copy=False), encoded.dictionary)
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Is it a text column with few distinct values, so that its numbering pays?"""
+        if len(self) < _WORTH_ENCODING or not self.is_text:
+            return False
+        sample = self.arrow.slice(0, _WORTH_ENCODING)
+        return int(pc.count_distinct(sample).as_py()) * 4 < _WORTH_ENCODING
+
+    @cached_property
+    def order(self) -> Positions:
+        """Positions by ascending value, for looking up single values."""
+        return np.asarray(pc.sort_indices(self.arrow).to_numpy(), dtype=np.int32)
+
+    def find(self, value: str) -> int:
+        """The first position in ``order`` that holds the value; -1 if none does."""
+        order, low, high = self.order, 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self.arrow[int(order[middle])].as_py() < value:
+                low = middle + 1
+            else:
+                high = middle
+        if low < len(self) and self.arrow[int(order[low])].as_py() == value:
+            return int(order[low])
+        return -1
+
+    def take(self, positions: Array) -> pa.Array:
+        """The values at positions; null where the position is negative."""
+        return taken(self.arrow, positions)
+
+
+class Codes:
+    """Values as numbers into a dictionary; -1 is null."""
+
+    def __init__(self, codes: Positions, dictionary: pa.Array) -> None:
+        self.codes = codes
+        self.dictionary = dictionary
+
+    @cached_property
+    def ranks(self) -> Positions:
+        """For each code its place among the sorted values."""
+        ranks = np.empty(len(self.dictionary), dtype=np.int32)
+        ranks[np.asarray(pc.sort_indices(self.dictionary).to_numpy())] = np.arange(len(ranks), dtype=np.int32)
+        return ranks
+
+
+def _numbered(lists: pa.Array) -> Codes:
+    """Lists by number. They have no hash of Arrow's, so this goes through Python's."""
+    known: dict[tuple[object, ...], int] = {}
+    codes = np.full(len(lists), -1, dtype=np.int32)
+    for index, items in enumerate(lists.to_pylist()):
+        if items is not None:
+            codes[index] = known.setdefault(tuple(items), len(known))
+    return Codes(codes, pa.array(list(map(list, known)), lists.type))
+
+
+def taken(arrow: pa.Array, positions: Array) -> pa.Array:
+    """The values at positions; null where the position is negative."""
+    if len(positions) and int(positions.min()) < 0:
+        return arrow.take(pa.array(positions, mask=positions < 0))
+    return arrow.take(pa.array(positions))
+
+
+def filled(arrow: pa.Array, value: int) -> Array:
+    """Integers as NumPy, with something in place of nulls."""
+    if arrow.null_count:
+        arrow = pc.fill_null(arrow, value)
+    return np.asarray(arrow.to_numpy(zero_copy_only=False))
+
+
+def numbers(arrow: pa.Array) -> Array:
+    """The numbers behind an array of numbers, truth values, dates or instants; 0 where there is none."""
+    kind = arrow.type
+    if pa.types.is_boolean(kind):
+        whole = pc.fill_null(arrow, False) if arrow.null_count else arrow
+        return np.asarray(whole.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    if pa.types.is_date32(kind):
+        arrow = arrow.view(pa.int32())
+    elif pa.types.is_timestamp(kind):
+        arrow = arrow.view(pa.int64())
+    if arrow.null_count:
+        arrow = pc.fill_null(arrow, pa.scalar(0, arrow.type))
+    return np.asarray(arrow.to_numpy(zero_copy_only=False))

@@ -1,0 +1,200 @@
+"""Running a read: plan it for one snapshot, stream its rows, and make the table of its result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+
+from omnigraph.lang.query import ir
+from omnigraph.read.access import is_forced, lookup_start
+from omnigraph.read.expressions import Expressions
+from omnigraph.read.frame import Frame, joined
+from omnigraph.read.grouping import Grouping
+from omnigraph.read.limits import Limits
+from omnigraph.read.lookups import Lookups, TooWide
+from omnigraph.read.needs import entities_of, needed_by, properties_of, uses_bm25
+from omnigraph.read.operators import Operators
+from omnigraph.read.output import RANKINGS, Window, group_table, row_table, spread
+from omnigraph.read.pattern import Pattern, analyse, as_written
+from omnigraph.read.planning import arrange, arrange_lookups
+from omnigraph.read.ranking import scored
+from omnigraph.read.steps import Step, Tools, stream
+from omnigraph.read.subtraction import signed
+from omnigraph.read.tables import Snapshot
+from omnigraph.read.weights import Weights
+
+
+@dataclass(slots=True)
+class Trace:
+    """What an execution did: its steps, in signed parts where something was counted by subtraction."""
+
+    parts: list[tuple[int, list[Step]]] = field(default_factory=list)
+    seconds: float = 0.0
+    finishing: float = 0.0
+    rows: int = 0
+    peak_bytes: int = 0
+
+
+class _Enough(Exception):
+    """There are as many rows as anybody wants."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Steps whose rows are added or taken away; variables that were merged into others are given back."""
+
+    sign: int
+    steps: list[Step]
+    merged: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """A way to the rows of a query."""
+
+    tools: Tools
+    parts: list[_Part]
+    pattern: Pattern
+
+
+def plan(query: ir.QueryIR, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> Trace:
+    """The steps that would run, without running them."""
+    needed = needed_by(query, entities_of(query.pipeline), snapshot.catalog)
+    route = _by_lookups(query, snapshot, expressions, limits, needed)
+    if route is None:
+        route = _in_memory(query, snapshot, expressions, limits, needed)
+    return Trace([(part.sign, part.steps) for part in route.parts])
+
+
+def execute(
+    query: ir.QueryIR, snapshot: Snapshot, expressions: Expressions, limits: Limits
+) -> tuple[pa.Table, Trace]:
+    """The rows of a query on a snapshot."""
+    began = time.perf_counter()
+    window = Window(query, expressions)
+    entities = entities_of(query.pipeline)
+    needed = needed_by(query, entities, snapshot.catalog)
+    route = _by_lookups(query, snapshot, expressions, limits, needed)
+    if route is not None:
+        try:
+            table, trace = _answer(query, route, window, needed, needed & entities)
+        except TooWide:
+            route = None
+    if route is None:
+        route = _in_memory(query, snapshot, expressions, limits, needed)
+        table, trace = _answer(query, route, window, needed, needed & entities)
+    limits.check()
+    trace.rows, trace.peak_bytes = table.num_rows, limits.peak
+    trace.seconds = time.perf_counter() - began
+    return table, trace
+
+
+def _by_lookups(
+    query: ir.QueryIR, snapshot: Snapshot, expressions: Expressions, limits: Limits, needed: set[str]
+) -> _Route | None:
+    """The route through the indexes of the tables, if that is the better one."""
+    pattern = as_written(query.pipeline, snapshot.catalog)
+    start = None if uses_bm25(query) or pattern.impossible else lookup_start(pattern, snapshot)
+    if start is None:
+        return None
+    operators = Lookups(snapshot, expressions, limits, properties_of(query), bounded=not is_forced())
+    tools = Tools(operators, Weights(snapshot, expressions, limits))
+    return _Route(tools, [_Part(1, arrange_lookups(pattern, needed, start, tools), {})], pattern)
+
+
+def _in_memory(
+    query: ir.QueryIR, snapshot: Snapshot, expressions: Expressions, limits: Limits, needed: set[str]
+) -> _Route:
+    """The route through whole tables in memory."""
+    pattern = analyse(query.pipeline, snapshot.catalog, needed)
+    tools = Tools(Operators(snapshot, expressions, limits), Weights(snapshot, expressions, limits))
+    if pattern.impossible:
+        return _Route(tools, [], pattern)
+    parts = []
+    for sign, part, merged in signed(pattern, _aggregates(query)):
+        wanted = {merged.get(name, name) for name in needed}
+        parts.append(_Part(sign, arrange(part.copy(), wanted, tools), merged))
+    return _Route(tools, parts, pattern)
+
+
+def _answer(
+    query: ir.QueryIR, route: _Route, window: Window, needed: set[str], entities: set[str]
+) -> tuple[pa.Table, Trace]:
+    """Run a route, and make the table of its rows."""
+    operators, trace = route.tools.operators, Trace([(part.sign, part.steps) for part in route.parts])
+    expressions, limits = operators.expressions, operators.limits
+    if not (query.aggregates or query.distinct):
+        frame = _collected(route, needed, None if query.order else window.most)
+        finished = time.perf_counter()
+        table = row_table(query, frame, sorted(entities), window, expressions)
+        trace.finishing = time.perf_counter() - finished
+        return table, trace
+    has_scores = any(isinstance(column.expression, RANKINGS) for column in query.columns)
+    if has_scores:
+        query, matched = scored(query, spread(_collected(route, needed, None), None), None, expressions)
+    keys = [c.expression for c in query.columns if not isinstance(c.expression, ir.Agg)]
+    grouping = Grouping(keys, _aggregates(query), operators.snapshot.catalog, expressions, limits)
+    if has_scores:
+        grouping.consume(matched)
+    else:
+        for part in route.parts:
+            _run(part, route.tools, partial(grouping.consume, sign=part.sign))
+    finished = time.perf_counter()
+    groups = grouping.finish()
+    limits.hold(groups.frame.nbytes)
+    table = group_table(query, groups, window, expressions)
+    trace.finishing = time.perf_counter() - finished
+    return table, trace
+
+
+def _aggregates(query: ir.QueryIR) -> list[ir.Agg]:
+    return [column.expression for column in query.columns if isinstance(column.expression, ir.Agg)]
+
+
+def _collected(route: _Route, needed: set[str], most: int | None) -> Frame:
+    """All rows, or as many as are wanted where the order does not matter."""
+    frames: list[Frame] = []
+    total = 0
+
+    def consume(frame: Frame) -> None:
+        nonlocal total
+        route.tools.operators.limits.hold(frame.nbytes)
+        frames.append(frame.only(needed))
+        total += frame.total
+        if most is not None and total >= most:
+            raise _Enough
+
+    with suppress(_Enough):
+        for part in route.parts:
+            _run(part, route.tools, consume)
+    return joined(frames) if frames else _nothing(route.pattern, needed, route.tools)
+
+
+def _nothing(pattern: Pattern, needed: set[str], tools: Tools) -> Frame:
+    """No rows, of the right variables."""
+    frame, snapshot = Frame(0), tools.operators.snapshot
+    for name, node in pattern.nodes.items():
+        rows = snapshot.nodes(node.type_name)
+        frame = frame.bind(name, rows, rows.everything[:0])
+    for link in pattern.links:
+        if link.edge_variable is not None:
+            edges = snapshot.edges(link.edge_type)
+            frame = frame.bind(link.edge_variable, edges, edges.everything[:0])
+    return tools.operators.run(tuple(pattern.rest), frame).only(needed)
+
+
+def _run(part: _Part, tools: Tools, consume: Callable[[Frame], None]) -> None:
+    """Stream the rows of a part."""
+
+    def restore(frame: Frame) -> None:
+        for name, other in part.merged.items():
+            if other in frame.positions:
+                frame = frame.bind(name, frame.rows[other], frame.positions[other])
+        consume(frame)
+
+    stream(part.steps, Frame(1), tools, restore)

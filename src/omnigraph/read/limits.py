@@ -1,0 +1,68 @@
+"""How much time and memory a query may take, and the way to stop it from another thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from omnigraph.errors import QueryCancelled, QueryMemoryExceeded, QueryTimeout
+
+
+class Cancellation:
+    """A switch that stops the queries it was given to."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def cancel(self) -> None:
+        """Stop them at their next step."""
+        self._event.set()
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._event.is_set()
+
+
+class Limits:
+    """The limits of one execution. Its operators ask before each step and before each large allocation."""
+
+    def __init__(
+        self,
+        query: str,
+        timeout: float | None = None,
+        memory: int | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> None:
+        self.query = query
+        self.timeout = timeout
+        self.memory = memory
+        self.cancellation = cancellation
+        self.started = time.monotonic()
+        self.rows = 0
+        self.peak = 0
+        self._held = 0
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    def check(self) -> None:
+        """Raise if the time is up or somebody cancelled."""
+        if self.cancellation is not None and self.cancellation.is_cancelled:
+            raise QueryCancelled(self.query, self.elapsed, self.rows)
+        if self.timeout is not None and self.elapsed > self.timeout:
+            raise QueryTimeout(self.query, self.timeout, self.elapsed, self.rows)
+
+    def allocate(self, rows: int, nbytes: int) -> None:
+        """Announce an intermediate result before it is made."""
+        self.check()
+        self.rows = max(self.rows, rows)
+        wanted = self._held + nbytes
+        self.peak = max(self.peak, wanted)
+        if self.memory is not None and wanted > self.memory:
+            raise QueryMemoryExceeded(self.query, self.memory, wanted, self.rows)
+
+    def hold(self, nbytes: int) -> None:
+        """Announce part of the result: it stays until the end."""
+        self.allocate(0, nbytes)
+        self._held += nbytes

@@ -1,0 +1,345 @@
+"""The match of a query as a graph of variables: what has to hold, free of the order in which it was written.
+
+An unbound hop relates two variables by the distinct pairs of an edge type, so the order in which hops are followed
+does not matter. What cannot be arranged freely (optional blocks, negations over several variables) is kept aside
+and runs last, as written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass, field, replace
+
+from omnigraph.lang.query import ir
+from omnigraph.lang.schema.catalog import Catalog
+
+REVERSED = {
+    ir.Direction.OUT: ir.Direction.IN,
+    ir.Direction.IN: ir.Direction.OUT,
+    ir.Direction.BOTH: ir.Direction.BOTH,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Two variables connected by an edge type."""
+
+    source: str
+    target: str
+    edge_type: str
+    direction: ir.Direction
+    edge_variable: str | None = None
+    min_hops: int = 1
+    max_hops: int = 1
+
+    @property
+    def is_hop(self) -> bool:
+        """A single hop can be followed from either end."""
+        return self.min_hops == self.max_hops == 1
+
+    @property
+    def ends(self) -> frozenset[str]:
+        return frozenset((self.source, self.target))
+
+    def from_(self, variable: str) -> Link:
+        """The same link, seen from one of its ends."""
+        if variable == self.source:
+            return self
+        return replace(self, source=self.target, target=self.source, direction=REVERSED[self.direction])
+
+    def other(self, variable: str) -> str:
+        return self.target if variable == self.source else self.source
+
+    @property
+    def relation(self) -> tuple[object, ...]:
+        """Links of the same relation between the same variables say the same."""
+        first = min(self.source, self.target)
+        seen = self.from_(first)
+        if seen.direction is ir.Direction.BOTH and seen.is_hop:
+            return (seen.ends, seen.edge_type, seen.direction)
+        return (seen.source, seen.target, seen.edge_type, seen.direction, self.min_hops, self.max_hops)
+
+
+@dataclass(slots=True)
+class Node:
+    """A variable with everything that concerns only it: its conditions, and subtrees that hang from it.
+
+    A reach asks for a neighbour and counts them; an absent subtree must not match; an optional one counts at least
+    once.
+    """
+
+    variable: str
+    type_name: str
+    filters: list[ir.Filter] = field(default_factory=list)
+    reaches: list[Reach] = field(default_factory=list)
+    absent: list[Node] = field(default_factory=list)
+    optional: list[Node] = field(default_factory=list)
+
+    @property
+    def is_free(self) -> bool:
+        """Is every entity of the type a match, once?"""
+        return not self.filters and not self.has_subtrees
+
+    @property
+    def has_subtrees(self) -> bool:
+        return bool(self.reaches or self.absent or self.optional)
+
+    def copy(self) -> Node:
+        return Node(
+            self.variable,
+            self.type_name,
+            list(self.filters),
+            list(self.reaches),
+            list(self.absent),
+            list(self.optional),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A link from a node to the root of a subtree."""
+
+    link: Link
+    child: Node
+
+
+@dataclass(slots=True)
+class Pattern:
+    """Variables, links between them, conditions over several of them, and what runs last."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    links: list[Link] = field(default_factory=list)
+    conditions: list[ir.Filter] = field(default_factory=list)
+    unequal: list[tuple[str, str]] = field(default_factory=list)
+    unconnected: list[Link] = field(default_factory=list)
+    rest: list[ir.Operation] = field(default_factory=list)
+    impossible: bool = False
+
+    def copy(self) -> Pattern:
+        return Pattern(
+            {name: node.copy() for name, node in self.nodes.items()},
+            list(self.links),
+            list(self.conditions),
+            list(self.unequal),
+            list(self.unconnected),
+            list(self.rest),
+            self.impossible,
+        )
+
+    def mentioned_at_end(self) -> set[str]:
+        """The variables that what runs last asks for."""
+        names = {name for operation in self.rest for name in mentioned(operation)}
+        return names & self.nodes.keys() | names & {link.edge_variable or "" for link in self.links}
+
+    @property
+    def variables(self) -> set[str]:
+        edges = {link.edge_variable for link in self.links if link.edge_variable is not None}
+        return self.nodes.keys() | edges
+
+
+def analyse(operations: tuple[ir.Operation, ...], catalog: Catalog, needed: Set[str]) -> Pattern:
+    """The pattern of a whole match; ``needed`` are the variables that its results ask for."""
+    pattern = Pattern()
+    _collect(pattern, operations, catalog, needed)
+    return pattern
+
+
+def as_written(operations: tuple[ir.Operation, ...], catalog: Catalog) -> Pattern:
+    """The pattern of a match with its blocks left as they are: nothing hangs from a variable but conditions."""
+    pattern = Pattern()
+    blocks = [operation for operation in operations if isinstance(operation, ir.Optionally | ir.AntiJoin)]
+    first = next((i for i, one in enumerate(operations) if isinstance(one, ir.Optionally)), len(operations))
+    plain = tuple(one for one in operations[:first] if one not in blocks)
+    _collect(pattern, plain, catalog)
+    pattern.rest = [one for one in operations[:first] if one in blocks] + list(operations[first:])
+    return pattern
+
+
+def _collect(
+    pattern: Pattern, operations: tuple[ir.Operation, ...], catalog: Catalog, needed: Set[str] = frozenset()
+) -> None:
+    index = 0
+    while index < len(operations):
+        operation = operations[index]
+        following = operations[index + 1] if index + 1 < len(operations) else None
+        index += 1
+        if pattern.rest and not isinstance(operation, ir.AntiJoin):
+            pattern.rest.append(operation)
+            continue
+        match operation:
+            case ir.NodeScan(variable, type_name, filters):
+                pattern.nodes[variable] = Node(variable, type_name)
+                for condition in filters:
+                    _condition(pattern, condition, catalog)
+            case ir.Expand():
+                closed = closing(operation, following)
+                index += closed is not None
+                _link(pattern, operation, closed, catalog)
+            case ir.Filter():
+                _condition(pattern, operation, catalog)
+            case ir.AntiJoin():
+                if not _negation(pattern, operation, catalog):
+                    pattern.rest.append(operation)
+            case ir.Optionally(inner, introduces):
+                later = {name for one in operations[index:] for name in mentioned(one)}
+                root = None
+                if not (needed | later) & set(introduces):
+                    root = subtree(inner, pattern.nodes, catalog)
+                if root is None:
+                    pattern.rest.append(operation)
+                else:
+                    pattern.nodes[root.variable].optional.append(root)
+
+
+def closing(expand: ir.Expand, following: ir.Operation | None) -> str | None:
+    """The bound variable that an expand leads back to: lowering reaches a hidden one and compares the two."""
+    match following:
+        case ir.Filter(ir.Prop(hidden, "id"), ir.Op.EQ, ir.Prop(bound, "id")):
+            if hidden == expand.target and "#" in hidden:
+                return bound
+    return None
+
+
+def _link(pattern: Pattern, expand: ir.Expand, closed: str | None, catalog: Catalog) -> None:
+    least, most = hops_of(expand, catalog)
+    if least > most:
+        pattern.impossible = True
+        least = most = 1
+    target = expand.target if closed is None else closed
+    link = Link(expand.source, target, expand.edge_type, expand.direction, expand.edge_variable, least, most)
+    pattern.links.append(link)
+    if closed is None:
+        pattern.nodes[target] = Node(target, expand.target_type)
+    for condition in expand.target_filters:
+        _condition(pattern, condition, catalog)
+
+
+def hops_of(expand: ir.Expand, catalog: Catalog) -> tuple[int, int]:
+    """The hops of an expand; edges between different types do not chain, so there a second hop leads nowhere."""
+    if catalog.edges[expand.edge_type].symmetric:
+        return expand.min_hops, expand.max_hops
+    return expand.min_hops, 1
+
+
+def _condition(pattern: Pattern, condition: ir.Filter, catalog: Catalog) -> None:
+    names = set(mentioned(condition))
+    if len(names) == 1 and (only := next(iter(names))) in pattern.nodes:
+        pattern.nodes[only].filters.append(condition)
+        return
+    pair = _inequality(pattern, condition, catalog)
+    if pair is not None:
+        pattern.unequal.append(pair)
+    else:
+        pattern.conditions.append(condition)
+
+
+def _inequality(pattern: Pattern, condition: ir.Filter, catalog: Catalog) -> tuple[str, str] | None:
+    """Two variables of one type that must not be the same node: a comparison of their keys by `!=`."""
+    match condition:
+        case ir.Filter(ir.Prop(left, name), ir.Op.NE, ir.Prop(right, other)) if name == other:
+            first, second = pattern.nodes.get(left), pattern.nodes.get(right)
+            if first is None or second is None or first.type_name != second.type_name:
+                return None
+            if catalog.nodes[first.type_name].key == (name,) or name == "id":
+                return left, right
+    return None
+
+
+def _negation(pattern: Pattern, negation: ir.AntiJoin, catalog: Catalog) -> bool:
+    """Hang a negation where it belongs, if it concerns one variable, or is one missing hop between two."""
+    root = subtree(negation.inner, pattern.nodes, catalog)
+    if root is not None:
+        pattern.nodes[root.variable].absent.append(root)
+        return True
+    match negation.inner:
+        case (ir.Expand() as expand, ir.Filter() as following):
+            closed = closing(expand, following)
+            known = {expand.source, closed} <= pattern.nodes.keys()
+            if closed is not None and known and hops_of(expand, catalog) == (1, 1) and not expand.target_filters:
+                link = Link(expand.source, closed, expand.edge_type, expand.direction)
+                pattern.unconnected.append(link)
+                return True
+    return False
+
+
+def subtree(operations: tuple[ir.Operation, ...], outer: dict[str, Node], catalog: Catalog) -> Node | None:
+    """A block as a tree that hangs from one variable outside of it; None if it is not of that form."""
+    names = {name for operation in operations for name in mentioned(operation)} & outer.keys()
+    if len(names) != 1:
+        return None
+    root_name = next(iter(names))
+    inner = Pattern({root_name: Node(root_name, outer[root_name].type_name)})
+    _collect(inner, operations, catalog)
+    if inner.rest or inner.conditions or inner.unequal or inner.unconnected or inner.impossible:
+        return None
+    if not all(link.ends <= inner.nodes.keys() for link in inner.links):
+        return None
+    return folded(inner, root_name)
+
+
+def folded(pattern: Pattern, root: str) -> Node | None:
+    """A pattern without cycles as one tree; None if it has cycles, chains of hops or loose parts."""
+    links = distinct_links(pattern.links)
+    seen = {root}
+
+    def grow(node: Node) -> Node | None:
+        grown = node.copy()
+        for link in [one for one in links if node.variable in one.ends]:
+            if not link.is_hop or link.source == link.target:
+                return None
+            child = link.other(node.variable)
+            if child in seen:
+                if child == came_from.get(node.variable) and used.get(node.variable) is link:
+                    continue
+                return None
+            seen.add(child)
+            came_from[child], used[child] = node.variable, link
+            below = grow(pattern.nodes[child])
+            if below is None:
+                return None
+            grown.reaches.append(Reach(link.from_(node.variable), below))
+        return grown
+
+    came_from: dict[str, str] = {}
+    used: dict[str, Link] = {}
+    tree = grow(pattern.nodes[root])
+    return tree if seen == pattern.nodes.keys() else None
+
+
+def distinct_links(links: Iterable[Link]) -> list[Link]:
+    """Links without those that say the same as another; bound edges each count."""
+    kept: dict[object, Link] = {}
+    for link in links:
+        kept.setdefault(link.relation if link.edge_variable is None else link, link)
+    return list(kept.values())
+
+
+def mentioned(item: ir.Operation | ir.Expr | None) -> Iterator[str]:
+    """All variables that an operation or expression names, hidden ones too."""
+    match item:
+        case ir.Prop(variable, _) | ir.Var(variable):
+            yield variable
+        case ir.TextMatch() | ir.Bm25() | ir.Nearest():
+            yield item.variable
+        case ir.Rrf(first, second, _):
+            yield first.variable
+            yield second.variable
+        case ir.Agg(_, argument, _):
+            yield from mentioned(argument)
+        case ir.Filter(left, _, right):
+            yield from mentioned(left)
+            yield from mentioned(right)
+        case ir.NodeScan(variable, _, filters):
+            yield variable
+            yield from (name for condition in filters for name in mentioned(condition))
+        case ir.Expand():
+            yield from (item.source, item.target)
+            if item.edge_variable is not None:
+                yield item.edge_variable
+            yield from (name for condition in item.target_filters for name in mentioned(condition))
+        case ir.Optionally(inner, introduces):
+            yield from introduces
+            yield from (name for operation in inner for name in mentioned(operation))
+        case ir.AntiJoin(outer, inner):
+            yield from outer
+            yield from (name for operation in inner for name in mentioned(operation))

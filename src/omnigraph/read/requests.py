@@ -1,0 +1,96 @@
+"""What a graph's readers share, and the two things they ask for: the rows of a query, or its plan."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from omnigraph.embed.client import EmbeddingClient
+from omnigraph.lang.parameters import bind_parameters
+from omnigraph.lang.query import ir
+from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.lang.query.explain import show
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.state import TablePin
+from omnigraph.read.cache import Cache
+from omnigraph.read.execution import Trace, execute, plan
+from omnigraph.read.expressions import Expressions
+from omnigraph.read.limits import Limits
+from omnigraph.read.tables import Snapshot
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Answers queries about one graph, whatever the branch, with one cache."""
+
+    repository: Repository
+    cache: Cache
+    embedder: Callable[[], EmbeddingClient | None]
+
+    def run(
+        self,
+        query: CompiledQuery,
+        params: Mapping[str, object] | None,
+        pins: Mapping[str, TablePin],
+        limits: Limits,
+    ) -> tuple[pa.Table, Trace]:
+        """The rows of a read on one state of the graph, and how they were found."""
+        expressions = self._expressions(query, params)
+        return execute(_read(query), self._snapshot(pins), expressions, limits)
+
+    def plan(
+        self, query: CompiledQuery, params: Mapping[str, object] | None, pins: Mapping[str, TablePin]
+    ) -> Trace:
+        """How the rows of a read would be found."""
+        expressions = self._expressions(query, params)
+        return plan(_read(query), self._snapshot(pins), expressions, Limits(query.name))
+
+    def _snapshot(self, pins: Mapping[str, TablePin]) -> Snapshot:
+        return Snapshot(self.repository.catalog, pins, self.repository.tables, self.cache)
+
+    def _expressions(self, query: CompiledQuery, params: Mapping[str, object] | None) -> Expressions:
+        values = bind_parameters(query.name, query.params, params)
+        values[ir.NOW] = _now()
+        return Expressions(query.name, values, self.embedder)
+
+
+def _read(query: CompiledQuery) -> ir.QueryIR:
+    assert isinstance(query.ir, ir.QueryIR)  # noqa: S101  the compiler was asked for a read
+    return query.ir
+
+
+def _now() -> dt.datetime:
+    """This moment, to the millisecond that a DateTime can hold."""
+    now = dt.datetime.now(dt.UTC)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+
+def shown_plan(query: ir.QueryIR, trace: Trace, *, analyze: bool) -> str:
+    """The steps that ran, one per line; analysed, with the rows and the time of each."""
+    return "\n".join(_lines(query, trace, analyze))
+
+
+def _lines(query: ir.QueryIR, trace: Trace, analyze: bool) -> Iterator[str]:
+    several = len(trace.parts) > 1
+    if not trace.parts:
+        yield "Nothing can match"
+    for sign, steps in trace.parts:
+        if several:
+            yield "plus" if sign > 0 else "minus"
+        for step in steps:
+            measured = f"  [{step.rows:,} rows, {step.seconds * 1e3:.2f} ms]" if analyze else ""
+            yield f"{'  ' if several else ''}{step}{measured}"
+    columns = ", ".join(f"{show(column.expression)} as {column.name}" for column in query.columns)
+    kind = "Group" if query.aggregates else "Distinct" if query.distinct else "Return"
+    measured = f"  [{trace.rows:,} rows, {trace.finishing * 1e3:.2f} ms]" if analyze else ""
+    yield f"{kind} {columns}{measured}"
+    if query.order:
+        keys = (f"{show(o.expression)}{' desc' if o.descending else ''}" for o in query.order)
+        yield f"Order {', '.join(keys)}"
+    if query.limit is not None:
+        yield f"Limit {show(query.limit)}" + ("" if query.offset is None else f" offset {show(query.offset)}")
+    if analyze:
+        yield f"Total {trace.seconds * 1e3:.2f} ms, largest intermediate result {trace.peak_bytes:,} bytes"

@@ -1,0 +1,210 @@
+"""The tables of one snapshot in memory: rows by position, and the adjacency of edges between them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.lang.query.ir import Direction
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.manifest.state import TablePin
+from omnigraph.read.adjacency import Adjacency, distinct, reversed_, stored
+from omnigraph.read.cache import Cache
+from omnigraph.read.columns import Column, Positions, filled
+from omnigraph.read.text.postings import TextIndex
+from omnigraph.read.vectors import VectorColumn
+from omnigraph.storage.columns import table_schema
+from omnigraph.storage.tables import TableRef, Tables
+from omnigraph.storage.unavailable import translated
+
+_BATCH: Final = 1 << 20
+_REVERSE: Final = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.BOTH: Direction.BOTH}
+
+
+class Rows:
+    """Some entities of one type, by position. The whole table, or those of it that were looked up."""
+
+    def __init__(self, entity: NodeType | EdgeType, count: int) -> None:
+        self.entity = entity
+        self.count = count
+
+    @cached_property
+    def everything(self) -> Positions:
+        """All positions."""
+        return np.arange(self.count, dtype=np.int32)
+
+    def column(self, name: str) -> Column:
+        """A property by position; `id` is one of them."""
+        raise NotImplementedError
+
+    def text_index(self, name: str) -> TextIndex:
+        """A text property, indexed."""
+        raise NotImplementedError
+
+    def vectors(self, name: str) -> VectorColumn:
+        """A vector property as a matrix."""
+        raise NotImplementedError
+
+    def prefetch(self, names: Iterable[str]) -> None:
+        """Read several columns in one pass; those that are there already are not read."""
+
+
+class WholeTable(Rows):
+    """All rows of one version of a table, in the order in which the table stores them."""
+
+    def __init__(self, entity: NodeType | EdgeType, pin: TablePin, tables: Tables, cache: Cache) -> None:
+        super().__init__(entity, pin.row_count)
+        self.ref = TableRef(pin.location, pin.table_branch, pin.table_version)
+        self._tables = tables
+        self._cache = cache
+
+    @property
+    def nbytes(self) -> int:
+        """What the table itself takes beside its columns: the list of its positions."""
+        return self.count * 4
+
+    def key(self, what: Hashable) -> Hashable:
+        """Under what the cache keeps something about this table."""
+        return (self.ref, what)
+
+    def has(self, name: str) -> bool:
+        """Is the column in memory?"""
+        return self._cache.has(self.key(name))
+
+    def column(self, name: str) -> Column:
+        return self._cache.get(self.key(name), lambda: self._read([name])[name])
+
+    def prefetch(self, names: Iterable[str]) -> None:
+        missing = sorted({name for name in names if not self.has(name)})
+        if len(missing) > 1:
+            columns = self._read(missing)
+            for name in missing:
+                self._cache.get(self.key(name), lambda name=name: columns[name])  # type: ignore[misc]
+
+    def _read(self, names: list[str]) -> dict[str, Column]:
+        if not self.count:
+            schema = table_schema(self.entity)
+            return {name: Column(pa.array([], schema.field(name).type)) for name in names}
+        with translated(self._tables.shown(self.ref.location)):
+            table = self._tables.scan(self.ref, names).read_all()
+        return {name: Column.of(table[name]) for name in names}
+
+    def text_index(self, name: str) -> TextIndex:
+        return self._cache.get(self.key(("text", name)), lambda: TextIndex(self.column(name).arrow))
+
+    def vectors(self, name: str) -> VectorColumn:
+        return self._cache.get(self.key(("vectors", name)), lambda: VectorColumn(self.column(name).arrow))
+
+    def batches(self, names: list[str]) -> Iterator[pa.Table]:
+        """Columns in pieces of about a million rows, for what is only passed through."""
+        pending: list[pa.RecordBatch] = []
+        rows = 0
+        with translated(self._tables.shown(self.ref.location)):
+            for batch in self._tables.scan(self.ref, names):
+                pending.append(batch)
+                rows += batch.num_rows
+                if rows >= _BATCH:
+                    yield pa.Table.from_batches(pending)
+                    pending, rows = [], 0
+        if pending:
+            yield pa.Table.from_batches(pending)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What one query reads: every table at one version, through the cache."""
+
+    catalog: Catalog
+    pins: Mapping[str, TablePin]
+    tables: Tables
+    cache: Cache
+
+    def nodes(self, type_name: str) -> WholeTable:
+        """All nodes of a type."""
+        return self._whole(self.catalog.nodes[type_name])
+
+    def edges(self, type_name: str) -> WholeTable:
+        """All edges of a type."""
+        return self._whole(self.catalog.edges[type_name])
+
+    def _whole(self, entity: NodeType | EdgeType) -> WholeTable:
+        pin = self.pins[entity.table_key]
+        key = (pin.location, pin.table_branch, pin.table_version, entity.name)
+        return self.cache.get(key, lambda: WholeTable(entity, pin, self.tables, self.cache))
+
+    def adjacency(self, edge_type: str, direction: Direction, *, edges: bool) -> Adjacency:
+        """The neighbours over an edge type; with the edges themselves, or each pair once."""
+        table, between = self.edges(edge_type), self._between(edge_type)
+        key = table.key((*between, direction, edges))
+        return self.cache.get(key, lambda: self._build(edge_type, direction, edges=edges))
+
+    def has_adjacency(self, edge_type: str) -> bool:
+        """Is the topology of an edge type in memory, in any direction?"""
+        table, between = self.edges(edge_type), self._between(edge_type)
+        return any(
+            self.cache.has(table.key((*between, direction, edges)))
+            for direction in Direction
+            for edges in (False, True)
+        )
+
+    def _between(self, edge_type: str) -> tuple[TableRef, TableRef]:
+        edge = self.catalog.edges[edge_type]
+        return self.nodes(edge.source).ref, self.nodes(edge.target).ref
+
+    def _build(self, edge_type: str, direction: Direction, *, edges: bool) -> Adjacency:
+        table, between = self.edges(edge_type), self._between(edge_type)
+        if direction is not Direction.BOTH:
+            other = self.cache.find(table.key((*between, _REVERSE[direction], edges)))
+            if isinstance(other, Adjacency):
+                return reversed_(other)
+        edge = self.catalog.edges[edge_type]
+        rows, width = self.nodes(edge.source).count, self.nodes(edge.target).count
+        if not edges and direction is not Direction.BOTH:
+            if direction is Direction.OUT:
+                return distinct([self._endpoints(edge)], rows, width)
+            return distinct([self._endpoints(edge)[::-1]], width, rows)
+        sources, targets = self._endpoints(edge)
+        match direction, edges:
+            case Direction.BOTH, False:
+                return distinct([(sources, targets), (targets, sources)], rows, width)
+            case Direction.OUT, True:
+                return stored(sources, targets, None, rows, width)
+            case Direction.IN, True:
+                return stored(targets, sources, None, width, rows)
+        both = np.flatnonzero(sources != targets).astype(np.int32)
+        numbers = np.concatenate([np.arange(len(sources), dtype=np.int32), both])
+        return stored(
+            np.concatenate([sources, targets[both]]),
+            np.concatenate([targets, sources[both]]),
+            numbers,
+            rows,
+            width,
+        )
+
+    def _endpoints(self, edge: EdgeType) -> tuple[Positions, Positions]:
+        """The positions of both ends of every edge; -1 where there is no such node."""
+        table = self.edges(edge.name)
+        sources = np.empty(table.count, dtype=np.int32)
+        targets = np.empty(table.count, dtype=np.int32)
+        from_ids = self.nodes(edge.source).column("id").arrow
+        to_ids = self.nodes(edge.target).column("id").arrow
+        row = 0
+        for batch in table.batches(["src", "dst"]) if table.count else ():
+            here = slice(row, row + batch.num_rows)
+            sources[here] = _places(batch["src"], from_ids)
+            targets[here] = _places(batch["dst"], to_ids)
+            row = here.stop
+        return sources, targets
+
+
+def _places(wanted: pa.ChunkedArray, ids: pa.Array) -> Positions:
+    found = pc.index_in(wanted.combine_chunks(), value_set=ids)
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+    return filled(found, -1).astype(np.int32, copy=False)

@@ -1,0 +1,72 @@
+"""The engine and the reference interpreter agree on random queries over random graphs.
+
+`OMNIGRAPH_QUERY_EXAMPLES=100000` asks for more queries than the default.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+from tests.read.agreement import cases, disagreement
+from tests.read.shrinking import smallest
+
+from omnigraph.lang.query.compile import compile_read
+from omnigraph.read import adjacency, columns, grouping, hops, planning, ranking, steps, tables, vectors
+
+QUERIES_PER_GRAPH = 25
+GRAPHS = int(os.environ.get("OMNIGRAPH_QUERY_EXAMPLES", "2000")) // QUERIES_PER_GRAPH
+SCALE = 12
+EAGER = (
+    (adjacency, "_BLOCK", 3),
+    (columns, "_WORTH_ENCODING", 48),
+    (grouping, "_DENSE", 4),
+    (grouping, "_PENDING", 5),
+    (hops, "_CELLS", 40),
+    (planning, "_EXACT_BELOW", 10),
+    (ranking, "_WORTH_SELECTING", 8),
+    (steps, "_PIECE", 7),
+    (tables, "_BATCH", 16),
+    (vectors, "_BLOCK", 5),
+)
+"""The sizes from which the engine does something else than the plain thing, made small."""
+
+
+def check(seed: int, count: int, scale: int = 1) -> None:
+    """Some queries on a random graph; of the first that differs, the smallest case is shown."""
+    for graph, data, case in cases(seed, count, scale):
+        problem, _ = disagreement(graph, case.query, data=data)
+        if problem:
+            pytest.fail(smallest(case, lambda on, query: disagreement(on, query)[0]), pytrace=False)
+
+
+@pytest.mark.parametrize("seed", range(GRAPHS))
+def test_the_engine_agrees_with_the_reference(seed: int) -> None:
+    check(seed, QUERIES_PER_GRAPH)
+
+
+@pytest.mark.parametrize("seed", range(10_000, 10_000 + GRAPHS // 4))
+def test_shortcuts_for_large_graphs_change_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, value in EAGER:
+        monkeypatch.setattr(module, name, value)
+    check(seed, QUERIES_PER_GRAPH, 1 if seed % 2 else SCALE)
+
+
+def test_random_queries_are_of_every_kind_and_find_something() -> None:
+    """Or else agreeing on them would mean little."""
+    kinds = [
+        *("not {", "optional {", "{1,", "{2,", "<link", "$e", "search(", "fuzzy(", "bm25(", "nearest(", "rrf("),
+        *("distinct {", "count(distinct", "sum(", "max(", " in [", " in $", "starts_with", "is null", "limit $"),
+    ]
+    found: Counter[str] = Counter()
+    total = 0
+    for seed in range(1000, 1012):
+        for graph, data, case in cases(seed, QUERIES_PER_GRAPH):
+            compile_read(case.query.text, graph.catalog)
+            _, answer = disagreement(graph, case.query, lambda *_: ([], []), data)
+            total += 1
+            if answer is not None and answer.all_rows:
+                found.update(["rows", *(kind for kind in kinds if kind in case.query.text)])
+    assert found["rows"] > total / 2
+    assert [kind for kind in kinds if not found[kind]] == []
