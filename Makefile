@@ -37,6 +37,12 @@ bench: install ## Print the benchmarks
 	$(BIN)/python -m benchmarks.lang
 	$(BIN)/python -m benchmarks.manifest
 	$(BIN)/python -m benchmarks.writes
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/python -m benchmarks.social
+	$(BIN)/python -m benchmarks.subgraph
+	$(BIN)/python -m benchmarks.search
+	$(BIN)/python -m benchmarks.interactive
+	$(BIN)/python -m benchmarks.topology
 
 fuzz: install ## Fuzz both languages for a minute (FUZZ_SECONDS=60)
 	$(BIN)/python -m tests.fuzz.run --seconds $(or $(FUZZ_SECONDS),60)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The main job, end to end. So far: check, explain and evolve a schema and its queries; create a graph, load it, change
-# it, branch it and look at its history.
+# it, branch it, query it and look at its history.
 set -euo pipefail
 here="$(cd "$(dirname "$0")/aviation" && pwd)"
 work="$(mktemp -d)"
@@ -39,3 +39,10 @@ say omnigraph ingest --branch review/1 --data people.jsonl --as cy
 say omnigraph branch list
 say omnigraph commit list --branch review/1
 say omnigraph snapshot --branch review/1
+
+note 'Questions, on the branch and in the past:'
+say omnigraph query colleagues --query queries.gq --params '{"call": "ace"}' --branch review/1
+say omnigraph index
+say omnigraph explain colleagues --query queries.gq --params '{"call": "ace"}' --analyze
+say omnigraph query related_reports --query queries.gq --params '{"text": "engine failure", "k": 3}'
+say omnigraph query -e 'query all() { match { $p: Pilot } return { $p.call, $p.hours } order { $p.call } limit 3 }' --snapshot 2 --format jsonl

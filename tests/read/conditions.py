@@ -52,21 +52,6 @@ _PARAMETERS: Final[dict[str, Sequence[tuple[str, Sequence[Any]]]]] = {
     "datetime": (("DateTime", VALUES["datetime"]),),
 }
 _UNSPELLABLE: Final = ("1e+300", str(2**64 - 1))
-_TYPOS: Final = (
-    "rad",
-    "erd",
-    "redd",
-    "fxo",
-    "foox",
-    "foxse",
-    "wofl",
-    "wulf",
-    "dukk",
-    "forg",
-    "henx",
-    "teh",
-    "Foxing",
-)
 _SYMBOLS: Final = ("=", "=", "!=", "<", "<=", ">", ">=")
 
 
@@ -163,7 +148,8 @@ class Operands:
         columns = variable.columns()
         if not columns:
             return f"${variable.name} is not null"
-        prop = self.random.choice(columns)
+        searchable = [prop for prop in columns if prop.kind == "text"] if variable.is_node else []
+        prop = self.random.choice(searchable if searchable and self.random.random() < 0.4 else columns)
         return self.random.choice(list(self._forms(variable, prop, scope)))
 
     def _forms(self, variable: Variable, prop: PropertyPlan, scope: Sequence[Variable]) -> Iterator[str]:
@@ -193,6 +179,8 @@ class Operands:
         yield f"[{', '.join(self.known(variable.type, prop) for _ in range(3))}] contains {left}"
         for _ in range(3 if prop.kind == "text" else FAMILIES[prop.kind] == "string"):
             yield from self._about_text(left, variable, scope)
+        if prop.kind == "text" and variable.is_node:
+            yield from (self._fuzzy(left) for _ in range(9))
 
     def _about_text(self, left: str, variable: Variable, scope: Sequence[Variable]) -> Iterator[str]:
         other = self.random.choice(list(_alike("name", scope)))
@@ -204,10 +192,26 @@ class Operands:
         yield f"{self.random.choice(('search', 'match_text'))}({left}, {self.words()})"
         yield f"search({left}, {self.words()}) {self.random.choice(('= false', '!= true', '= true'))}"
         yield f"false = search({left}, {self.words()})"
-        typo = " ".join(self.random.choices(_TYPOS + WORDS, k=self.random.choice((1, 1, 1, 2))))
-        yield f'fuzzy({left}, "{typo}")'
-        edits = self.random.choice((0, 1, 2))
-        yield f'fuzzy({left}, "{typo}", {edits if self.random.random() < 0.6 else self.parameter("I32", edits)})'
+        yield self._fuzzy(left)
+
+    def _fuzzy(self, left: str) -> str:
+        """A search for words that may be mistyped, by as many edits as are allowed or by one more."""
+        words = self.random.choices(WORDS, k=self.random.choice((1, 1, 1, 2)))
+        text = " ".join(mistyped(self.random, word, self.random.choice((0, 1, 1, 2))) for word in words)
+        edits: object = self.random.choice((0, 1, 1, 2, None))
+        if edits is None:
+            return f'fuzzy({left}, "{text}")'
+        return f'fuzzy({left}, "{text}", {edits if self.random.random() < 0.6 else self.parameter("I32", edits)})'
+
+
+def mistyped(random: Random, word: str, mistakes: int) -> str:
+    """A word with neighbours in the wrong order, or with a letter too few, too many or wrong."""
+    for _ in range(mistakes):
+        place = random.randrange(len(word) - 1)
+        before, one, other, behind = word[:place], word[place], word[place + 1], word[place + 2 :]
+        middle = random.choice((other + one, other + one, one, one + other + other, "x" + other))
+        word = before + middle + behind
+    return word
 
 
 def spelled(family: str, value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from omnigraph.lang.schema.catalog import Catalog, load_catalog
 
-WORDS: Final = ("red", "fox", "foxes", "hén", "frog", "duck", "wolf", "the")
+WORDS: Final = ("red", "fox", "foxes", "hén", "frog", "duck", "badger", "the")
 """Words that are their own stems, but also one with an ending, one with an accent, and a stop word."""
 VECTORS: Final = ([0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 4.0], [-3.0, 4.0], [0.5, 0.5])
 DIRECTIONS: Final = ([0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 3.0, 4.0], [0.0, -3.0, 4.0])

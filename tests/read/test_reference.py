@@ -13,18 +13,34 @@ from tests.read.agreement import cases, disagreement
 from tests.read.shrinking import smallest
 
 from omnigraph.lang.query.compile import compile_read
-from omnigraph.read import adjacency, columns, grouping, hops, planning, ranking, steps, tables, vectors
+from omnigraph.read import (
+    adjacency,
+    columns,
+    estimates,
+    grouping,
+    hops,
+    operators,
+    pairs,
+    parallel,
+    ranking,
+    steps,
+    tables,
+    vectors,
+)
 
 QUERIES_PER_GRAPH = 25
 GRAPHS = int(os.environ.get("OMNIGRAPH_QUERY_EXAMPLES", "2000")) // QUERIES_PER_GRAPH
 SCALE = 12
 EAGER = (
-    (adjacency, "_BLOCK", 3),
+    (adjacency, "BLOCK", 3),
+    (operators, "BLOCK", 3),
+    (pairs, "BLOCK", 3),
+    (parallel, "_WORTH_IT", 4),
     (columns, "_WORTH_ENCODING", 48),
     (grouping, "_DENSE", 4),
     (grouping, "_PENDING", 5),
     (hops, "_CELLS", 40),
-    (planning, "_EXACT_BELOW", 10),
+    (estimates, "_EXACT_BELOW", 10),
     (ranking, "_WORTH_SELECTING", 8),
     (steps, "_PIECE", 7),
     (tables, "_BATCH", 16),

@@ -31,6 +31,7 @@
     ├── QueryStopped           ask for less, or allow more
     │   ├── QueryTimeout       the query took longer than it was allowed
     │   ├── QueryMemoryExceeded the query needed more memory than it was allowed
+    │   ├── CountOverflow      the query counts more matches than a number can say
     │   └── QueryCancelled     somebody stopped it
     ├── ConflictError          try again
     │   ├── ManifestConflict   a table moved while the write was prepared
@@ -70,6 +71,7 @@ from omnigraph.errors.language import MigrationError as MigrationError
 from omnigraph.errors.language import ParameterError as ParameterError
 from omnigraph.errors.language import QueryError as QueryError
 from omnigraph.errors.language import SchemaError as SchemaError
+from omnigraph.errors.queries import CountOverflow as CountOverflow
 from omnigraph.errors.queries import QueryCancelled as QueryCancelled
 from omnigraph.errors.queries import QueryMemoryExceeded as QueryMemoryExceeded
 from omnigraph.errors.queries import QueryStopped as QueryStopped

@@ -53,6 +53,23 @@ class QueryMemoryExceeded(QueryStopped):
         return {"error": str(self), "resource_limit": used}
 
 
+class CountOverflow(QueryStopped):
+    """The query counts more matches than a 64-bit number can say."""
+
+    def __init__(self, query: str) -> None:
+        super().__init__(query)
+        self.query = query
+
+    def __str__(self) -> str:
+        return (
+            f"query '{self.query}' counts more than 9,223,372,036,854,775,806 matches, which is the most a count can "
+            "hold; add conditions, or count fewer variables"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "query": self.query}
+
+
 class QueryCancelled(QueryStopped):
     """Somebody stopped the query."""
 

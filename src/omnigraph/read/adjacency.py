@@ -7,17 +7,23 @@ a bound edge means.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from omnigraph.read.columns import Array, Bools, Ints, Positions
+from omnigraph.read.counting import MANY, halves, largest, whole
+from omnigraph.read.pairs import BLOCK, PairSet
+from omnigraph.read.parallel import in_parallel, parts_of
 
 _SHIFT: Final = np.int64(32)
-_BITS_PER_PAIR: Final = 16
-_BLOCK: Final = 1 << 16
+_SLOTS_PER_PAIR: Final = 8
+_MOST_BITS: Final = 25
+Hashes = npt.NDArray[np.uint32]
 
 
 class Adjacency:
@@ -31,9 +37,8 @@ class Adjacency:
 
     @property
     def nbytes(self) -> int:
-        """What it takes, with what is derived from it as long as it lives."""
-        edges = 0 if self.edges is None else self.edges.nbytes
-        return int(self.starts.nbytes + self.targets.nbytes + edges + len(self) * 4)
+        """What it takes by now, with what has been derived from it."""
+        return sum(held.nbytes for held in vars(self).values() if isinstance(held, np.ndarray | PairSet))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -64,69 +69,88 @@ class Adjacency:
         """The row of each entry."""
         return np.repeat(np.arange(len(self), dtype=np.int32), self.degrees)
 
-    def expand(self, positions: Array) -> tuple[Ints, Ints, Ints]:
+    def expand(self, positions: Array, announce: Callable[[int], None] | None = None) -> tuple[Ints, Ints, Ints]:
         """The entries of several rows: which of the positions each belongs to, where each is in ``targets``, and
-        how many each position has."""
+        how many each position has. How many there are in all is announced before anything of that size is made."""
         starts = self.starts[positions]
         counts = self.starts[positions + 1] - starts
         ends = np.cumsum(counts)
         total = int(ends[-1]) if len(ends) else 0
+        if announce is not None:
+            announce(total)
         places = np.repeat(starts - ends + counts, counts)
         places += np.arange(total)
         return np.repeat(np.arange(len(positions)), counts), places, counts
 
-    def row_sums(self, weights: Array) -> Ints:
+    def row_sums(self, weights: Array) -> Array:
         """For each row the sum of its neighbours' weights."""
-        running = np.zeros(self.pairs + 1, dtype=np.int64)
-        for low in range(0, self.pairs, _BLOCK):
-            high = min(low + _BLOCK, self.pairs)
-            block = running[low + 1 : high + 1]
-            np.cumsum(weights.take(self.targets[low:high]), dtype=np.int64, out=block)
-            block += running[low]
-        return np.asarray(running[self.starts[1:]] - running[self.starts[:-1]])
+        if largest(weights) * int(self.degrees.max(initial=0)) <= MANY:
+            return self._row_sums(weights)
+        high, low = halves(weights)
+        return whole(self._row_sums(high), self._row_sums(low))
+
+    def _row_sums(self, weights: Array) -> Array:
+        """Differences of a running sum. They are right also where the running sum itself has wrapped around."""
+        narrow = weights.dtype == np.bool_ and self.pairs < 2**31
+        sums: Array = np.empty(len(self), dtype=np.int32 if narrow else np.int64)
+        cuts = np.searchsorted(self.starts, np.linspace(0, self.pairs, 1 + parts_of(self.pairs)))
+        cuts[0], cuts[-1] = 0, len(self)
+        in_parallel(lambda low, high: self._sum_rows(weights, low, high, sums), pairwise(cuts.tolist()))
+        return sums
+
+    def _sum_rows(self, weights: Array, low: int, high: int, sums: Array) -> None:
+        """Running sums over the neighbours of some rows, block by block; a row's sum is a difference of two."""
+        first, last = int(self.starts[low]), int(self.starts[high])
+        running: Array = np.empty(last - first + 1, dtype=sums.dtype)
+        running[0] = 0
+        for start in range(0, last - first, BLOCK):
+            stop = min(start + BLOCK, last - first)
+            block = running[start + 1 : stop + 1]
+            np.cumsum(weights.take(self.targets[first + start : first + stop]), dtype=sums.dtype, out=block)
+            block += running[start]
+        edges = self.starts[low : high + 1] - first
+        ends = running.take(edges)
+        np.subtract(ends[1:], ends[:-1], out=sums[low:high])
 
     @cached_property
-    def _filter(self) -> npt.NDArray[np.uint8]:
-        """A bit per hashed pair: a pair whose bit is not set is not there."""
-        bits = 1 << max(10, int(self.pairs * _BITS_PER_PAIR).bit_length())
-        present = np.zeros(bits, dtype=np.bool_)
-        present[_hashed(self.owners(), self.targets, bits)] = True
-        return np.packbits(present, bitorder="little")
+    def _filter(self) -> Bools:
+        """A slot per hashed pair: a pair whose slot is empty is not there."""
+        bits = min(max(10, int(self.pairs * _SLOTS_PER_PAIR).bit_length()), _MOST_BITS)
+        present = np.zeros(1 << bits, dtype=np.bool_)
+        present[_slots(hashed_rows(self.owners()), self.targets, bits)] = True
+        return present
+
+    @cached_property
+    def _set(self) -> PairSet:
+        return PairSet(self.owners(), self.targets)
+
+    @property
+    def mean_degree(self) -> float:
+        """How many neighbours a row has on average."""
+        return self.pairs / max(1, len(self))
 
     def contains(self, rows: Array, targets: Array) -> Bools:
-        """Is each pair there? For sorted rows only."""
-        found = np.zeros(len(rows), dtype=np.bool_)
-        bits = len(self._filter) * 8
-        for low in range(0, len(rows), _BLOCK):
-            high = min(low + _BLOCK, len(rows))
-            hashed = _hashed(rows[low:high], targets[low:high], bits)
-            maybe = np.flatnonzero((self._filter.take(hashed >> 3) >> (hashed & 7).astype(np.uint8)) & 1)
-            if len(maybe):
-                maybe += low
-                found[maybe] = self._holds(rows[maybe], targets[maybe])
-        return found
+        """Is each pair there?"""
+        return self._set.contains(rows, targets)
 
-    def _holds(self, rows: Array, targets: Array) -> Bools:
-        """By bisection in each row, all at once."""
-        low = self.starts[rows]
-        end = self.starts[rows + 1]
-        high = end.copy()
-        if not self.pairs:
-            return np.zeros(len(rows), dtype=np.bool_)
-        last = self.pairs - 1
-        for _ in range(int((high - low).max(initial=0)).bit_length()):
-            middle = (low + high) >> 1
-            below = (self.targets[np.minimum(middle, last)] < targets) & (low < high)
-            low = np.where(below, middle + 1, low)
-            high = np.where(below, high, middle)
-        return np.asarray((low < end) & (self.targets[np.minimum(low, last)] == targets))
+    def maybe_contains(self, rows: Hashes, targets: Array) -> Ints:
+        """The numbers of the pairs that may be there, quickly; rows come hashed. All others are not."""
+        present = self._filter
+        return np.flatnonzero(present.take(_slots(rows, targets, len(present).bit_length() - 1)))
 
 
-def _hashed(rows: Array, targets: Array, bits: int) -> Ints:
-    mixed = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= (targets.astype(np.uint64) + np.uint64(0x7F4A7C15)) * np.uint64(0xC2B2AE3D27D4EB4F)
-    mixed >>= np.uint64(64 - (bits.bit_length() - 1))
-    return mixed.view(np.int64)
+def hashed_rows(rows: Array) -> Hashes:
+    """Half of a pair's hash: what is looked up for many targets is hashed once."""
+    return np.asarray(rows.astype(np.uint32) * np.uint32(0x9E3779B1))
+
+
+def _slots(rows: Hashes, targets: Array, bits: int) -> Hashes:
+    mixed: Hashes = targets.astype(np.uint32)
+    mixed *= np.uint32(0x85EBCA6B)
+    mixed ^= rows
+    mixed *= np.uint32(0xC2B2AE35)
+    mixed >>= np.uint32(32 - bits)
+    return mixed
 
 
 def distinct(parts: list[tuple[Positions, Positions]], rows: int, width: int) -> Adjacency:
@@ -157,6 +181,13 @@ def stored(sources: Positions, targets: Positions, edges: Positions | None, rows
     keys.sort()
     order = _low(keys)
     return Adjacency(_starts(keys, rows), targets[order], width, order if edges is None else edges[order])
+
+
+def shared(first: Adjacency, second: Adjacency) -> Adjacency:
+    """The pairs that are in both."""
+    owners = first.owners()
+    held = second.contains(owners, first.targets)
+    return distinct([(owners[held], first.targets[held])], len(first), first.width)
 
 
 def reversed_(adjacency: Adjacency) -> Adjacency:

@@ -11,11 +11,12 @@ import pyarrow as pa
 from omnigraph.lang.query import ir
 from omnigraph.read.columns import Array, Bools, Column, Ints
 from omnigraph.read.comparing import Series
+from omnigraph.read.counting import MANY, counts_by, largest
 from omnigraph.read.expressions import Expressions
-from omnigraph.read.frame import Frame, counts_by
+from omnigraph.read.frame import Frame
 from omnigraph.read.pattern import mentioned
 
-Kind = Literal["count", "sum", "avg", "min", "max", "distinct"]
+Kind = Literal["rows", "count", "sum", "avg", "min", "max", "distinct"]
 
 
 @dataclass(slots=True)
@@ -30,6 +31,11 @@ class Partial:
     numbers: Array | None = None
     column: Column | None = None
     pairs: tuple[Ints, Ints] | None = None
+
+    @property
+    def is_beyond_counting(self) -> bool:
+        """Does it report a count that is larger than a count can be, or a number that depends on it?"""
+        return self.kind in ("count", "sum", "avg") and largest(self.counts) == MANY
 
     def negate(self) -> None:
         """Turn what was counted into what is taken away."""
@@ -91,13 +97,16 @@ class Partial:
         return plain.cast(kind)
 
 
-def partial(agg: ir.Agg | None, frame: Frame, inverse: Ints, groups: int, expressions: Expressions) -> Partial:
+def partial(
+    agg: ir.Agg | None, frame: Frame, inverse: Ints | None, groups: int, expressions: Expressions
+) -> Partial:
     """An aggregate over the rows of a frame; None counts the rows, and so does what the frame does not have
-    because every row has it."""
-    if agg is None:
-        return Partial("count", counts_by(inverse, frame.weights, groups))
-    if isinstance(agg.argument, ir.Var | ir.Prop) and not set(mentioned(agg.argument)) <= frame.positions.keys():
-        return Partial("count", counts_by(inverse, frame.weights, groups))
+    because every row has it. Without group numbers every row is a group."""
+    if agg is None or _counts_rows(agg, frame):
+        counts = _each(frame) if inverse is None else counts_by(inverse, frame.weights, groups)
+        return Partial("rows" if agg is None else "count", counts)
+    if inverse is None:
+        inverse = np.arange(frame.count)
     column: Column | None
     positions: Array | None
     if isinstance(agg.argument, ir.Var):
@@ -124,10 +133,20 @@ def partial(agg: ir.Agg | None, frame: Frame, inverse: Ints, groups: int, expres
     return Partial(agg.function, counts, np.bincount(inverse, weights=values, minlength=groups))
 
 
+def _counts_rows(agg: ir.Agg, frame: Frame) -> bool:
+    """Is it a count of something the frame does not have, because every row has it?"""
+    if not isinstance(agg.argument, ir.Var | ir.Prop) or agg.function != "count" or agg.distinct:
+        return False
+    return not set(mentioned(agg.argument)) <= frame.positions.keys()
+
+
+def _each(frame: Frame) -> Ints:
+    return np.ones(frame.count, dtype=np.int64) if frame.weights is None else frame.weights.copy()
+
+
 def combine(part: Partial, inverse: Ints, groups: int) -> Partial:
     """A part whose groups fall together as the numbers say."""
-    counts = np.zeros(groups, dtype=np.int64)
-    np.add.at(counts, inverse, part.counts)
+    counts = counts_by(inverse, part.counts, groups)
     numbers: Array | None = None
     pairs = None
     if part.kind in ("sum", "avg") and part.numbers is not None:

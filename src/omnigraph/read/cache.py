@@ -10,11 +10,15 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar, cast
+
+from omnigraph.errors import RequestError
+from omnigraph.read.limits import machine_memory
 
 SETTING: Final = "OMNIGRAPH_CACHE_BYTES"
 _REMEMBERED: Final = 10_000
+_PATIENCE: Final = 0.05
 
 
 class Sized(Protocol):
@@ -33,6 +37,14 @@ class _Entry:
     nbytes: int
 
 
+@dataclass(slots=True)
+class _Making:
+    """Something that one thread makes and others may wait for. It has no value if making it failed."""
+
+    done: threading.Event = field(default_factory=threading.Event)
+    value: Any = None
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What the cache holds."""
@@ -44,13 +56,17 @@ class Usage:
     misses: int
 
 
+def _go_on() -> None:
+    """What somebody who waits does meanwhile: nothing."""
+
+
 class Cache:
     """Least recently used goes first. Two threads that want the same thing wait for one to make it."""
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = default_limit() if limit is None else limit
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
-        self._making: dict[Hashable, threading.Lock] = {}
+        self._making: dict[Hashable, _Making] = {}
         self._lock = threading.Lock()
         self._used = self._hits = self._misses = 0
         self._asked: dict[Hashable, int] = {}
@@ -58,43 +74,69 @@ class Cache:
     def find(self, key: Hashable) -> Any | None:
         """What is kept under a key, if anything is."""
         with self._lock:
-            entry = self._entries.get(key)
-            if entry is None:
-                return None
-            self._entries.move_to_end(key)
-            self._hits += 1
-            return entry.value
+            return self._found(key)
 
-    def get(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        """What is kept under a key, made first if need be."""
-        found = self.find(key)
-        if found is not None:
-            return cast(Kept, found)
-        with self._lock:
-            turn = self._making.setdefault(key, threading.Lock())
-        with turn:
-            found = self.find(key)
-            if found is not None:
-                return cast(Kept, found)
-            try:
-                made = make()
-                self._keep(key, made)
-            finally:
-                with self._lock:
-                    self._making.pop(key, None)
-        return made
+    def _found(self, key: Hashable) -> Any | None:
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        self._entries.move_to_end(key)
+        self._hits += 1
+        return entry.value
+
+    def get(self, key: Hashable, make: Callable[[], Kept], check: Callable[[], None] = _go_on) -> Kept:
+        """What is kept under a key, made first if need be. Who has to wait for another thread to make it checks
+        now and then whether to go on."""
+        while True:
+            with self._lock:
+                found = self._found(key)
+                if found is not None:
+                    return cast(Kept, found)
+                making = self._making.get(key)
+                if making is None:
+                    mine = self._making[key] = _Making()
+            if making is None:
+                return self._make(key, make, mine)
+            while not making.done.wait(_PATIENCE):
+                check()
+            if making.value is not None:
+                return cast(Kept, making.value)
+
+    def _make(self, key: Hashable, make: Callable[[], Kept], making: _Making) -> Kept:
+        try:
+            made = make()
+            self._keep(key, made)
+            making.value = made
+            return made
+        finally:
+            with self._lock:
+                del self._making[key]
+            making.done.set()
 
     def _keep(self, key: Hashable, value: Sized) -> None:
         with self._lock:
             self._misses += 1
-            size = int(value.nbytes)
-            if size > self.limit:
-                return
-            self._entries[key] = _Entry(value, size)
-            self._used += size
-            while self._used > self.limit:
-                _, gone = self._entries.popitem(last=False)
-                self._used -= gone.nbytes
+            entry = self._entries[key] = _Entry(value, 0)
+            self._measure(key, entry)
+
+    def measure(self, key: Hashable) -> None:
+        """Look again how large something is: what is derived from it on the way counts too."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None:
+                self._measure(key, entry)
+
+    def _measure(self, key: Hashable, entry: _Entry) -> None:
+        """Note the size of an entry, and let go of what there is no room for."""
+        size = int(entry.value.nbytes)
+        self._used += size - entry.nbytes
+        entry.nbytes = size
+        if size > self.limit:
+            del self._entries[key]
+            self._used -= size
+        while self._used > self.limit:
+            _, gone = self._entries.popitem(last=False)
+            self._used -= gone.nbytes
 
     def has(self, key: Hashable) -> bool:
         """Is it kept? Asking is no use."""
@@ -124,9 +166,51 @@ class Cache:
             return Usage(self.limit, self._used, len(self._entries), self._hits, self._misses)
 
 
+class Held:
+    """The cache as one query sees it: what the query has asked for stays with it to its end, also if there is no
+    room for it, and whoever makes or awaits something checks whether to go on."""
+
+    def __init__(self, cache: Cache, check: Callable[[], None] = _go_on) -> None:
+        self.check = check
+        self._cache = cache
+        self._held: dict[Hashable, Any] = {}
+
+    def get(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """See `Cache.get`."""
+        found = self._held.get(key)
+        if found is None:
+            found = self._held[key] = self._cache.get(key, make, self.check)
+        return cast(Kept, found)
+
+    def find(self, key: Hashable) -> Any | None:
+        """See `Cache.find`."""
+        found = self._held.get(key)
+        return self._cache.find(key) if found is None else found
+
+    def has(self, key: Hashable) -> bool:
+        """See `Cache.has`."""
+        return key in self._held or self._cache.has(key)
+
+    def ask(self, key: Hashable) -> None:
+        """See `Cache.ask`."""
+        self._cache.ask(key)
+
+    def asked(self, key: Hashable) -> int:
+        """See `Cache.asked`."""
+        return self._cache.asked(key)
+
+    def release(self) -> None:
+        """Let go of everything, at the size it has grown to."""
+        for key in self._held:
+            self._cache.measure(key)
+        self._held.clear()
+
+
 def default_limit() -> int:
     """A quarter of the machine's memory, unless the setting says otherwise."""
     wanted = os.environ.get(SETTING, "").strip()
-    if wanted:
-        return int(wanted)
-    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) // 4
+    if not wanted:
+        return machine_memory() // 4
+    if not wanted.isascii() or not wanted.isdecimal():
+        raise RequestError(f"{SETTING}={wanted} is not a number of bytes; give one, such as {1 << 30}, or none")
+    return int(wanted)

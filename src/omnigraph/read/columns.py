@@ -40,7 +40,13 @@ class Column:
 
     @property
     def nbytes(self) -> int:
-        return int(self.arrow.nbytes)
+        """What it takes by now, with what has been derived from it."""
+        derived = vars(self)
+        size: int = self.arrow.nbytes
+        size += sum(derived[name].nbytes for name in ("valid", "order", "codes") if derived.get(name) is not None)
+        if "values" in derived and (self.arrow.null_count or pa.types.is_boolean(self.arrow.type)):
+            size += self.values.nbytes
+        return size
 
     @property
     def is_text(self) -> bool:
@@ -106,6 +112,11 @@ class Codes:
     def __init__(self, codes: Positions, dictionary: pa.Array) -> None:
         self.codes = codes
         self.dictionary = dictionary
+
+    @property
+    def nbytes(self) -> int:
+        ranks = self.ranks.nbytes if "ranks" in vars(self) else 0
+        return int(self.codes.nbytes + self.dictionary.nbytes + ranks)
 
     @cached_property
     def ranks(self) -> Positions:

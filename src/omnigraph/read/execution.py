@@ -131,12 +131,12 @@ def _answer(
     if not (query.aggregates or query.distinct):
         frame = _collected(route, needed, None if query.order else window.most)
         finished = time.perf_counter()
-        table = row_table(query, frame, sorted(entities), window, expressions)
+        table = row_table(query, frame, sorted(entities), window, expressions, limits)
         trace.finishing = time.perf_counter() - finished
         return table, trace
     has_scores = any(isinstance(column.expression, RANKINGS) for column in query.columns)
     if has_scores:
-        query, matched = scored(query, spread(_collected(route, needed, None), None), None, expressions)
+        query, matched = scored(query, spread(_collected(route, needed, None), None, limits), None, expressions)
     keys = [c.expression for c in query.columns if not isinstance(c.expression, ir.Agg)]
     grouping = Grouping(keys, _aggregates(query), operators.snapshot.catalog, expressions, limits)
     if has_scores:
@@ -163,8 +163,9 @@ def _collected(route: _Route, needed: set[str], most: int | None) -> Frame:
 
     def consume(frame: Frame) -> None:
         nonlocal total
-        route.tools.operators.limits.hold(frame.nbytes)
-        frames.append(frame.only(needed))
+        kept = frame.only(needed)
+        route.tools.operators.limits.hold(kept.nbytes)
+        frames.append(kept)
         total += frame.total
         if most is not None and total >= most:
             raise _Enough

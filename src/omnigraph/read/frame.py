@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from omnigraph.read.columns import Array, Bools, Ints, Positions
+from omnigraph.read.counting import MANY, counts_by, product, total
 from omnigraph.read.tables import Rows
 
 NO_ROW = -1
@@ -41,7 +42,7 @@ class Frame:
     @property
     def total(self) -> int:
         """How many rows there are, each as often as it counts."""
-        return self.count if self.weights is None else int(self.weights.sum())
+        return self.count if self.weights is None else total(self.weights)
 
     def take(self, index: Array) -> Frame:
         """Some of the rows, by number, in that order."""
@@ -70,7 +71,7 @@ class Frame:
         if factor.dtype == np.bool_:
             return self.keep(factor)
         factor = factor.astype(np.int64, copy=False)
-        weights = factor if self.weights is None else self.weights * factor
+        weights = factor if self.weights is None else product(self.weights, factor)
         return Frame(self.count, self.rows, self.positions, weights).keep(factor > 0)
 
     def only(self, variables: Iterable[str]) -> Frame:
@@ -88,23 +89,12 @@ class Frame:
     def merged(self) -> Frame:
         """Of a frame with one variable or none: equal rows as one."""
         if not self.positions:
-            return Frame(1, {}, {}, np.array([self.total], dtype=np.int64))
+            return Frame(1, {}, {}, np.array([min(self.total, MANY)], dtype=np.int64))
         [(variable, positions)] = self.positions.items()
         rows = self.rows[variable]
         counted = counts_by(positions, self.weights, rows.count)
         present = np.flatnonzero(counted).astype(np.int32)
         return Frame.of(variable, rows, present, counted[present])
-
-
-def counts_by(codes: Array, weights: Ints | None, width: int) -> Ints:
-    """For each code the sum of the weights, exactly."""
-    if weights is None:
-        return np.bincount(codes, minlength=width).astype(np.int64, copy=False)
-    if int(weights.max(initial=0)) * max(len(weights), 1) < 2**53:
-        return np.bincount(codes, weights=weights, minlength=width).astype(np.int64)
-    out = np.zeros(width, dtype=np.int64)
-    np.add.at(out, codes, weights)
-    return out
 
 
 def joined(frames: list[Frame]) -> Frame:

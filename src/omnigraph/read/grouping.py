@@ -9,10 +9,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.errors import CountOverflow
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import Catalog, NodeType
 from omnigraph.read.aggregates import Partial, combine, partial
-from omnigraph.read.columns import Array, Column, Ints
+from omnigraph.read.columns import Column, Ints
 from omnigraph.read.comparing import Series
 from omnigraph.read.expressions import Expressions
 from omnigraph.read.frame import Frame, joined
@@ -37,7 +38,6 @@ class _Part:
     """The groups of some of the rows."""
 
     frame: Frame
-    codes: list[Ints]
     partials: list[Partial]
 
 
@@ -71,28 +71,49 @@ class Grouping:
         """Take rows in; with a negative sign, take them away again."""
         if not frame.count:
             return
-        identities = [key for key in self._keys if _identifies(key, frame, self._catalog)]
-        known = {name for key in identities for name in mentioned(key)}
-        rest = [key for key in self._keys if not known.issuperset(mentioned(key))]
-        codes = [frame.positions[name].astype(np.int64) for name in sorted(known)]
-        single = sign > 0 and any(_is_distinct(frame, name) for name in known)
-        if not single:
-            codes += [self._codes(key, frame) for key in rest]
-        part = self._grouped(frame, codes, None, alone=single)
+        if any(_is_distinct(frame, name) for name in self._identified(frame)):
+            part = self._each_alone(frame)
+        else:
+            codes = self._all_codes(frame)
+            alone = any(_all_differ(code) for code in codes)
+            part = self._each_alone(frame) if alone else self._grouped(frame, codes, None)
         if sign < 0:
             for counted in part.partials:
                 counted.negate()
-        if single:
-            part.codes += [self._codes(key, part.frame) for key in rest]
         self._keep(part)
 
+    def _identified(self, frame: Frame) -> set[str]:
+        """The variables whose entity itself is a key."""
+        return {name for key in self._keys if _identifies(key, frame, self._catalog) for name in mentioned(key)}
+
+    def _all_codes(self, frame: Frame) -> list[Ints]:
+        """Numbers that are equal for rows of one group. An entity speaks for all its properties."""
+        known = self._identified(frame)
+        rest = [key for key in self._keys if not known.issuperset(mentioned(key))]
+        codes = [frame.positions[name].astype(np.int64) for name in sorted(known)]
+        return codes + [self._codes(key, frame) for key in rest]
+
+    def _each_alone(self, frame: Frame) -> _Part:
+        """The groups of rows of which no two have equal keys."""
+        kept = [partial(agg, frame, None, frame.count, self._expressions) for agg in (*self._aggregates, None)]
+        return _Part(self._representing(frame), kept)
+
+    def _representing(self, frame: Frame) -> Frame:
+        some = frame.only(self.variables)
+        return Frame(some.count, some.rows, some.positions)
+
     def _keep(self, part: _Part) -> None:
+        self._check(part)
         self._parts.append(part)
         self._pending += part.frame.count
         if self._pending > _PENDING and len(self._parts) > 1:
             self._parts = [self._merged()]
             self._pending = self._parts[0].frame.count
             self._limits.allocate(self._pending, self._pending * 16 * (len(self._keys) + len(self._aggregates)))
+
+    def _check(self, part: _Part) -> None:
+        if any(one.is_beyond_counting for one in part.partials):
+            raise CountOverflow(self._expressions.query)
 
     def _codes(self, key: ir.Expr, frame: Frame) -> Ints:
         """A number per row, equal for equal values; -1 for null."""
@@ -116,32 +137,24 @@ class Grouping:
         numbers = [known.setdefault(value, len(known)) for value in encoded.dictionary.to_pylist()]
         return np.array([*numbers, -1], dtype=np.int64)[encoded.codes]
 
-    def _grouped(
-        self, frame: Frame, codes: list[Ints], partials: list[Partial] | None, *, alone: bool = False
-    ) -> _Part:
-        if alone:
-            first: Array = np.arange(frame.count)
-            inverse: Array = first
-        else:
-            first, inverse = distinct_rows(codes, frame.count)
+    def _grouped(self, frame: Frame, codes: list[Ints], partials: list[Partial] | None) -> _Part:
+        first, inverse = distinct_rows(codes, frame.count)
         groups = len(first)
         if partials is None:
-            kept = [partial(agg, frame, inverse, groups, self._expressions) for agg in self._aggregates]
-            kept.append(partial(None, frame, inverse, groups, self._expressions))
+            kept = [partial(agg, frame, inverse, groups, self._expressions) for agg in (*self._aggregates, None)]
         else:
             kept = [combine(one, inverse, groups) for one in partials]
-        representatives = frame.only(self.variables)
-        representatives = Frame(frame.count, representatives.rows, representatives.positions).take(first)
-        return _Part(representatives, [code[first] for code in codes], kept)
+        return _Part(self._representing(frame).take(first), kept)
 
     def _merged(self) -> _Part:
         parts = self._parts
         if len(parts) == 1:
             return parts[0]
         frame = joined([part.frame for part in parts])
-        codes = [np.concatenate(some) for some in zip(*(part.codes for part in parts), strict=True)]
         partials = [Partial.joined(list(some)) for some in zip(*(part.partials for part in parts), strict=True)]
-        return self._grouped(frame, codes, partials)
+        merged = self._grouped(frame, self._all_codes(frame), partials)
+        self._check(merged)
+        return merged
 
     def finish(self) -> Groups:
         """The groups that have rows."""
@@ -183,6 +196,16 @@ def _is_distinct(frame: Frame, name: str) -> bool:
     seen = np.zeros(frame.rows[name].count, dtype=np.bool_)
     seen[code] = True
     return int(np.count_nonzero(seen)) == len(code)
+
+
+def _all_differ(codes: Ints) -> bool:
+    """Are no two numbers equal? Only found out where that is quick."""
+    width = int(codes.max(initial=-1)) + 2
+    if width > 4 * len(codes) + 1024 or width <= len(codes):
+        return False
+    seen = np.zeros(width, dtype=np.bool_)
+    seen[codes] = True
+    return int(np.count_nonzero(seen)) == len(codes)
 
 
 def distinct_rows(codes: list[Ints], count: int) -> tuple[Ints, Ints]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -24,7 +25,10 @@ class Cancellation:
 
 
 class Limits:
-    """The limits of one execution. Its operators ask before each step and before each large allocation."""
+    """The limits of one execution. Its operators ask before each step and before each large allocation.
+
+    Without a limit of its own a query may have what the machine has: more would end the process, not the query.
+    """
 
     def __init__(
         self,
@@ -35,7 +39,7 @@ class Limits:
     ) -> None:
         self.query = query
         self.timeout = timeout
-        self.memory = memory
+        self.memory = machine_memory() if memory is None else memory
         self.cancellation = cancellation
         self.started = time.monotonic()
         self.rows = 0
@@ -59,10 +63,15 @@ class Limits:
         self.rows = max(self.rows, rows)
         wanted = self._held + nbytes
         self.peak = max(self.peak, wanted)
-        if self.memory is not None and wanted > self.memory:
+        if wanted > self.memory:
             raise QueryMemoryExceeded(self.query, self.memory, wanted, self.rows)
 
     def hold(self, nbytes: int) -> None:
         """Announce part of the result: it stays until the end."""
         self.allocate(0, nbytes)
         self._held += nbytes
+
+
+def machine_memory() -> int:
+    """How many bytes of memory this machine has."""
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

@@ -73,6 +73,7 @@ def fetch(
 
 
 def _scan(snapshot: Snapshot, whole: WholeTable, columns: Sequence[str], where: str | None) -> pa.Table:
+    snapshot.cache.check()
     snapshot.cache.ask(whole.ref)
     if not whole.count or where == "false":
         schema = table_schema(whole.entity)
@@ -115,8 +116,6 @@ class Lookups(Operators):
                     value = self.expressions.constant(right)
                     if op not in _COMPARED or pa.types.is_nested(kind) or isinstance(value, tuple):
                         continue
-                    if pa.types.is_floating(kind) and isinstance(value, int) and int(float(value)) != value:
-                        continue
                     rest = None if value is None else compared(kind, op, value)
                     yield "false" if rest is None else f"`{prop}` {rest}"
 
@@ -137,6 +136,10 @@ class Lookups(Operators):
     def sizes(self, frame: Frame, link: Link) -> Ints:  # noqa: ARG002
         """Fetched rows are few: they are never worked on in pieces."""
         return np.zeros(frame.count, dtype=np.int64)
+
+    def growth(self, operations: Sequence[ir.Operation]) -> float:  # noqa: ARG002
+        """See `sizes`."""
+        return 0.0
 
     def follow(self, frame: Frame, link: Link, target_type: str) -> Frame:
         """Each row with each neighbour, found through the index on the ends of edges."""

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from omnigraph.lang.query import ir
-from omnigraph.read.adjacency import Adjacency
+from omnigraph.read.adjacency import Adjacency, hashed_rows
 from omnigraph.read.columns import Array, Bools, Ints, Positions
 from omnigraph.read.comparing import Series, compare
+from omnigraph.read.counting import counts_by, product
 from omnigraph.read.expressions import Expressions
 from omnigraph.read.frame import NO_ROW, Frame, joined
-from omnigraph.read.hops import reached
+from omnigraph.read.hops import reach_bounds, reached
 from omnigraph.read.limits import Limits
+from omnigraph.read.pairs import BLOCK
+from omnigraph.read.parallel import in_parallel, parts_of
 from omnigraph.read.pattern import Link, closing, hops_of, mentioned
 from omnigraph.read.tables import Rows, Snapshot
 
 _ROW: Final = "row#"
+_FEW: Final = 64
 
 
 class Operators:
@@ -28,6 +34,7 @@ class Operators:
         self.snapshot = snapshot
         self.expressions = expressions
         self.limits = limits
+        self._reaches: dict[tuple[str, ir.Direction, int], Ints] = {}
 
     def run(self, operations: Sequence[ir.Operation], frame: Frame) -> Frame:
         """Operations one after the other, as written."""
@@ -78,25 +85,64 @@ class Operators:
         one, two = frame.take(left), other.take(right)
         weights = one.weights if two.weights is None else two.weights
         if one.weights is not None and two.weights is not None:
-            weights = one.weights * two.weights
+            weights = product(one.weights, two.weights)
         return Frame(total, {**one.rows, **two.rows}, {**one.positions, **two.positions}, weights)
 
     def _expand(self, frame: Frame, expand: ir.Expand, closed: str | None) -> Frame:
-        least, most = hops_of(expand, self.snapshot.catalog)
-        if least > most:
-            least, most = 2, 1
-        target = expand.target if closed is None else closed
-        link = Link(expand.source, target, expand.edge_type, expand.direction, expand.edge_variable, least, most)
+        link = self._link(expand, expand.target if closed is None else closed)
         if closed is not None:
             return self.close(frame, link)
         return self.filtered(self.follow(frame, link, expand.target_type), expand.target_filters)
 
+    def _link(self, expand: ir.Expand, target: str) -> Link:
+        least, most = hops_of(expand, self.snapshot.catalog)
+        if least > most:
+            least, most = 2, 1
+        return Link(expand.source, target, expand.edge_type, expand.direction, expand.edge_variable, least, most)
+
     def sizes(self, frame: Frame, link: Link) -> Ints:
-        """How many rows each row becomes when a hop is followed."""
+        """How many rows each row becomes when a link is followed; at most, if it is a chain of hops."""
         adjacency = self._adjacency(link)
         positions = frame.positions[link.source]
-        counts = adjacency.degrees[positions] if len(adjacency) else np.zeros(frame.count, dtype=np.int32)
+        if not len(adjacency) or link.min_hops > link.max_hops:
+            return np.zeros(frame.count, dtype=np.int64)
+        if link.is_hop:
+            counts: Array = adjacency.degrees[positions]
+        elif frame.count <= _FEW:
+            counts = np.full(frame.count, adjacency.width)
+        else:
+            counts = self._bounds(link, adjacency)[positions]
         return np.where(positions < 0, 0, counts).astype(np.int64)
+
+    def _bounds(self, link: Link, adjacency: Adjacency) -> Ints:
+        key = (link.edge_type, link.direction, link.max_hops)
+        if key not in self._reaches:
+            self._reaches[key] = reach_bounds(adjacency, link.max_hops, self.limits)
+        return self._reaches[key]
+
+    def growth(self, operations: Sequence[ir.Operation]) -> float:
+        """About how many rows one row becomes, at most, on its way through some operations."""
+        most = rows = 1.0
+        for operation in operations:
+            match operation:
+                case ir.NodeScan(_, type_name, _):
+                    rows *= self.snapshot.nodes(type_name).count
+                case ir.Expand():
+                    rows *= max(1.0, self._neighbours(operation))
+                case ir.Optionally(inner, _):
+                    rows *= self.growth(inner)
+                case ir.AntiJoin(_, inner):
+                    most = max(most, rows * self.growth(inner))
+            most = max(most, rows)
+        return most
+
+    def _neighbours(self, expand: ir.Expand) -> float:
+        """How many an entity has on average; at most, if they are reached by a chain of hops."""
+        link = self._link(expand, expand.target)
+        adjacency = self._adjacency(link)
+        if link.is_hop or link.min_hops > link.max_hops or not len(adjacency):
+            return adjacency.pairs / max(1, len(adjacency))
+        return float(self._bounds(link, adjacency).mean())
 
     def follow(self, frame: Frame, link: Link, target_type: str) -> Frame:
         """Each row with each neighbour; with an edge variable, with each edge."""
@@ -113,8 +159,8 @@ class Operators:
         positions = frame.positions[link.source]
         if adjacency.is_function and adjacency.edges is None:
             return _function(frame, adjacency.only[positions], link.target, rows)
-        index, places, _ = adjacency.expand(positions)
-        self.limits.allocate(len(places), len(places) * (len(frame.positions) + 7) * 4)
+        row = (len(frame.positions) + 7) * 4
+        index, places, _ = adjacency.expand(positions, lambda total: self.limits.allocate(total, total * row))
         grown = frame.take(index).bind(link.target, rows, adjacency.targets[places])
         if link.edge_variable is None or adjacency.edges is None:
             return grown
@@ -149,11 +195,109 @@ class Operators:
 
     def connected(self, frame: Frame, link: Link) -> Bools:
         """For each row: is there such a hop between its two variables?"""
+        return self._pairs(link, frame.positions[link.source], frame.positions[link.target])
+
+    def _pairs(self, link: Link, sources: Array, targets: Array) -> Bools:
+        """Which pairs of positions a hop connects; a function, from either side, answers at once."""
         adjacency = self._adjacency(link)
-        sources, targets = frame.positions[link.source], frame.positions[link.target]
         if adjacency.is_function:
             return np.asarray(adjacency.only[sources] == targets)
+        if link.source == link.target:
+            return adjacency.contains(sources, targets)
+        back = self._adjacency(link.from_(link.target))
+        if back.is_function:
+            return np.asarray(back.only[targets] == sources)
+        if back.mean_degree < adjacency.mean_degree:
+            return back.contains(targets, sources)
         return adjacency.contains(sources, targets)
+
+    def common(self, frame: Frame, links: Sequence[Link], weigh: Callable[[Array], Array] | None) -> Ints:
+        """For each row how many neighbours its bound variables have in common, each as often as it weighs.
+
+        For every row the shortest list of neighbours is gone through and looked up in the others.
+        """
+        for link in links:
+            if self._adjacency(link).is_function:
+                return self._common_over_function(frame, link, [one for one in links if one is not link], weigh)
+        if len(links) == 2 and links[0].source == links[1].source:
+            return self._common_of_one(frame, links, weigh)
+        degrees = np.stack([self.sizes(frame, link) for link in links])
+        fewest, total = np.argmin(degrees, axis=0), np.zeros(frame.count, dtype=np.int64)
+        for number, link in enumerate(links):
+            others = [other for other in links if other is not link]
+            rows = np.flatnonzero((fewest == number) & (degrees[number] > 0))
+            ends = np.cumsum(degrees[number][rows])
+            size = int(ends[-1]) if len(ends) else 0
+            count = partial(self._count_blocks, frame, rows, ends, link, others, weigh, total)
+            step = -(-size // parts_of(size)) if size else 1
+            cuts = np.searchsorted(ends, np.arange(0, size, step))
+            in_parallel(count, pairwise([*np.unique(cuts).tolist(), len(rows)]))
+        return total
+
+    def _common_of_one(self, frame: Frame, links: Sequence[Link], weigh: Callable[[Array], Array] | None) -> Ints:
+        """The same for two links from one variable: the pairs that both have are a topology of their own."""
+        one, two = ((link.edge_type, link.direction) for link in links)
+        adjacency, positions = self.snapshot.shared(one, two), frame.positions[links[0].source]
+        if weigh is None:
+            return adjacency.degrees[positions].astype(np.int64)
+        index, places, _ = adjacency.expand(positions)
+        return counts_by(index, weigh(adjacency.targets[places]).astype(np.int64), frame.count)
+
+    def _count_blocks(
+        self,
+        frame: Frame,
+        rows: Ints,
+        ends: Ints,
+        link: Link,
+        others: Sequence[Link],
+        weigh: Callable[[Array], Array] | None,
+        total: Ints,
+        first: int,
+        last: int,
+    ) -> None:
+        """Count for a range of the rows, in blocks of about as many neighbours as stay near the processor."""
+        low = first
+        while low < last:
+            before = int(ends[low - 1]) if low else 0
+            high = min(last, max(low + 1, int(np.searchsorted(ends, before + BLOCK))))
+            self._count_common(frame, rows[low:high], link, others, weigh, total)
+            low = high
+
+    def _common_over_function(
+        self, frame: Frame, link: Link, others: Sequence[Link], weigh: Callable[[Array], Array] | None
+    ) -> Ints:
+        """The same where one of the links leads to a single neighbour: it is the only one to look up."""
+        only = self._adjacency(link).only[frame.positions[link.source]]
+        rows = np.flatnonzero(only >= 0)
+        for other in others:
+            rows = rows[self._pairs(other, frame.positions[other.source][rows], only[rows])]
+        total = np.zeros(frame.count, dtype=np.int64)
+        total[rows] = 1 if weigh is None else weigh(only[rows])
+        return total
+
+    def _count_common(
+        self,
+        frame: Frame,
+        rows: Ints,
+        link: Link,
+        others: Sequence[Link],
+        weigh: Callable[[Array], Array] | None,
+        total: Ints,
+    ) -> None:
+        """Count for some rows, going through the neighbours over one of the links."""
+        self.limits.check()
+        adjacency = self._adjacency(link)
+        index, places, counts = adjacency.expand(frame.positions[link.source][rows])
+        targets = adjacency.targets.take(places)
+        for number, other in enumerate(others):
+            checked, near = self._adjacency(other), frame.positions[other.source][rows]
+            hashed = hashed_rows(near)
+            maybe = checked.maybe_contains(hashed.take(index) if number else hashed.repeat(counts), targets)
+            index, targets = index[maybe], targets[maybe]
+            held = checked.contains(near[index], targets)
+            index, targets = index[held], targets[held]
+        weights = None if weigh is None else weigh(targets).astype(np.int64)
+        total[rows] = counts_by(index, weights, len(rows))
 
     def _adjacency(self, link: Link) -> Adjacency:
         stored = link.edge_variable is not None

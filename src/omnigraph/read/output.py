@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +12,16 @@ from omnigraph.errors import ParameterError
 from omnigraph.lang.query import ir
 from omnigraph.lang.values import ValueType
 from omnigraph.read.columns import Ints
+from omnigraph.read.counting import total
 from omnigraph.read.expressions import Expressions
 from omnigraph.read.frame import Frame
 from omnigraph.read.grouping import Groups
+from omnigraph.read.limits import Limits
 from omnigraph.read.ranking import resolved, scored
 from omnigraph.read.sorting import SortKey, first_rows
 from omnigraph.storage.columns import column
 
+_CELL: Final = 8
 RANKINGS = (ir.Nearest, ir.Bm25, ir.Rrf)
 _Values = Callable[[ir.Expr, Ints | None, pa.DataType], pa.Array]
 
@@ -94,10 +98,16 @@ def _column(expression: ir.Expr, query: ir.QueryIR) -> int:
 
 
 def row_table(
-    query: ir.QueryIR, frame: Frame, entities: Sequence[str], window: Window, expressions: Expressions
+    query: ir.QueryIR,
+    frame: Frame,
+    entities: Sequence[str],
+    window: Window,
+    expressions: Expressions,
+    limits: Limits,
 ) -> pa.Table:
     """The rows as a table: ties go by the ids of all entities, variable by variable."""
-    query, frame = scored(query, spread(frame, None if query.order else window.most), window.most, expressions)
+    frame = spread(frame, None if query.order else window.most, limits)
+    query, frame = scored(query, frame, window.most, expressions)
 
     def values(expression: ir.Expr, rows: Ints | None, kind: pa.DataType) -> pa.Array:
         return expressions.arrow(expression, frame if rows is None else frame.take(rows), kind)
@@ -107,7 +117,9 @@ def row_table(
 
     keys = [_row_key(order, query, frame, values) for order in query.order]
     ties = [by_id(name) for name in sorted(entities)]
+    limits.allocate(frame.count, frame.count * _CELL * (len(keys) + 1))
     order = window.of(first_rows(keys, ties, frame.count, window.most))
+    limits.allocate(len(order), len(order) * _CELL * len(query.columns))
     return _table(query, [values(one.expression, order, arrow_type(one.type)) for one in query.columns])
 
 
@@ -120,11 +132,13 @@ def _row_key(order: ir.Order, query: ir.QueryIR, frame: Frame, values: _Values) 
     return SortKey(lambda rows: values(expression, rows, kind), order.descending)
 
 
-def spread(frame: Frame, most: int | None) -> Frame:
+def spread(frame: Frame, most: int | None, limits: Limits) -> Frame:
     """Every row as often as it counts; no more of them than anybody wants."""
     if frame.weights is None:
         return frame
     weights = frame.weights if most is None else np.minimum(frame.weights, most)
+    rows = total(weights)
+    limits.allocate(rows, rows * 4 * (len(frame.positions) + 4))
     each = frame.take(np.repeat(np.arange(frame.count), weights))
     return Frame(each.count, each.rows, each.positions)
 

@@ -6,16 +6,15 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.explain import explain_operations
-from omnigraph.read.frame import Frame
-from omnigraph.read.pattern import Link, Node, Pattern, Reach, distinct_links, mentioned
+from omnigraph.read.estimates import Estimates, best_order
+from omnigraph.read.pattern import Link, Pattern, Reach, distinct_links, mentioned
 from omnigraph.read.steps import (
     AsWritten,
     Close,
     Condition,
+    CountCommon,
     Follow,
     FollowEdges,
     Intersect,
@@ -29,7 +28,6 @@ from omnigraph.read.steps import (
     Unequal,
 )
 
-_EXACT_BELOW: Final = 20_000
 _SELECTIVE: Final = 4
 
 
@@ -40,6 +38,7 @@ class _Arrangement:
     pattern: Pattern
     kept: set[str]
     tools: Tools
+    estimates: Estimates
     steps: list[Step]
     bound: set[str]
     """Every variable that has a value by now, or had one."""
@@ -66,6 +65,7 @@ def _arrangement(pattern: Pattern, kept: set[str], tools: Tools) -> _Arrangement
         pattern,
         kept,
         tools,
+        Estimates(tools.operators.snapshot, tools.operators.expressions),
         [],
         set(),
         set(),
@@ -123,8 +123,15 @@ def _components(plan: _Arrangement) -> list[set[str]]:
 
 
 def _arrange_component(plan: _Arrangement, component: set[str], *, last: bool) -> None:
-    start = _choose_start(plan, component)
-    core = _eliminate(plan, component, start)
+    own = [link for link in plan.links if link.ends <= component and link.source != link.target]
+    order: list[str] = []
+    if len(own) >= len(component) and all(link.is_hop for link in own):
+        core = _eliminate(plan, component, None)
+        order = best_order(core, [link for link in plan.links if link.ends <= core], plan.pattern, plan.estimates)
+        start = order[0]
+    else:
+        start = _choose_start(plan, component)
+        core = _eliminate(plan, component, start)
     node = plan.pattern.nodes[start]
     if core == {start} and start not in plan.kept | _entangled(plan) and not _own_links(plan, start):
         plan.steps.append(Total(node))
@@ -133,7 +140,7 @@ def _arrange_component(plan: _Arrangement, component: set[str], *, last: bool) -
     _bind(plan, start)
     _settle(plan, core, last=last)
     while core - plan.bound:
-        _advance(plan, core)
+        _advance(plan, core, order)
         _settle(plan, core, last=last)
 
 
@@ -146,7 +153,7 @@ def _choose_start(plan: _Arrangement, component: set[str]) -> str:
     ordered = [name for name in plan.pattern.nodes if name in component]
     if any(not link.is_hop for link in plan.links if link.ends & component):
         return ordered[0]
-    estimates = {name: _estimate(plan, plan.pattern.nodes[name]) for name in ordered}
+    estimates = {name: plan.estimates.of(plan.pattern.nodes[name]) for name in ordered}
     best = min(ordered, key=lambda name: (estimates[name], name not in plan.kept))
     wanted = [name for name in ordered if name in plan.kept | _entangled(plan)]
     whole = plan.tools.operators.snapshot.nodes(plan.pattern.nodes[best].type_name).count
@@ -165,43 +172,10 @@ def _hub(plan: _Arrangement, ordered: list[str], best: str, estimates: dict[str,
     return max(ordered, key=lambda name: sum(name in link.ends for link in plan.links))
 
 
-def _estimate(plan: _Arrangement, node: Node) -> float:
-    """About how many positions match a variable's own conditions."""
-    rows = plan.tools.operators.snapshot.nodes(node.type_name)
-    if not node.filters:
-        return rows.count
-    if rows.count <= _EXACT_BELOW:
-        own = Node(node.variable, node.type_name, node.filters)
-        frame = Frame.of(own.variable, rows, rows.everything)
-        held = np.ones(rows.count, dtype=np.bool_)
-        for condition in own.filters:
-            held &= plan.tools.operators.expressions.holds(condition, frame)
-        return float(np.count_nonzero(held))
-    estimate = float(rows.count)
-    for condition in node.filters:
-        estimate *= _share(plan, node, condition)
-    return estimate
-
-
-def _share(plan: _Arrangement, node: Node, condition: ir.Filter) -> float:
-    """About which share of a type a condition lets through."""
-    rows = plan.tools.operators.snapshot.nodes(node.type_name)
-    kind = plan.tools.operators.snapshot.catalog.nodes[node.type_name]
-    names = [side.property for side in (condition.left, condition.right) if isinstance(side, ir.Prop)]
-    if condition.op is ir.Op.EQ and names:
-        if (names[0],) == kind.key or names[0] == "id":
-            return 1 / rows.count
-        column = rows.column(names[0])
-        if column.repeats:
-            return 1 / max(1, len(column.codes.dictionary))
-        return 0.01 if column.is_text else 0.1
-    return 1 / 3 if condition.op in (ir.Op.LT, ir.Op.LE, ir.Op.GT, ir.Op.GE) else 1 / 4
-
-
-def _eliminate(plan: _Arrangement, component: set[str], start: str) -> set[str]:
+def _eliminate(plan: _Arrangement, component: set[str], start: str | None) -> set[str]:
     """Hang the variables that only need counting into their neighbours; those that are left are enumerated."""
     core = set(component)
-    fixed = plan.kept | _entangled(plan) | {start}
+    fixed = plan.kept | _entangled(plan) | ({start} if start is not None else set())
     edges = plan.kept | {name for condition in plan.conditions for name in mentioned(condition)}
     found = True
     while found:
@@ -222,8 +196,8 @@ def _eliminate(plan: _Arrangement, component: set[str], start: str) -> set[str]:
     return core
 
 
-def _advance(plan: _Arrangement, core: set[str]) -> None:
-    """Bind one more variable: the one that makes the fewest rows."""
+def _advance(plan: _Arrangement, core: set[str], order: list[str]) -> None:
+    """Bind one more variable: the next of the order, or the one that makes the fewest rows."""
     candidates: dict[str, list[Link]] = {}
     for link in plan.links:
         if link.ends & plan.bound and not link.ends <= plan.bound and link.ends <= core:
@@ -233,12 +207,17 @@ def _advance(plan: _Arrangement, core: set[str]) -> None:
     if not candidates:
         _bind_apart(plan, core)
         return
-    name = min(candidates, key=lambda n: _growth(plan, n, candidates[n]))
+    planned = next((name for name in order if name in candidates), None)
+    name = planned or min(candidates, key=lambda n: _growth(plan, n, candidates[n]))
     links = [link.from_(link.other(name)) for link in candidates[name]]
     node = plan.pattern.nodes[name]
     plan.links = [link for link in plan.links if link not in candidates[name]]
     hops = [link for link in links if link.is_hop and link.edge_variable is None]
     others = [link for link in links if link not in hops]
+    if len(hops) > 1 and not others and not _is_asked_for(plan, name):
+        plan.steps.append(CountCommon(tuple(hops), node))
+        plan.bound.add(name)
+        return
     if len(hops) > 1:
         plan.steps.append(Intersect(tuple(hops), node))
     elif hops:
@@ -247,6 +226,11 @@ def _advance(plan: _Arrangement, core: set[str]) -> None:
         plan.steps.append(Follow(others.pop(0), node))
     _bind(plan, name, *(link.edge_variable for link in links if link.edge_variable is not None))
     plan.steps.extend(Close(link) for link in others)
+
+
+def _is_asked_for(plan: _Arrangement, name: str) -> bool:
+    """Does anybody but the links that bind a variable speak about it?"""
+    return name in plan.kept | _entangled(plan) or any(name in link.ends for link in plan.links)
 
 
 def _bind_apart(plan: _Arrangement, core: set[str]) -> None:
@@ -274,7 +258,7 @@ def _growth(plan: _Arrangement, name: str, links: list[Link]) -> tuple[int, floa
         adjacency = plan.tools.operators.snapshot.adjacency(oriented.edge_type, oriented.direction, edges=stored)
         growth.append(adjacency.pairs / max(1, len(adjacency)))
     rows = plan.tools.operators.snapshot.nodes(plan.pattern.nodes[name].type_name).count
-    share = _estimate(plan, plan.pattern.nodes[name]) / max(1, rows)
+    share = plan.estimates.of(plan.pattern.nodes[name]) / max(1, rows)
     return (0, min(growth) * share - len(growth))
 
 

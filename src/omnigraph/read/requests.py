@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.explain import show
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import TablePin
-from omnigraph.read.cache import Cache
+from omnigraph.read.cache import Cache, Held
 from omnigraph.read.execution import Trace, execute, plan
 from omnigraph.read.expressions import Expressions
 from omnigraph.read.limits import Limits
@@ -39,17 +40,24 @@ class Reader:
     ) -> tuple[pa.Table, Trace]:
         """The rows of a read on one state of the graph, and how they were found."""
         expressions = self._expressions(query, params)
-        return execute(_read(query), self._snapshot(pins), expressions, limits)
+        with self._snapshot(pins, limits) as snapshot:
+            return execute(_read(query), snapshot, expressions, limits)
 
     def plan(
         self, query: CompiledQuery, params: Mapping[str, object] | None, pins: Mapping[str, TablePin]
     ) -> Trace:
         """How the rows of a read would be found."""
-        expressions = self._expressions(query, params)
-        return plan(_read(query), self._snapshot(pins), expressions, Limits(query.name))
+        expressions, limits = self._expressions(query, params), Limits(query.name)
+        with self._snapshot(pins, limits) as snapshot:
+            return plan(_read(query), snapshot, expressions, limits)
 
-    def _snapshot(self, pins: Mapping[str, TablePin]) -> Snapshot:
-        return Snapshot(self.repository.catalog, pins, self.repository.tables, self.cache)
+    @contextmanager
+    def _snapshot(self, pins: Mapping[str, TablePin], limits: Limits) -> Iterator[Snapshot]:
+        held = Held(self.cache, limits.check)
+        try:
+            yield Snapshot(self.repository.catalog, pins, self.repository.tables, held)
+        finally:
+            held.release()
 
     def _expressions(self, query: CompiledQuery, params: Mapping[str, object] | None) -> Expressions:
         values = bind_parameters(query.name, query.params, params)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
+from math import ceil
 from typing import Final
 
 import numpy as np
 
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.explain import show
+from omnigraph.read import counting
 from omnigraph.read.columns import Ints
+from omnigraph.read.counting import MANY, product
 from omnigraph.read.frame import Consume, Frame, joined
 from omnigraph.read.operators import Operators
 from omnigraph.read.pattern import Link, Node
@@ -54,16 +58,21 @@ class Start(Step):
 
     node: Node
 
+    def sizes(self, frame: Frame, tools: Tools) -> Ints | None:
+        return np.full(frame.count, self._matching(tools).count)
+
     def run(self, frame: Frame, tools: Tools) -> Frame:
+        mine = self._matching(tools)
+        return mine if not frame.positions and frame.total == 1 else tools.operators.crossed(frame, mine)
+
+    def _matching(self, tools: Tools) -> Frame:
         rows = tools.operators.snapshot.nodes(self.node.type_name)
         if self.node.is_free:
-            mine = Frame.of(self.node.variable, rows, rows.everything)
-        else:
-            weights = tools.weights.everywhere(self.node)
-            positions = np.flatnonzero(weights).astype(np.int32)
-            counted = None if weights.dtype == np.bool_ else weights[positions].astype(np.int64)
-            mine = Frame.of(self.node.variable, rows, positions, counted)
-        return mine if not frame.positions and frame.total == 1 else tools.operators.crossed(frame, mine)
+            return Frame.of(self.node.variable, rows, rows.everything)
+        weights = tools.weights.everywhere(self.node)
+        positions = np.flatnonzero(weights).astype(np.int32)
+        counted = None if weights.dtype == np.bool_ else weights[positions].astype(np.int64)
+        return Frame.of(self.node.variable, rows, positions, counted)
 
     def __str__(self) -> str:
         return f"Scan {_shown(self.node)}: in memory"
@@ -107,11 +116,10 @@ class Total(Step):
         if self.node.is_free:
             total = tools.operators.snapshot.nodes(self.node.type_name).count
         else:
-            total = int(tools.weights.everywhere(self.node).sum(dtype=np.int64))
+            total = counting.total(tools.weights.everywhere(self.node))
         weights = np.ones(frame.count, dtype=np.int64) if frame.weights is None else frame.weights
-        return Frame(frame.count, frame.rows, frame.positions, weights * total).keep(
-            np.full(frame.count, total > 0)
-        )
+        counted = product(weights, np.array([min(total, MANY)]))
+        return Frame(frame.count, frame.rows, frame.positions, counted).keep(np.full(frame.count, total > 0))
 
     def __str__(self) -> str:
         return f"Count {_shown(self.node)}: in memory, without enumerating"
@@ -125,7 +133,7 @@ class Follow(Step):
     node: Node
 
     def sizes(self, frame: Frame, tools: Tools) -> Ints | None:
-        return tools.operators.sizes(frame, self.link) if self.link.is_hop else None
+        return tools.operators.sizes(frame, self.link)
 
     def run(self, frame: Frame, tools: Tools) -> Frame:
         followed = tools.operators.follow(frame, self.link, self.node.type_name)
@@ -171,10 +179,32 @@ class Intersect(Step):
 
 
 @dataclass(slots=True)
+class CountCommon(Step):
+    """A variable that several bound ones link to and nobody asks for: only how many there are."""
+
+    links: Sequence[Link]
+    node: Node
+
+    def run(self, frame: Frame, tools: Tools) -> Frame:
+        weigh = None if self.node.is_free else partial(tools.weights.of, self.node)
+        return frame.times(tools.operators.common(frame, self.links, weigh))
+
+    def __str__(self) -> str:
+        links = " and ".join(shown_link(link) for link in self.links)
+        return f"Count common {links}{_trees(self.node)}: adjacency in memory"
+
+
+@dataclass(slots=True)
 class Close(Step):
     """A link between two bound variables."""
 
     link: Link
+
+    def sizes(self, frame: Frame, tools: Tools) -> Ints | None:
+        """A chain, and a bound edge, lead to everything they can reach before it is known what was meant."""
+        if self.link.is_hop and self.link.edge_variable is None:
+            return None
+        return tools.operators.sizes(frame, self.link)
 
     def run(self, frame: Frame, tools: Tools) -> Frame:
         return tools.operators.close(frame, self.link)
@@ -249,6 +279,9 @@ class AsWritten(Step):
     operations: tuple[ir.Operation, ...]
     shown: str
 
+    def sizes(self, frame: Frame, tools: Tools) -> Ints | None:
+        return np.full(frame.count, ceil(tools.operators.growth(self.operations)))
+
     def run(self, frame: Frame, tools: Tools) -> Frame:
         return tools.operators.run(self.operations, frame)
 
@@ -275,15 +308,14 @@ def stream(steps: Sequence[Step], frame: Frame, tools: Tools, consume: Consume, 
     consume(frame)
 
 
-def _pieces(frame: Frame, sizes: Ints) -> list[Frame]:
+def _pieces(frame: Frame, sizes: Ints) -> Iterator[Frame]:
     """The frame in stretches that each become a bounded number of rows; a single row may become more."""
-    ends = np.cumsum(sizes)
-    cuts = np.searchsorted(ends, np.arange(_PIECE, int(ends[-1]) + _PIECE, _PIECE), side="right")
-    bounds = np.unique(np.concatenate([[0], cuts, [frame.count]]))
-    bounds = bounds[bounds <= frame.count]
-    if len(bounds) == 2 and frame.count > 1:
-        bounds = np.array([0, frame.count // 2, frame.count])
-    return [frame.slice(int(low), int(high)) for low, high in pairwise(bounds)]
+    number = (np.cumsum(sizes) - 1) // _PIECE
+    cuts = np.flatnonzero(np.diff(number)) + 1
+    if not len(cuts):
+        cuts = np.array([frame.count // 2])
+    for low, high in pairwise([0, *cuts.tolist(), frame.count]):
+        yield frame.slice(low, high)
 
 
 def shown_link(link: Link) -> str:

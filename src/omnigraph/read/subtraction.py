@@ -35,7 +35,27 @@ def signed(pattern: Pattern, aggregates: list[ir.Agg]) -> list[tuple[int, Patter
                 else:
                     _merge(part, one, merged)
             parts.append(((-1) ** size, part, merged))
-    return parts
+    return _reduced(parts)
+
+
+def _reduced(parts: list[tuple[int, Pattern, dict[str, str]]]) -> list[tuple[int, Pattern, dict[str, str]]]:
+    """The parts without those that cancel out: the same pattern, once added and once taken away."""
+    kept: list[tuple[int, Pattern, dict[str, str]]] = []
+    for sign, part, merged in parts:
+        links = {link.relation for link in part.links}
+        twin = next(
+            (
+                one
+                for one in kept
+                if one[0] == -sign and one[2] == merged and {link.relation for link in one[1].links} == links
+            ),
+            None,
+        )
+        if twin is None or any(link.edge_variable is not None for link in part.links):
+            kept.append((sign, part, merged))
+        else:
+            kept.remove(twin)
+    return kept
 
 
 def _merge(pattern: Pattern, pair: tuple[str, str], merged: dict[str, str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from omnigraph.lang.query.ir import Direction
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.manifest.state import TablePin
-from omnigraph.read.adjacency import Adjacency, distinct, reversed_, stored
-from omnigraph.read.cache import Cache
+from omnigraph.read.adjacency import Adjacency, distinct, reversed_, shared, stored
+from omnigraph.read.cache import Held
 from omnigraph.read.columns import Column, Positions, filled
 from omnigraph.read.text.postings import TextIndex
 from omnigraph.read.vectors import VectorColumn
@@ -58,16 +58,15 @@ class Rows:
 class WholeTable(Rows):
     """All rows of one version of a table, in the order in which the table stores them."""
 
-    def __init__(self, entity: NodeType | EdgeType, pin: TablePin, tables: Tables, cache: Cache) -> None:
+    def __init__(self, entity: NodeType | EdgeType, pin: TablePin, tables: Tables, cache: Held) -> None:
         super().__init__(entity, pin.row_count)
         self.ref = TableRef(pin.location, pin.table_branch, pin.table_version)
         self._tables = tables
         self._cache = cache
 
-    @property
-    def nbytes(self) -> int:
-        """What the table itself takes beside its columns: the list of its positions."""
-        return self.count * 4
+    @cached_property
+    def everything(self) -> Positions:
+        return self._cache.get(self.key(("positions",)), lambda: np.arange(self.count, dtype=np.int32))
 
     def key(self, what: Hashable) -> Hashable:
         """Under what the cache keeps something about this table."""
@@ -92,11 +91,19 @@ class WholeTable(Rows):
             schema = table_schema(self.entity)
             return {name: Column(pa.array([], schema.field(name).type)) for name in names}
         with translated(self._tables.shown(self.ref.location)):
-            table = self._tables.scan(self.ref, names).read_all()
+            scan = self._tables.scan(self.ref, names)
+            batches = []
+            for batch in scan:
+                self._cache.check()
+                batches.append(batch)
+            table = pa.Table.from_batches(batches, scan.schema)
         return {name: Column.of(table[name]) for name in names}
 
     def text_index(self, name: str) -> TextIndex:
-        return self._cache.get(self.key(("text", name)), lambda: TextIndex(self.column(name).arrow))
+        return self._cache.get(self.key(("text", name)), lambda: self._text_index(name))
+
+    def _text_index(self, name: str) -> TextIndex:
+        return TextIndex(self.column(name).arrow, self._cache.check)
 
     def vectors(self, name: str) -> VectorColumn:
         return self._cache.get(self.key(("vectors", name)), lambda: VectorColumn(self.column(name).arrow))
@@ -107,6 +114,7 @@ class WholeTable(Rows):
         rows = 0
         with translated(self._tables.shown(self.ref.location)):
             for batch in self._tables.scan(self.ref, names):
+                self._cache.check()
                 pending.append(batch)
                 rows += batch.num_rows
                 if rows >= _BATCH:
@@ -123,7 +131,8 @@ class Snapshot:
     catalog: Catalog
     pins: Mapping[str, TablePin]
     tables: Tables
-    cache: Cache
+    cache: Held
+    _whole_tables: dict[str, WholeTable] = field(default_factory=dict)
 
     def nodes(self, type_name: str) -> WholeTable:
         """All nodes of a type."""
@@ -134,15 +143,25 @@ class Snapshot:
         return self._whole(self.catalog.edges[type_name])
 
     def _whole(self, entity: NodeType | EdgeType) -> WholeTable:
-        pin = self.pins[entity.table_key]
-        key = (pin.location, pin.table_branch, pin.table_version, entity.name)
-        return self.cache.get(key, lambda: WholeTable(entity, pin, self.tables, self.cache))
+        table = self._whole_tables.get(entity.table_key)
+        if table is None:
+            table = WholeTable(entity, self.pins[entity.table_key], self.tables, self.cache)
+            self._whole_tables[entity.table_key] = table
+        return table
 
     def adjacency(self, edge_type: str, direction: Direction, *, edges: bool) -> Adjacency:
         """The neighbours over an edge type; with the edges themselves, or each pair once."""
         table, between = self.edges(edge_type), self._between(edge_type)
         key = table.key((*between, direction, edges))
         return self.cache.get(key, lambda: self._build(edge_type, direction, edges=edges))
+
+    def shared(self, first: tuple[str, Direction], second: tuple[str, Direction]) -> Adjacency:
+        """The pairs that two edge types, or two directions of one, connect alike."""
+        refs = [(self.edges(name).ref, *self._between(name), direction) for name, direction in (first, second)]
+        return self.cache.get(
+            ("shared", *refs),
+            lambda: shared(self.adjacency(*first, edges=False), self.adjacency(*second, edges=False)),
+        )
 
     def has_adjacency(self, edge_type: str) -> bool:
         """Is the topology of an edge type in memory, in any direction?"""
@@ -163,6 +182,7 @@ class Snapshot:
             other = self.cache.find(table.key((*between, _REVERSE[direction], edges)))
             if isinstance(other, Adjacency):
                 return reversed_(other)
+        self.cache.check()
         edge = self.catalog.edges[edge_type]
         rows, width = self.nodes(edge.source).count, self.nodes(edge.target).count
         if not edges and direction is not Direction.BOTH:

@@ -49,8 +49,8 @@ class VectorColumn:
         return out
 
     def nearest(self, query: Floats, metric: Metric, most: int) -> Array:
-        """Positions of all that can be among the ``most`` nearest, by a fast pass in 32 bits. What rounding could have
-        moved across the border is among them, and so is every tie: exact distances decide."""
+        """Positions of all that can be among the ``most`` nearest, by a fast pass in 32 bits. What rounding could
+        have moved across the border is among them, and so is every tie: exact distances decide."""
         scores = self.matrix @ query.astype(np.float32)
         norms = self.norms
         if metric == "l2":
@@ -87,6 +87,7 @@ def _cosine(rows: Matrix, query: Floats) -> Floats:
         wide = rows[block].astype(np.float64)
         lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
         with np.errstate(invalid="ignore", divide="ignore"):
-            cosine = (wide @ query) / (lengths * length)
+            # A matrix product would round equal rows differently, and then ties would not be ties.
+            cosine = np.einsum("ij,j->i", wide, query) / (lengths * length)
         out[block] = np.where(lengths == 0, 1.0, 1.0 - cosine)
     return out

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from omnigraph.read.adjacency import Adjacency
-from omnigraph.read.columns import Array, Bools, Ints
+from omnigraph.read.columns import Array, Bools
+from omnigraph.read.counting import product, segment_sums
 from omnigraph.read.expressions import Expressions
 from omnigraph.read.frame import Frame
 from omnigraph.read.limits import Limits
@@ -58,7 +59,7 @@ class Weights:
                 spread[index] = inner
                 return spread
         weights = self._subtrees(node, positions)
-        return weights if held is None else _product(weights, held)
+        return weights if held is None else product(weights, held)
 
     def _filtered(self, node: Node, positions: Array | None, count: int) -> Bools | None:
         """Which positions satisfy the node's own conditions; None if it has none."""
@@ -75,13 +76,13 @@ class Weights:
         weights: Array | None = None
         for reach in node.reaches:
             counted = self._reach(reach, positions)
-            weights = counted if weights is None else _product(weights, counted)
+            weights = counted if weights is None else product(weights, counted)
         for absent in node.absent:
             none = self.of(absent, positions) == 0
-            weights = none if weights is None else _product(weights, none)
+            weights = none if weights is None else product(weights, none)
         for optional in node.optional:
             least = np.maximum(self.of(optional, positions).astype(np.int64), 1)
-            weights = least if weights is None else _product(weights, least)
+            weights = least if weights is None else product(weights, least)
         assert weights is not None  # noqa: S101  only called where there are subtrees
         return weights
 
@@ -93,6 +94,7 @@ class Weights:
         if child.is_free:
             return adjacency.degrees if positions is None else adjacency.degrees[positions]
         if positions is None:
+            self.limits.allocate(0, adjacency.pairs * 8)
             return _sums_everywhere(adjacency, self.everywhere(child))
         if adjacency.is_function:
             only = adjacency.only[positions]
@@ -103,8 +105,7 @@ class Weights:
             spread = np.zeros(len(only), dtype=below.dtype)
             spread[present] = below
             return spread
-        _, places, counts = adjacency.expand(positions)
-        self.limits.allocate(len(places), len(places) * 16)
+        _, places, counts = adjacency.expand(positions, lambda total: self.limits.allocate(total, total * 32))
         neighbours = adjacency.targets[places]
         return segment_sums(self._of_many(child, neighbours), counts)
 
@@ -124,17 +125,3 @@ def _sums_everywhere(adjacency: Adjacency, weights: Array) -> Array:
         found = weights[only]
         return found & (only >= 0) if found.dtype == np.bool_ else np.where(only >= 0, found, 0)
     return adjacency.row_sums(weights)
-
-
-def segment_sums(weights: Array, counts: Ints) -> Ints:
-    """Sums of neighbouring stretches."""
-    running = np.zeros(len(weights) + 1, dtype=np.int64)
-    np.cumsum(weights, dtype=np.int64, out=running[1:])
-    ends = np.cumsum(counts)
-    return np.asarray(running[ends] - running[ends - counts])
-
-
-def _product(left: Array, right: Array) -> Array:
-    if left.dtype == np.bool_ and right.dtype == np.bool_:
-        return left & right
-    return np.multiply(left, right, dtype=np.int64)

@@ -21,6 +21,8 @@ def compared(kind: pa.DataType, op: ir.Op, value: Value) -> str | None:
     if isinstance(value, int | float) and pa.types.is_integer(kind):
         return _against_integer(kind, op, value)
     if isinstance(value, int | float) and pa.types.is_floating(kind):
+        if isinstance(value, int) and pa.types.is_float64(kind) and int(float(value)) != value:
+            return _between_floats(op, value)
         return _against_float(kind, op, float(value))
     return f"{op.value} {sql_literal(pa.scalar(value, kind))}"
 
@@ -60,6 +62,19 @@ def _against_float(kind: pa.DataType, op: ir.Op, value: float) -> str | None:
             return f"{op.value} {below}"
         case _:
             return f"{op.value} {above}"
+
+
+def _between_floats(op: ir.Op, value: int) -> str | None:
+    """A column of 64-bit floats against an integer that lies between two of them."""
+    near = float(value)
+    if op in (ir.Op.EQ, ir.Op.NE):
+        return None if op is ir.Op.EQ else _ANY
+    is_below = op in (ir.Op.LT, ir.Op.LE)
+    if near > value:
+        op = ir.Op.LT if is_below else ir.Op.GE
+    else:
+        op = ir.Op.LE if is_below else ir.Op.GT
+    return f"{op.value} {sql_literal(pa.scalar(near, pa.float64()))}"
 
 
 def _beyond(op: ir.Op, *, above: bool) -> str | None:

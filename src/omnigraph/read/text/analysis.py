@@ -10,7 +10,7 @@ is a matter of single characters: beyond ASCII, Lance is asked about those that 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -91,17 +91,23 @@ def _analysed(text: str, options: Mapping[str, Any]) -> Iterator[tuple[int, str]
         yield token.position - 1, token.text
 
 
-def tokenize(column: pa.ChunkedArray | pa.Array) -> Tokens:
+def _go_on() -> None:
+    """What is done between two batches where nobody wants to stop: nothing."""
+
+
+def tokenize(column: pa.ChunkedArray | pa.Array, check: Callable[[], None] | None = None) -> Tokens:
     """The words of a whole column; what `words_of` gives for each text. A document is a row number."""
+    check = check or _go_on
     pieces, documents = [], [np.empty(0, dtype=np.int64)]
     for first, texts in _batches(column):
+        check()
         tokens, owners = _cut(texts)
         pieces.append(tokens)
         documents.append(owners + first)
     encoded = pa.chunked_array(pieces, pa.large_string()).dictionary_encode()
     distinct = encoded.chunk(0).dictionary.to_pylist() if encoded.num_chunks else []
     codes = [np.asarray(chunk.indices) for chunk in encoded.chunks]
-    numbers, vocabulary = _numbered(distinct)
+    numbers, vocabulary = _numbered(distinct, check)
     words = numbers[np.concatenate(codes or [np.empty(0, np.int32)])]
     kept = words >= 0
     return Tokens(np.concatenate(documents)[kept], words[kept], vocabulary)
@@ -162,11 +168,12 @@ def _separate(wide: Array) -> Bools:
     return np.repeat(separates[points], sizes)
 
 
-def _numbered(distinct: list[str]) -> tuple[Positions, list[Word]]:
+def _numbered(distinct: list[str], check: Callable[[], None]) -> tuple[Positions, list[Word]]:
     """The words that tokens stand for, and for each token the number of its word; -1 if no index has it."""
     numbers: dict[Word, int] = {}
     found = np.full(len(distinct), -1, dtype=np.int32)
     for first in range(0, len(distinct), _BATCH_WORDS):
+        check()
         words = dict(_words(distinct[first : first + _BATCH_WORDS]))
         places = np.fromiter(words, dtype=np.int64, count=len(words))
         found[first + places] = [numbers.setdefault(word, len(numbers)) for word in words.values()]

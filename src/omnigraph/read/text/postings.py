@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -37,11 +39,13 @@ class TextIndex:
 
     Postings lie in one array, sorted by term and document. A search for similar spellings has to know which word
     of a term a document has, so the words of terms that have more than one follow behind, each with its documents.
+
+    Building one takes a while: `check` is called now and then and may raise, to stop it.
     """
 
-    def __init__(self, column: pa.ChunkedArray | pa.Array) -> None:
+    def __init__(self, column: pa.ChunkedArray | pa.Array, check: Callable[[], None] | None = None) -> None:
         self.is_null: Bools = np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
-        tokens = tokenize(column)
+        tokens = tokenize(column, check)
         self._codes, stems = _numbered_terms(tokens.vocabulary)
         grouped = _grouped(stems[tokens.words], tokens.documents, len(self._codes))
         self._bounds = grouped.bounds
@@ -64,7 +68,7 @@ class TextIndex:
         """How many rows the column has, nulls included."""
         return len(self.is_null)
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """About how much memory the index takes, its dictionary of terms included."""
         arrays: tuple[Array, ...] = (

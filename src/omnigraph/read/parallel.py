@@ -1,0 +1,41 @@
+"""Work in several threads. NumPy lets go of the interpreter while it computes, so parts of an array can be worked
+on at the same time; small work stays where it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import cache
+from typing import Final
+
+_WORTH_IT: Final = 1 << 19
+_MOST: Final = 8
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_threads(), thread_name_prefix="omnigraph-read")
+
+
+@cache
+def _threads() -> int:
+    return max(1, min(_MOST, os.cpu_count() or 1))
+
+
+def parts_of(size: int) -> int:
+    """Into how many parts work on that many elements should be cut."""
+    return _threads() if size >= _WORTH_IT else 1
+
+
+def in_parallel(work: Callable[[int, int], None], ranges: Iterable[tuple[int, int]]) -> None:
+    """Do the work for each range, in threads if there are several; the first failure is raised."""
+    pieces = [(low, high) for low, high in ranges if low < high]
+    if len(pieces) <= 1:
+        for low, high in pieces:
+            work(low, high)
+        return
+    futures = [_pool().submit(copy_context().run, work, low, high) for low, high in pieces]
+    for future in futures:
+        future.result()
