@@ -163,8 +163,6 @@ def _holds(stored: Any, op: ir.Op, value: Any) -> bool:
         return False
     if isinstance(stored, str):
         return OPS[op](stored.encode(), value.encode())
-    if isinstance(stored, float) and not isinstance(value, bool):
-        return OPS[op](stored, float(value))
     return OPS[op](stored, value)
 
 

@@ -62,8 +62,8 @@ class CountOverflow(QueryStopped):
 
     def __str__(self) -> str:
         return (
-            f"query '{self.query}' counts more than 9,223,372,036,854,775,806 matches, which is the most a count can "
-            "hold; add conditions, or count fewer variables"
+            f"query '{self.query}' counts more than 9,223,372,036,854,775,806 matches, the most a count can say; "
+            "add conditions, or count fewer variables"
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -69,11 +69,8 @@ def _between_floats(op: ir.Op, value: int) -> str | None:
     near = float(value)
     if op in (ir.Op.EQ, ir.Op.NE):
         return None if op is ir.Op.EQ else _ANY
-    is_below = op in (ir.Op.LT, ir.Op.LE)
-    if near > value:
-        op = ir.Op.LT if is_below else ir.Op.GE
-    else:
-        op = ir.Op.LE if is_below else ir.Op.GT
+    below, above = (ir.Op.LT, ir.Op.GE) if near > value else (ir.Op.LE, ir.Op.GT)
+    op = below if op in (ir.Op.LT, ir.Op.LE) else above
     return f"{op.value} {sql_literal(pa.scalar(near, pa.float64()))}"
 
 
