@@ -1,0 +1,182 @@
+"""Run the search benchmark: `python -m benchmarks.search`, smaller with `--rows 20000`.
+
+Every engine answers in a process of its own, with its default settings. Beside each latency stands how many of the
+ten best documents were found, by a plain exact computation. The exit code is 1 if OmniGraph finds less than 95 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import multiprocessing as mp
+import os
+import platform
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Final
+
+from benchmarks.contest import Question, Worker
+from benchmarks.search import data
+from benchmarks.search.engines import OmniGraph, Searching, bytes_of, competitors, times_of
+from benchmarks.search.exact import Agreement, Exact, Floats, agreement
+from rich.console import Console
+from rich.table import Table
+
+_LEAST: Final = 0.95
+_WARMUPS: Final = 10
+_PATIENCE: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one engine did with one kind of questions."""
+
+    engine: Searching
+    cold: Sequence[float]
+    warm: Sequence[float]
+    agreements: Sequence[Agreement]
+
+    @property
+    def recall(self) -> float:
+        return statistics.mean(one.recall for one in self.agreements)
+
+    @property
+    def order(self) -> float:
+        known = [one.order for one in self.agreements if one.order is not None]
+        return statistics.mean(known) if known else 1.0
+
+
+def measure(
+    engines: Sequence[Searching], home: Path, questions: Sequence[Question], truth: Sequence[Floats], cold: int
+) -> list[Measured]:
+    """Questions of one kind to all engines, which take turns."""
+    first = [[_cold(engine, home, questions[number]) for number in range(cold)] for engine in engines]
+    workers = [Worker(engine, home) for engine in engines]
+    seconds: list[list[float]] = [[] for _ in engines]
+    found: list[list[Agreement]] = [[] for _ in engines]
+    try:
+        for number, question in enumerate((*questions[:_WARMUPS], *questions)):
+            for index, worker in enumerate(workers):
+                answer = worker.put(question, 0, 1, _PATIENCE)
+                if answer.problem is not None:
+                    raise SystemExit(f"{worker.engine.name}, {question.name}: {answer.problem}")
+                if number >= _WARMUPS:
+                    seconds[index] += answer.seconds
+                    found[index].append(agreement(truth[number - _WARMUPS], answer.rows))
+    finally:
+        for worker in workers:
+            worker.close()
+    return [Measured(*parts) for parts in zip(engines, first, seconds, found, strict=True)]
+
+
+def _cold(engine: Searching, home: Path, question: Question) -> float:
+    """The first question of a fresh process, opening included."""
+    worker = Worker(engine, home)
+    try:
+        answer = worker.put(question, 0, 1, _PATIENCE)
+        if answer.problem is not None:
+            raise SystemExit(f"{engine.name}, {question.name}: {answer.problem}")
+        return answer.median
+    finally:
+        worker.close()
+
+
+def show(title: str, found: Sequence[Measured], out: Console) -> None:
+    """One row per engine."""
+    table = Table("milliseconds", title=title, title_justify="left")
+    for heading in ("cold", "warm, median", "warm, p95", "recall@10", "order (Kendall)"):
+        table.add_column(heading, justify="right")
+    for one in found:
+        cuts = statistics.quantiles(one.warm, n=20)
+        times = (f"{seconds * 1000:,.2f}" for seconds in (statistics.median(one.cold), cuts[9], cuts[18]))
+        table.add_row(one.engine.name, *times, f"{one.recall:.3f}", f"{one.order:.3f}")
+    out.print(table)
+
+
+def show_stores(engines: Sequence[Searching], home: Path, out: Console) -> None:
+    """How long stores took to make, and how large they are."""
+    table = Table("stores", title_justify="left")
+    for heading in ("rows, s", "indexes, s", "rows, MB", "indexes, MB"):
+        table.add_column(heading, justify="right")
+    for engine in {engine.store(): engine for engine in engines}.values():
+        times, sizes = times_of(home / engine.store()), bytes_of(home / engine.store())
+        took = (f"{times[part]:,.1f}" if part in times else "" for part in ("rows", "indexes"))
+        table.add_row(engine.store(), *took, *(f"{size / 1e6:,.1f}" for size in sizes))
+    out.print(table)
+
+
+def _fill(engine: Searching, home: Path) -> None:
+    """Fill the engine's store in a process of its own, unless it is there."""
+    if (home / engine.store()).exists():
+        return
+    part = home / f"part-{engine.store()}"
+    shutil.rmtree(part, ignore_errors=True)
+    with ProcessPoolExecutor(1, mp_context=mp.get_context("spawn")) as pool:
+        pool.submit(engine.build, home, part).result()
+    part.rename(home / engine.store())
+
+
+def _installed(engine: Searching, out: Console) -> bool:
+    try:
+        engine.version()
+    except PackageNotFoundError:
+        out.print(f"{engine.name} is not installed; the extra 'bench' brings it")
+        return False
+    return True
+
+
+def _home(options: argparse.Namespace) -> Path:
+    """The folder of this size, seed and generator, with its documents."""
+    edition = sha256(inspect.getsource(data).encode()).hexdigest()[:6]
+    size = f"{options.rows}-{options.dimension}-{options.questions}-{options.seed}"
+    home = Path(tempfile.gettempdir()) / f"omnigraph-bench-search-{size}-{edition}"
+    if options.rebuild:
+        shutil.rmtree(home, ignore_errors=True)
+    if not (home / "documents.npz").exists():
+        home.mkdir(parents=True, exist_ok=True)
+        data.write(home, options.rows, options.dimension, options.seed, options.questions)
+    return home
+
+
+def main() -> int:
+    """Build what is missing, measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--dimension", type=int, default=128)
+    parser.add_argument("--questions", type=int, default=100, help="of each kind")
+    parser.add_argument("--cold", type=int, default=3, help="fresh processes for each kind")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kinds", nargs="*", choices=(data.NEAREST, data.FILTERED, data.TEXT), help="only these")
+    parser.add_argument("--rebuild", action="store_true", help="make everything again")
+    options = parser.parse_args()
+    out = Console(width=120)
+    home = _home(options)
+    engines = [engine for engine in competitors(options.dimension) if _installed(engine, out)]
+    for engine in engines:
+        _fill(engine, home)
+    versions = {f"{engine.modules[0].split('.')[0]} {engine.version()}": None for engine in engines}
+    out.print(f"{', '.join(versions)}; Python {platform.python_version()}, {os.cpu_count()} cores")
+    exact, failed = Exact(data.read(home)), False
+    for kind, questions in data.questions(home).items():
+        if options.kinds and kind not in options.kinds:
+            continue
+        able = [engine for engine in engines if kind in engine.kinds]
+        found = measure(able, home, questions, [exact.scores(q) for q in questions], options.cold)
+        about = f"{options.rows:,} × {options.dimension}" if kind != data.TEXT else f"{options.rows:,} texts"
+        show(f"{kind}: {about}, {len(questions)} questions", found, out)
+        ours = [one for one in found if isinstance(one.engine, OmniGraph)]
+        failed |= any(one.recall < _LEAST for one in ours)
+    show_stores(engines, home, out)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
