@@ -19,7 +19,7 @@ from omnigraph.read import (
     estimates,
     grouping,
     hops,
-    operators,
+    intersection,
     pairs,
     parallel,
     ranking,
@@ -33,7 +33,7 @@ GRAPHS = int(os.environ.get("OMNIGRAPH_QUERY_EXAMPLES", "2000")) // QUERIES_PER_
 SCALE = 12
 EAGER = (
     (adjacency, "BLOCK", 3),
-    (operators, "BLOCK", 3),
+    (intersection, "BLOCK", 3),
     (pairs, "BLOCK", 3),
     (parallel, "_WORTH_IT", 4),
     (columns, "_WORTH_ENCODING", 48),

@@ -13,10 +13,10 @@ FRIENDS = """query friends($name: String) {
   match { $p: Person { name: $name }  $p knows $f }
   return { $f.name, $f.age } order { $f.name }
 }"""
-PEOPLE = [
+PEOPLE: list[dict[str, object]] = [
     {"type": "Person", "data": {"name": name, "age": age}} for name, age in (("Ada", 36), ("Bo", 25), ("Cy", None))
 ]
-KNOWS = [{"edge": "Knows", "from": "Ada", "to": name} for name in ("Bo", "Cy")]
+KNOWS: list[dict[str, object]] = [{"edge": "Knows", "from": "Ada", "to": name} for name in ("Bo", "Cy")]
 EXPECTED = [{"f.name": "Bo", "f.age": 25}, {"f.name": "Cy", "f.age": None}]
 
 

@@ -129,8 +129,21 @@ class Adjacency:
         """How many neighbours a row has on average."""
         return self.pairs / max(1, len(self))
 
+    def prepare(self) -> None:
+        """Make what looking pairs up needs, before several threads do."""
+        _ = self._filter, self._set
+
     def contains(self, rows: Array, targets: Array) -> Bools:
         """Is each pair there?"""
+        found = np.zeros(len(rows), dtype=np.bool_)
+        for low in range(0, len(rows), BLOCK):
+            block = slice(low, min(low + BLOCK, len(rows)))
+            maybe = self.maybe_contains(hashed_rows(rows[block]), targets[block]) + low
+            found[maybe] = self.surely_contains(rows[maybe], targets[maybe])
+        return found
+
+    def surely_contains(self, rows: Array, targets: Array) -> Bools:
+        """Is each pair there? For pairs that probably are."""
         return self._set.contains(rows, targets)
 
     def maybe_contains(self, rows: Hashes, targets: Array) -> Ints:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from omnigraph.lang.query import ir
-from omnigraph.read.adjacency import Adjacency, hashed_rows
+from omnigraph.read.adjacency import Adjacency
 from omnigraph.read.columns import Array, Bools, Ints, Positions
 from omnigraph.read.comparing import Series, compare
-from omnigraph.read.counting import counts_by, product
+from omnigraph.read.counting import product
 from omnigraph.read.expressions import Expressions
 from omnigraph.read.frame import NO_ROW, Frame, joined
 from omnigraph.read.hops import reach_bounds, reached
+from omnigraph.read.intersection import Intersection, adjacency_of, are_connected
 from omnigraph.read.limits import Limits
-from omnigraph.read.pairs import BLOCK
-from omnigraph.read.parallel import in_parallel, parts_of
 from omnigraph.read.pattern import Link, closing, hops_of, mentioned
 from omnigraph.read.tables import Rows, Snapshot
 
@@ -195,113 +192,14 @@ class Operators:
 
     def connected(self, frame: Frame, link: Link) -> Bools:
         """For each row: is there such a hop between its two variables?"""
-        return self._pairs(link, frame.positions[link.source], frame.positions[link.target])
+        return are_connected(self.snapshot, link, frame.positions[link.source], frame.positions[link.target])
 
-    def _pairs(self, link: Link, sources: Array, targets: Array) -> Bools:
-        """Which pairs of positions a hop connects; a function, from either side, answers at once."""
-        adjacency = self._adjacency(link)
-        if adjacency.is_function:
-            return np.asarray(adjacency.only[sources] == targets)
-        if link.source == link.target:
-            return adjacency.contains(sources, targets)
-        back = self._adjacency(link.from_(link.target))
-        if back.is_function:
-            return np.asarray(back.only[targets] == sources)
-        if back.mean_degree < adjacency.mean_degree:
-            return back.contains(targets, sources)
-        return adjacency.contains(sources, targets)
-
-    def common(self, frame: Frame, links: Sequence[Link], weigh: Callable[[Array], Array] | None) -> Ints:
-        """For each row how many neighbours its bound variables have in common, each as often as it weighs.
-
-        For every row the shortest list of neighbours is gone through and looked up in the others.
-        """
-        for link in links:
-            if self._adjacency(link).is_function:
-                return self._common_over_function(frame, link, [one for one in links if one is not link], weigh)
-        if len(links) == 2 and links[0].source == links[1].source:
-            return self._common_of_one(frame, links, weigh)
-        degrees = np.stack([self.sizes(frame, link) for link in links])
-        fewest, total = np.argmin(degrees, axis=0), np.zeros(frame.count, dtype=np.int64)
-        for number, link in enumerate(links):
-            others = [other for other in links if other is not link]
-            rows = np.flatnonzero((fewest == number) & (degrees[number] > 0))
-            ends = np.cumsum(degrees[number][rows])
-            size = int(ends[-1]) if len(ends) else 0
-            count = partial(self._count_blocks, frame, rows, ends, link, others, weigh, total)
-            step = -(-size // parts_of(size)) if size else 1
-            cuts = np.searchsorted(ends, np.arange(0, size, step))
-            in_parallel(count, pairwise([*np.unique(cuts).tolist(), len(rows)]))
-        return total
-
-    def _common_of_one(self, frame: Frame, links: Sequence[Link], weigh: Callable[[Array], Array] | None) -> Ints:
-        """The same for two links from one variable: the pairs that both have are a topology of their own."""
-        one, two = ((link.edge_type, link.direction) for link in links)
-        adjacency, positions = self.snapshot.shared(one, two), frame.positions[links[0].source]
-        if weigh is None:
-            return adjacency.degrees[positions].astype(np.int64)
-        index, places, _ = adjacency.expand(positions)
-        return counts_by(index, weigh(adjacency.targets[places]).astype(np.int64), frame.count)
-
-    def _count_blocks(
-        self,
-        frame: Frame,
-        rows: Ints,
-        ends: Ints,
-        link: Link,
-        others: Sequence[Link],
-        weigh: Callable[[Array], Array] | None,
-        total: Ints,
-        first: int,
-        last: int,
-    ) -> None:
-        """Count for a range of the rows, in blocks of about as many neighbours as stay near the processor."""
-        low = first
-        while low < last:
-            before = int(ends[low - 1]) if low else 0
-            high = min(last, max(low + 1, int(np.searchsorted(ends, before + BLOCK))))
-            self._count_common(frame, rows[low:high], link, others, weigh, total)
-            low = high
-
-    def _common_over_function(
-        self, frame: Frame, link: Link, others: Sequence[Link], weigh: Callable[[Array], Array] | None
-    ) -> Ints:
-        """The same where one of the links leads to a single neighbour: it is the only one to look up."""
-        only = self._adjacency(link).only[frame.positions[link.source]]
-        rows = np.flatnonzero(only >= 0)
-        for other in others:
-            rows = rows[self._pairs(other, frame.positions[other.source][rows], only[rows])]
-        total = np.zeros(frame.count, dtype=np.int64)
-        total[rows] = 1 if weigh is None else weigh(only[rows])
-        return total
-
-    def _count_common(
-        self,
-        frame: Frame,
-        rows: Ints,
-        link: Link,
-        others: Sequence[Link],
-        weigh: Callable[[Array], Array] | None,
-        total: Ints,
-    ) -> None:
-        """Count for some rows, going through the neighbours over one of the links."""
-        self.limits.check()
-        adjacency = self._adjacency(link)
-        index, places, counts = adjacency.expand(frame.positions[link.source][rows])
-        targets = adjacency.targets.take(places)
-        for number, other in enumerate(others):
-            checked, near = self._adjacency(other), frame.positions[other.source][rows]
-            hashed = hashed_rows(near)
-            maybe = checked.maybe_contains(hashed.take(index) if number else hashed.repeat(counts), targets)
-            index, targets = index[maybe], targets[maybe]
-            held = checked.contains(near[index], targets)
-            index, targets = index[held], targets[held]
-        weights = None if weigh is None else weigh(targets).astype(np.int64)
-        total[rows] = counts_by(index, weights, len(rows))
+    def intersection(self, frame: Frame, links: Sequence[Link]) -> Intersection:
+        """What the rows have in common over some links."""
+        return Intersection(self.snapshot, self.limits, frame, links)
 
     def _adjacency(self, link: Link) -> Adjacency:
-        stored = link.edge_variable is not None
-        return self.snapshot.adjacency(link.edge_type, link.direction, edges=stored)
+        return adjacency_of(self.snapshot, link)
 
     def _present(self, frame: Frame, variable: str) -> Frame:
         """The rows in which a variable has a value."""

@@ -17,7 +17,7 @@ from omnigraph.lang.query.explain import show
 from omnigraph.read import counting
 from omnigraph.read.columns import Ints
 from omnigraph.read.counting import MANY, product
-from omnigraph.read.frame import Consume, Frame, joined
+from omnigraph.read.frame import Consume, Frame
 from omnigraph.read.operators import Operators
 from omnigraph.read.pattern import Link, Node
 from omnigraph.read.weights import Weights
@@ -154,24 +154,15 @@ class Intersect(Step):
     node: Node
 
     def sizes(self, frame: Frame, tools: Tools) -> Ints | None:
-        return np.asarray(np.min(self._degrees(frame, tools), axis=0))
-
-    def _degrees(self, frame: Frame, tools: Tools) -> Ints:
-        return np.stack([tools.operators.sizes(frame, link) for link in self.links])
+        return tools.operators.intersection(frame, self.links).sizes()
 
     def run(self, frame: Frame, tools: Tools) -> Frame:
-        fewest = np.argmin(self._degrees(frame, tools), axis=0)
-        parts = []
-        for number, link in enumerate(self.links):
-            part = tools.operators.follow(frame.take(np.flatnonzero(fewest == number)), link, self.node.type_name)
-            for other in self.links:
-                if other is not link:
-                    part = tools.operators.close(part, other)
-            parts.append(part)
-        found = joined(parts)
+        index, targets = tools.operators.intersection(frame, self.links).found()
+        rows = tools.operators.snapshot.nodes(self.node.type_name)
+        found = frame.take(index).bind(self.node.variable, rows, targets)
         if self.node.is_free or not found.count:
             return found
-        return found.times(tools.weights.of(self.node, found.positions[self.node.variable]))
+        return found.times(tools.weights.of(self.node, targets))
 
     def __str__(self) -> str:
         links = " and ".join(shown_link(link) for link in self.links)
@@ -187,7 +178,7 @@ class CountCommon(Step):
 
     def run(self, frame: Frame, tools: Tools) -> Frame:
         weigh = None if self.node.is_free else partial(tools.weights.of, self.node)
-        return frame.times(tools.operators.common(frame, self.links, weigh))
+        return frame.times(tools.operators.intersection(frame, self.links).counts(weigh))
 
     def __str__(self) -> str:
         links = " and ".join(shown_link(link) for link in self.links)
