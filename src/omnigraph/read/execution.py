@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,14 +17,14 @@ from omnigraph.read.frame import Frame, joined
 from omnigraph.read.grouping import Grouping
 from omnigraph.read.limits import Limits
 from omnigraph.read.lookups import Lookups, TooWide
-from omnigraph.read.needs import entities_of, needed_by, properties_of, uses_bm25
+from omnigraph.read.needs import aggregates_of
 from omnigraph.read.operators import Operators
 from omnigraph.read.output import RANKINGS, Window, group_table, row_table, spread
-from omnigraph.read.pattern import Pattern, analyse, as_written
+from omnigraph.read.pattern import Pattern
 from omnigraph.read.planning import arrange, arrange_lookups
+from omnigraph.read.prepared import Prepared
 from omnigraph.read.ranking import scored
 from omnigraph.read.steps import Step, Tools, stream
-from omnigraph.read.subtraction import signed
 from omnigraph.read.tables import Snapshot
 from omnigraph.read.weights import Weights
 
@@ -62,83 +62,72 @@ class _Route:
     pattern: Pattern
 
 
-def plan(query: ir.QueryIR, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> Trace:
+def plan(prepared: Prepared, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> Trace:
     """The steps that would run, without running them."""
-    needed = needed_by(query, entities_of(query.pipeline), snapshot.catalog)
-    route = _by_lookups(query, snapshot, expressions, limits, needed)
+    route = _by_lookups(prepared, snapshot, expressions, limits)
     if route is None:
-        route = _in_memory(query, snapshot, expressions, limits, needed)
+        route = _in_memory(prepared, snapshot, expressions, limits)
     return Trace([(part.sign, part.steps) for part in route.parts])
 
 
 def execute(
-    query: ir.QueryIR, snapshot: Snapshot, expressions: Expressions, limits: Limits
+    prepared: Prepared, snapshot: Snapshot, expressions: Expressions, limits: Limits
 ) -> tuple[pa.Table, Trace]:
     """The rows of a query on a snapshot."""
     began = time.perf_counter()
-    window = Window(query, expressions)
-    entities = entities_of(query.pipeline)
-    needed = needed_by(query, entities, snapshot.catalog)
-    route = _by_lookups(query, snapshot, expressions, limits, needed)
+    window = Window(prepared.query, expressions)
+    route = _by_lookups(prepared, snapshot, expressions, limits)
     if route is not None:
         try:
-            table, trace = _answer(query, route, window, needed, needed & entities)
+            table, trace = _answer(prepared, route, window)
         except TooWide:
             route = None
     if route is None:
-        route = _in_memory(query, snapshot, expressions, limits, needed)
-        table, trace = _answer(query, route, window, needed, needed & entities)
+        table, trace = _answer(prepared, _in_memory(prepared, snapshot, expressions, limits), window)
     limits.check()
     trace.rows, trace.peak_bytes = table.num_rows, limits.peak
     trace.seconds = time.perf_counter() - began
     return table, trace
 
 
-def _by_lookups(
-    query: ir.QueryIR, snapshot: Snapshot, expressions: Expressions, limits: Limits, needed: set[str]
-) -> _Route | None:
+def _by_lookups(prepared: Prepared, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> _Route | None:
     """The route through the indexes of the tables, if that is the better one."""
-    pattern = as_written(query.pipeline, snapshot.catalog)
-    start = None if uses_bm25(query) or pattern.impossible else lookup_start(pattern, snapshot)
-    if start is None:
+    pattern = prepared.by_lookups
+    start = None if pattern is None else lookup_start(pattern, snapshot)
+    if pattern is None or start is None:
         return None
-    operators = Lookups(snapshot, expressions, limits, properties_of(query), bounded=not is_forced())
+    operators = Lookups(snapshot, expressions, limits, prepared.properties, bounded=not is_forced())
     tools = Tools(operators, Weights(snapshot, expressions, limits))
-    return _Route(tools, [_Part(1, arrange_lookups(pattern, needed, start, tools), {})], pattern)
+    steps = arrange_lookups(pattern.copy(), prepared.needed, start, tools)
+    return _Route(tools, [_Part(1, steps, {})], pattern)
 
 
-def _in_memory(
-    query: ir.QueryIR, snapshot: Snapshot, expressions: Expressions, limits: Limits, needed: set[str]
-) -> _Route:
+def _in_memory(prepared: Prepared, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> _Route:
     """The route through whole tables in memory."""
-    pattern = analyse(query.pipeline, snapshot.catalog, needed)
     tools = Tools(Operators(snapshot, expressions, limits), Weights(snapshot, expressions, limits))
-    if pattern.impossible:
-        return _Route(tools, [], pattern)
     parts = []
-    for sign, part, merged in signed(pattern, _aggregates(query)):
-        wanted = {merged.get(name, name) for name in needed}
+    for sign, part, merged in prepared.parts:
+        wanted = {merged.get(name, name) for name in prepared.needed}
         parts.append(_Part(sign, arrange(part.copy(), wanted, tools), merged))
-    return _Route(tools, parts, pattern)
+    return _Route(tools, parts, prepared.pattern)
 
 
-def _answer(
-    query: ir.QueryIR, route: _Route, window: Window, needed: set[str], entities: set[str]
-) -> tuple[pa.Table, Trace]:
+def _answer(prepared: Prepared, route: _Route, window: Window) -> tuple[pa.Table, Trace]:
     """Run a route, and make the table of its rows."""
+    query, needed = prepared.query, prepared.needed
     operators, trace = route.tools.operators, Trace([(part.sign, part.steps) for part in route.parts])
     expressions, limits = operators.expressions, operators.limits
     if not (query.aggregates or query.distinct):
         frame = _collected(route, needed, None if query.order else window.most)
         finished = time.perf_counter()
-        table = row_table(query, frame, sorted(entities), window, expressions, limits)
+        table = row_table(query, frame, sorted(needed & prepared.entities), window, expressions, limits)
         trace.finishing = time.perf_counter() - finished
         return table, trace
     has_scores = any(isinstance(column.expression, RANKINGS) for column in query.columns)
     if has_scores:
         query, matched = scored(query, spread(_collected(route, needed, None), None, limits), None, expressions)
     keys = [c.expression for c in query.columns if not isinstance(c.expression, ir.Agg)]
-    grouping = Grouping(keys, _aggregates(query), operators.snapshot.catalog, expressions, limits)
+    grouping = Grouping(keys, aggregates_of(query), operators.snapshot.catalog, expressions, limits)
     if has_scores:
         grouping.consume(matched)
     else:
@@ -152,11 +141,7 @@ def _answer(
     return table, trace
 
 
-def _aggregates(query: ir.QueryIR) -> list[ir.Agg]:
-    return [column.expression for column in query.columns if isinstance(column.expression, ir.Agg)]
-
-
-def _collected(route: _Route, needed: set[str], most: int | None) -> Frame:
+def _collected(route: _Route, needed: Set[str], most: int | None) -> Frame:
     """All rows, or as many as are wanted where the order does not matter."""
     frames: list[Frame] = []
     total = 0
@@ -176,7 +161,7 @@ def _collected(route: _Route, needed: set[str], most: int | None) -> Frame:
     return joined(frames) if frames else _nothing(route.pattern, needed, route.tools)
 
 
-def _nothing(pattern: Pattern, needed: set[str], tools: Tools) -> Frame:
+def _nothing(pattern: Pattern, needed: Set[str], tools: Tools) -> Frame:
     """No rows, of the right variables."""
     frame, snapshot = Frame(0), tools.operators.snapshot
     for name, node in pattern.nodes.items():

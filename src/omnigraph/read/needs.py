@@ -62,6 +62,11 @@ def _counts_rows(expression: ir.Expr, always: Mapping[str, NodeType | EdgeType])
     return False
 
 
+def aggregates_of(query: ir.QueryIR) -> list[ir.Agg]:
+    """The aggregates among a query's columns."""
+    return [column.expression for column in query.columns if isinstance(column.expression, ir.Agg)]
+
+
 def properties_of(query: ir.QueryIR) -> dict[str, set[str]]:
     """For each variable the properties that a query reads, wherever it does."""
     found: dict[str, set[str]] = {}

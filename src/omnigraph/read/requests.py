@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ from omnigraph.read.cache import Cache, Held
 from omnigraph.read.execution import Trace, execute, plan
 from omnigraph.read.expressions import Expressions
 from omnigraph.read.limits import Limits
+from omnigraph.read.prepared import Preparations, Prepared
 from omnigraph.read.tables import Snapshot
 
 
@@ -30,6 +31,7 @@ class Reader:
     repository: Repository
     cache: Cache
     embedder: Callable[[], EmbeddingClient | None]
+    preparations: Preparations = field(default_factory=Preparations)
 
     def run(
         self,
@@ -41,7 +43,7 @@ class Reader:
         """The rows of a read on one state of the graph, and how they were found."""
         expressions = self._expressions(query, params)
         with self._snapshot(pins, limits) as snapshot:
-            return execute(_read(query), snapshot, expressions, limits)
+            return execute(self._prepared(query), snapshot, expressions, limits)
 
     def plan(
         self, query: CompiledQuery, params: Mapping[str, object] | None, pins: Mapping[str, TablePin]
@@ -49,7 +51,11 @@ class Reader:
         """How the rows of a read would be found."""
         expressions, limits = self._expressions(query, params), Limits(query.name)
         with self._snapshot(pins, limits) as snapshot:
-            return plan(_read(query), snapshot, expressions, limits)
+            return plan(self._prepared(query), snapshot, expressions, limits)
+
+    def _prepared(self, query: CompiledQuery) -> Prepared:
+        assert isinstance(query.ir, ir.QueryIR)  # noqa: S101  the compiler was asked for a read
+        return self.preparations.of(query.ir, self.repository.catalog)
 
     @contextmanager
     def _snapshot(self, pins: Mapping[str, TablePin], limits: Limits) -> Iterator[Snapshot]:
@@ -63,11 +69,6 @@ class Reader:
         values = bind_parameters(query.name, query.params, params)
         values[ir.NOW] = _now()
         return Expressions(query.name, values, self.embedder)
-
-
-def _read(query: CompiledQuery) -> ir.QueryIR:
-    assert isinstance(query.ir, ir.QueryIR)  # noqa: S101  the compiler was asked for a read
-    return query.ir
 
 
 def _now() -> dt.datetime:

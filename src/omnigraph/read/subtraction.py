@@ -11,9 +11,11 @@ from omnigraph.lang.query.lowering.renaming import rename
 from omnigraph.read.pattern import Link, Node, Pattern
 
 _SUBTRACTED: Final = 3
+Signed = tuple[int, Pattern, dict[str, str]]
+"""A pattern that is added or taken away, and which of its variables were merged into which others."""
 
 
-def signed(pattern: Pattern, aggregates: list[ir.Agg]) -> list[tuple[int, Pattern, dict[str, str]]]:
+def signed(pattern: Pattern, aggregates: list[ir.Agg]) -> list[Signed]:
     """The pattern as sums and differences of simpler ones, where only counts are asked for.
 
     What must not hold between two variables would force them to be enumerated together. All matches minus those
@@ -38,9 +40,9 @@ def signed(pattern: Pattern, aggregates: list[ir.Agg]) -> list[tuple[int, Patter
     return _reduced(parts)
 
 
-def _reduced(parts: list[tuple[int, Pattern, dict[str, str]]]) -> list[tuple[int, Pattern, dict[str, str]]]:
+def _reduced(parts: list[Signed]) -> list[Signed]:
     """The parts without those that cancel out: the same pattern, once added and once taken away."""
-    kept: list[tuple[int, Pattern, dict[str, str]]] = []
+    kept: list[Signed] = []
     for sign, part, merged in parts:
         links = {link.relation for link in part.links}
         twin = next(
