@@ -35,7 +35,10 @@ def crowd(people: int) -> Graph:
     """Everybody knows four others, so that three hops reach many and ten reach everybody in countless ways."""
     graph = new_graph(SCHEMA)
     records: list[dict[str, object]] = [
-        {"type": "Person", "data": {"slug": f"p{i}", "age": i * 37 % 101, "motto": f"word{i % 7} and word{i % 11}"}}
+        {
+            "type": "Person",
+            "data": {"slug": f"p{i}", "age": i * 37 % 101, "motto": f"word{i % 7} and word{i % 11}"},
+        }
         for i in range(people)
     ]
     records += [
@@ -117,7 +120,7 @@ class AtTheNthLook(Cancellation):
 
 
 def still_answers(graph: Graph) -> bool:
-    return graph.query(query("$a: Person { slug: 'p1' }".replace("'", '"')), timeout=PATIENCE).rows == [{"n": 1}]
+    return graph.query(query('$a: Person { slug: "p1" }'), timeout=PATIENCE).rows == [{"n": 1}]
 
 
 class TestTime:
@@ -190,7 +193,9 @@ class TestCancellation:
         monkeypatch.setattr(steps, "_PIECE", 100)
         monkeypatch.setattr(tables, "_BATCH", 16)
         graph = crowd(40)
-        text = query('$a: Person search($a.motto, "word3")  $a knows $b  $a.age < $b.age', "$b.slug, count($a) as n")
+        text = query(
+            '$a: Person search($a.motto, "word3")  $a knows $b  $a.age < $b.age', "$b.slug, count($a) as n"
+        )
         expected = graph.query(text).to_arrow().sort_by("b.slug")
         stops = 0
         for looks in range(1, 1000):
@@ -256,7 +261,9 @@ class TestMemory:
         with pytest.raises(QueryMemoryExceeded):
             graph.query(text, memory_limit=20_000)
 
-    def test_a_result_counts_as_long_as_the_query_runs(self, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_result_counts_as_long_as_the_query_runs(
+        self, graph: Graph, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Each piece is small, all of them together are not."""
         monkeypatch.setattr(steps, "_PIECE", 1_000)
         text = query("$a: Person $b: Person", "$a.slug, $b.slug")
@@ -269,46 +276,45 @@ class TestMemory:
         assert len(graph.query(few, memory_limit=100_000)) == FRIENDS
 
 
+GROWING = {
+    "crossed": "$a: Person $b: Person  $a.age < $b.age",
+    "crossed twice": "$a: Person $b: Person $c: Person { age: 5 }  $a.age < $b.age  $b.age < $c.age",
+    "hops": "$a: Person $a knows $b  $b knows $c  $c knows $d  $a.age < $d.age",
+    "edges": "$a: Person $a $e:knows $b  $b $f:knows $c  $e.since < $f.since",
+    "edges back": "$a: Person $b: Person $a knows{1,4} $b  $b $e:knows $a  $e.since > 5",
+    "a chain": "$a: Person $a knows{1,3} $b  $b.age < $a.age",
+    "a chain behind hops": "$a: Person $a knows $b  $b knows{2,4} $c  $a.age < $c.age",
+    "a chain back": "$a: Person $a knows $b  $b knows{1,3} $a",
+    "a triangle": "$a: Person $a knows $b  $b knows $c  $a knows $c  $a.age < $c.age",
+    "not": "$a: Person not { $b: Person $b.age > $a.age  $b.age < 90 }",
+    "optional": "$a: Person optional { $b: Person $b.age > $a.age }",
+    "a chain that is optional": "$a: Person optional { $a knows{1,3} $b  $b.age > $a.age }",
+}
+
+
 class TestEachStepIsBounded:
     """However many rows there are on the way, only so many are in memory at a time."""
 
     PIECE = 500
 
-    GROWING = {
-        "crossed": "$a: Person $b: Person  $a.age < $b.age",
-        "crossed twice": "$a: Person $b: Person $c: Person { age: 5 }  $a.age < $b.age  $b.age < $c.age",
-        "hops": "$a: Person $a knows $b  $b knows $c  $c knows $d  $a.age < $d.age",
-        "edges": "$a: Person $a $e:knows $b  $b $f:knows $c  $e.since < $f.since",
-        "edges back": "$a: Person $b: Person $a knows{1,4} $b  $b $e:knows $a  $e.since > 5",
-        "a chain": "$a: Person $a knows{1,3} $b  $b.age < $a.age",
-        "a chain behind hops": "$a: Person $a knows $b  $b knows{2,4} $c  $a.age < $c.age",
-        "a chain back": "$a: Person $a knows $b  $b knows{1,3} $a",
-        "a triangle": "$a: Person $a knows $b  $b knows $c  $a knows $c  $a.age < $c.age",
-        "not": "$a: Person not { $b: Person $b.age > $a.age  $b.age < 90 }",
-        "optional": "$a: Person optional { $b: Person $b.age > $a.age }",
-        "a chain that is optional": "$a: Person optional { $a knows{1,3} $b  $b.age > $a.age }",
-    }
-
     @pytest.mark.parametrize("kind", GROWING)
     def test_in_pieces(self, kind: str, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-        text = query(self.GROWING[kind], "$a.age, count($a) as n")
-        whole = measured(graph, text)
+        text = query(GROWING[kind], "$a.age, count($a) as n")
+        expected, before = measured(graph, text)
         monkeypatch.setattr(steps, "_PIECE", self.PIECE)
         monkeypatch.setattr(hops, "_ENTRIES", self.PIECE)
-        pieces = measured(graph, text)
-        assert pieces.answer == whole.answer
-        assert pieces.limits.rows <= 2 * self.PIECE
-        assert pieces.limits.rows < whole.limits.rows
+        answer, limits = measured(graph, text)
+        assert answer == expected
+        assert limits.rows <= 2 * self.PIECE
+        assert limits.rows < before.rows
 
 
-class measured:  # noqa: N801  reads as a verb
+def measured(graph: Graph, text: str) -> tuple[pa.Table, Limits]:
     """The answer to a query, sorted, and what it took."""
-
-    def __init__(self, graph: Graph, text: str) -> None:
-        compiled = compile_read(text, graph.catalog)
-        self.limits = Limits(compiled.name)
-        table, _ = graph._reader.run(compiled, None, graph.snapshot().tables, self.limits)
-        self.answer: pa.Table = table.sort_by(table.column_names[0])
+    compiled = compile_read(text, graph.catalog)
+    limits = Limits(compiled.name)
+    table, _ = graph._reader.run(compiled, None, graph.snapshot().tables, limits)
+    return table.sort_by(table.column_names[0]), limits
 
 
 def test_a_text_index_can_be_stopped_while_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,7 +341,9 @@ class TestErrors:
             lambda graph: graph.query(ENDLESS["a cross product"], timeout=0),
             lambda graph: graph.query(TestMemory.REPEATED, memory_limit=1),
             lambda graph: graph.query(query("$a: Person"), cancellation=AtTheNthLook(0)),
-            lambda graph: graph.query(query(" ".join(f"$a{i} knows $a{i + 1}" for i in range(40)), "count($a0) as n")),
+            lambda graph: graph.query(
+                query(" ".join(f"$a{i} knows $a{i + 1}" for i in range(40)), "count($a0) as n")
+            ),
         ],
         ids=["timeout", "memory", "cancelled", "overflow"],
     )

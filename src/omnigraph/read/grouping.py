@@ -20,7 +20,7 @@ from omnigraph.read.frame import Frame, joined
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern import mentioned
 
-_DENSE: Final = 1 << 22
+_DENSE: Final = 1 << 14
 _WIDEST: Final = 1 << 62
 _PENDING: Final = 1 << 22
 
