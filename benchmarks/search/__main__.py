@@ -15,6 +15,7 @@ import shutil
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ from rich.table import Table
 _LEAST: Final = 0.95
 _WARMUPS: Final = 10
 _PATIENCE: Final = 60.0
+_REST: Final = 0.05
+"""Seconds between two answers, in which the threads of the last engine stop to wait for more work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ def measure(
     try:
         for number, question in enumerate((*questions[:_WARMUPS], *questions)):
             for index, worker in enumerate(workers):
+                time.sleep(_REST)
                 answer = worker.put(question, 0, 1, _PATIENCE)
                 if answer.problem is not None:
                     raise SystemExit(f"{worker.engine.name}, {question.name}: {answer.problem}")
@@ -155,11 +159,13 @@ def main() -> int:
     parser.add_argument("--cold", type=int, default=3, help="fresh processes for each kind")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", nargs="*", choices=(data.NEAREST, data.FILTERED, data.TEXT), help="only these")
+    parser.add_argument("--engines", nargs="*", default=[""], help="only those with one of these in their name")
     parser.add_argument("--rebuild", action="store_true", help="make everything again")
     options = parser.parse_args()
     out = Console(width=120)
     home = _home(options)
-    engines = [engine for engine in competitors(options.dimension) if _installed(engine, out)]
+    everybody = [engine for engine in competitors(options.dimension) if _installed(engine, out)]
+    engines = [engine for engine in everybody if any(part in engine.name for part in options.engines)]
     for engine in engines:
         _fill(engine, home)
     versions = {f"{engine.modules[0].split('.')[0]} {engine.version()}": None for engine in engines}

@@ -1,6 +1,7 @@
 """Documents with a vector and a text each, and questions about them, made from a seed.
 
-Vectors come in clusters, as embeddings do: a mixture of Gaussians. Words are drawn by Zipf's law, and every word
+Vectors come in clusters, as embeddings do: a mixture of Gaussians, which overlap and are wide in a few directions
+and narrow in most, so that an index has something to find. Words are drawn by Zipf's law, and every word
 ends in a letter that no stemmer cuts off and is no stop word, so that all engines see the same words.
 """
 
@@ -79,11 +80,14 @@ def write(home: Path, rows: int, dimension: int, seed: int, questions: int) -> N
     """Make the documents and questions and keep them in a folder."""
     random = np.random.default_rng(seed)
     clusters = max(16, int(rows**0.5))
-    centres = random.normal(size=(clusters, dimension))
+    widths = np.exp(-8 * np.arange(dimension) / dimension) + 0.02
+    turned, _ = np.linalg.qr(random.normal(size=(dimension, dimension)))
+    centres = random.normal(size=(clusters, dimension)) * widths
 
     def drawn(count: int) -> Matrix:
         chosen = centres[random.integers(0, clusters, count)]
-        return np.round(chosen + random.normal(scale=0.35, size=chosen.shape), 4).astype(np.float32)
+        spread = chosen + random.normal(size=chosen.shape) * widths
+        return np.asarray(np.round(spread @ turned, 4), dtype=np.float32)
 
     lengths = random.poisson(30, rows).clip(5)
     chances = 1.0 / np.arange(1, _VOCABULARY + 1)

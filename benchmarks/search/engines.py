@@ -254,6 +254,7 @@ def competitors(dimension: int) -> list[Searching]:
         LanceDB("lancedb, no index", None, _VECTORS),
         LanceDB("lancedb, IVF_PQ", "IvfPq", _VECTORS),
         LanceDB("lancedb, IVF_PQ refined 10", "IvfPq", _VECTORS, refine=10),
+        LanceDB("lancedb, IVF_FLAT", "IvfFlat", _VECTORS),
         LanceDB("lancedb, IVF_HNSW_SQ", "HnswSq", _VECTORS),
         LanceDB("lancedb, FTS", "FTS", (TEXT,)),
         Bm25s(),
