@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ from hypothesis import strategies as st
 
 from omnigraph.read import adjacency as module
 from omnigraph.read import pairs, parallel
-from omnigraph.read.adjacency import Adjacency, distinct, hashed_rows, reversed_, shared, stored
-from omnigraph.read.columns import Positions
+from omnigraph.read.adjacency import Adjacency, from_keys, hashed_rows, packed, reversed_, shared, stored
+from omnigraph.read.columns import Ints, Positions
 from omnigraph.read.counting import MANY
 
 
@@ -46,10 +47,16 @@ class Edges:
         return {row: {b for a, b, _ in self.whole if a == row} for row in range(self.rows)}
 
     def distinct(self) -> Adjacency:
-        return distinct([(self.sources, self.targets)], self.rows, self.width)
+        return from_keys(packed(self.sources, self.targets), self.rows, self.width)
+
+    @property
+    def numbered(self) -> Ints:
+        """The sources of the edges that have both ends, packed with the edges' numbers."""
+        near = np.where(self.targets < 0, -1, self.sources).astype(np.int32)
+        return packed(near, np.arange(len(near), dtype=np.int32))
 
     def stored(self) -> Adjacency:
-        return stored(self.sources, self.targets, None, self.rows, self.width)
+        return stored(self.numbered, self.targets, None, self.rows, self.width)
 
 
 @st.composite
@@ -93,7 +100,8 @@ def test_distinct_pairs_are_there_once_in_order(some: Edges) -> None:
 @settings(deadline=None)
 @given(edges(square=True))
 def test_pairs_of_both_directions_become_one(some: Edges) -> None:
-    both = distinct([(some.sources, some.targets), (some.targets, some.sources)], some.rows, some.width)
+    keys = [packed(some.sources, some.targets), packed(some.targets, some.sources)]
+    both = from_keys(np.concatenate(keys), some.rows, some.width)
     near = {row: set(some.neighbours[row]) for row in range(some.rows)}
     for a, b, _ in some.whole:
         near[b].add(a)
@@ -111,7 +119,7 @@ def test_stored_edges_are_all_there_in_their_own_order(some: Edges) -> None:
 @given(edges())
 def test_stored_edges_keep_the_numbers_they_are_given(some: Edges) -> None:
     numbers = np.arange(len(some.ends), dtype=np.int32)[::-1].copy()
-    found = listed_edges(stored(some.sources, some.targets, numbers, some.rows, some.width))
+    found = listed_edges(stored(some.numbered, some.targets, numbers, some.rows, some.width))
     assert sorted(found) == sorted((a, b, len(some.ends) - 1 - number) for a, b, number in some.whole)
 
 
@@ -206,7 +214,7 @@ def test_large_numbers_of_nodes_do_not_run_into_each_other() -> None:
     last = 2**31 - 2
     sources = np.array([1, 0, 1], dtype=np.int32)
     targets = np.array([last, last, 0], dtype=np.int32)
-    adjacency = distinct([(sources, targets)], 2, last + 1)
+    adjacency = from_keys(packed(sources, targets), 2, last + 1)
     assert listed(adjacency) == {0: [last], 1: [0, last]}
     assert adjacency.contains(np.array([0, 0, 1]), np.array([0, last, last])).tolist() == [False, True, True]
 
@@ -216,8 +224,28 @@ def test_many_pairs() -> None:
     random = np.random.default_rng(5)
     sources = random.integers(0, 500, 20_000).astype(np.int32)
     targets = random.integers(0, 500, 20_000).astype(np.int32)
-    adjacency = distinct([(sources, targets)], 500, 500)
+    adjacency = from_keys(packed(sources, targets), 500, 500)
     there = set(zip(sources.tolist(), targets.tolist(), strict=True))
     rows, columns = (array.ravel().astype(np.int32) for array in np.meshgrid(np.arange(500), np.arange(500)))
     found = adjacency.contains(rows, columns)
     assert set(zip(rows[found].tolist(), columns[found].tolist(), strict=True)) == there
+
+
+def test_it_can_be_measured_while_others_derive_from_it() -> None:
+    """Readers in other threads fill in what they need at any time."""
+    ends = np.arange(50, dtype=np.int32)
+    done = threading.Event()
+    made = [stored(packed(ends, ends), ends, None, 50, 50) for _ in range(300)]
+
+    def derive() -> None:
+        for adjacency in made:
+            assert adjacency.is_function
+            assert adjacency.only.tolist() == ends.tolist()
+            assert adjacency.contains(ends, ends).all()
+        done.set()
+
+    thread = threading.Thread(target=derive)
+    thread.start()
+    while not done.is_set():
+        assert all(adjacency.nbytes > 0 for adjacency in made)
+    thread.join()

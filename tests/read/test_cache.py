@@ -15,7 +15,7 @@ from tests.write.support import new_graph
 import omnigraph
 from omnigraph.errors import RequestError
 from omnigraph.graph import Graph
-from omnigraph.read.adjacency import stored
+from omnigraph.read.adjacency import packed, stored
 from omnigraph.read.cache import SETTING, Cache, Held, default_limit
 from omnigraph.read.columns import Column
 from omnigraph.read.limits import machine_memory
@@ -142,7 +142,7 @@ class TestSizes:
 
     def test_adjacency_counts_what_is_derived_from_it(self) -> None:
         ends = np.arange(1000, dtype=np.int32) % 100
-        adjacency = stored(ends, ends[::-1].copy(), None, 100, 100)
+        adjacency = stored(packed(ends, np.arange(1000, dtype=np.int32)), ends[::-1].copy(), None, 100, 100)
         before = adjacency.nbytes
         assert before >= 101 * 8 + 1000 * 4 + 1000 * 4
         adjacency.contains(ends, ends)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import QueryCancelled, QueryMemoryExceeded
 from omnigraph.read import hops
-from omnigraph.read.adjacency import Adjacency, distinct
+from omnigraph.read.adjacency import Adjacency, from_keys, packed
 from omnigraph.read.hops import reach_bounds, reached
 from omnigraph.read.limits import Cancellation, Limits
 
@@ -41,7 +41,7 @@ def reached_naively(pairs: Pairs, source: int, least: int, most: int) -> list[in
 def adjacency_of(nodes: int, pairs: Pairs) -> Adjacency:
     sources = np.array([a for a, _ in pairs], dtype=np.int32)
     targets = np.array([b for _, b in pairs], dtype=np.int32)
-    return distinct([(sources, targets)], nodes, nodes)
+    return from_keys(packed(sources, targets), nodes, nodes)
 
 
 def reached_by(adjacency: Adjacency, sources: Sequence[int], least: int, most: int) -> list[list[int]]:

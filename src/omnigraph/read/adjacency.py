@@ -38,7 +38,8 @@ class Adjacency:
     @property
     def nbytes(self) -> int:
         """What it takes by now, with what has been derived from it."""
-        return sum(held.nbytes for held in vars(self).values() if isinstance(held, np.ndarray | PairSet))
+        parts = list(vars(self).values())  # another thread may derive something meanwhile
+        return sum(part.nbytes for part in parts if isinstance(part, np.ndarray | PairSet))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -166,56 +167,63 @@ def _slots(rows: Hashes, targets: Array, bits: int) -> Hashes:
     return mixed
 
 
-def distinct(parts: list[tuple[Positions, Positions]], rows: int, width: int) -> Adjacency:
-    """The distinct pairs of some arrays of pairs; pairs with a missing end (-1) are left out.
-
-    The list is emptied on the way: a large topology should not be in memory twice.
-    """
-    packed = []
-    while parts:
-        packed.append(_packed(*parts.pop()))
-    keys = packed.pop() if len(packed) == 1 else np.concatenate(packed)
-    packed.clear()
+def from_keys(keys: Ints, rows: int, width: int) -> Adjacency:
+    """The distinct pairs among packed ones. The keys are sorted where they are: a large topology should not be in
+    memory twice."""
     keys.sort()
-    if len(keys):
-        keep = np.empty(len(keys), dtype=np.bool_)
-        keep[0] = True
-        np.not_equal(keys[1:], keys[:-1], out=keep[1:])
-        if not keep.all():
-            keys = keys[keep]
+    keys = keys[: _squeeze(keys)]
     return Adjacency(_starts(keys, rows), _low(keys), width)
 
 
-def stored(sources: Positions, targets: Positions, edges: Positions | None, rows: int, width: int) -> Adjacency:
-    """Every pair with its edge, in the order of the edges; pairs with a missing end are left out."""
-    keys = sources.astype(np.int64) << _SHIFT
-    keys |= np.arange(len(sources), dtype=np.int64)
-    keys = keys[(sources >= 0) & (targets >= 0)]
+def _squeeze(keys: Ints) -> int:
+    """Move the first of each run of equal numbers to the front, block by block; how many there are."""
+    if not len(keys):
+        return 0
+    used, last = 0, keys[0] - 1
+    for low in range(0, len(keys), BLOCK):
+        block = keys[low : low + BLOCK].copy()
+        fresh = np.empty(len(block), dtype=np.bool_)
+        fresh[0] = block[0] != last
+        np.not_equal(block[1:], block[:-1], out=fresh[1:])
+        kept = block[fresh]
+        keys[used : used + len(kept)] = kept
+        used, last = used + len(kept), block[-1]
+    return used
+
+
+def stored(keys: Ints, far: Positions, edges: Positions | None, rows: int, width: int) -> Adjacency:
+    """Every edge: its near end is packed with its number, by which its far end is found. Where an edge has several
+    numbers, ``edges`` says which edge each stands for."""
     keys.sort()
     order = _low(keys)
-    return Adjacency(_starts(keys, rows), targets[order], width, order if edges is None else edges[order])
+    starts = _starts(keys, rows)
+    del keys
+    return Adjacency(starts, far[order], width, order if edges is None else edges[order])
 
 
 def shared(first: Adjacency, second: Adjacency) -> Adjacency:
     """The pairs that are in both."""
     owners = first.owners()
     held = second.contains(owners, first.targets)
-    return distinct([(owners[held], first.targets[held])], len(first), first.width)
+    return from_keys(packed(owners[held], first.targets[held]), len(first), first.width)
 
 
 def reversed_(adjacency: Adjacency) -> Adjacency:
     """The same relation from the other side."""
+    owners = adjacency.owners()
     if adjacency.edges is None:
-        return distinct([(adjacency.targets, adjacency.owners())], adjacency.width, len(adjacency))
-    return stored(adjacency.targets, adjacency.owners(), adjacency.edges, adjacency.width, len(adjacency))
+        return from_keys(packed(adjacency.targets, owners), adjacency.width, len(adjacency))
+    keys = packed(adjacency.targets, np.arange(adjacency.pairs, dtype=np.int32))
+    return stored(keys, owners, adjacency.edges, adjacency.width, len(adjacency))
 
 
-def _packed(sources: Positions, targets: Positions) -> Ints:
-    keys = sources.astype(np.int64)
+def packed(near: Positions, far: Positions) -> Ints:
+    """Pairs as single numbers, sorted as the pairs are; those with a missing end (-1) are left out."""
+    keys = near.astype(np.int64)
     keys <<= _SHIFT
-    keys |= targets
-    if int(sources.min(initial=0)) < 0 or int(targets.min(initial=0)) < 0:
-        keys = keys[(sources >= 0) & (targets >= 0)]
+    keys |= far
+    if int(near.min(initial=0)) < 0 or int(far.min(initial=0)) < 0:
+        keys = keys[(near >= 0) & (far >= 0)]
     return keys
 
 

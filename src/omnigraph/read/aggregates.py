@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.lang.query import ir
-from omnigraph.read.columns import Array, Bools, Column, Ints
+from omnigraph.read.columns import Array, Bools, Column, Ints, distinct_numbers
 from omnigraph.read.comparing import Series
 from omnigraph.read.counting import MANY, counts_by, largest
 from omnigraph.read.expressions import Expressions
@@ -187,7 +187,7 @@ def _distinct_values(inverse: Ints, column: Column | None, positions: Array | No
 
 def _unique_pairs(groups: Ints, values: Ints) -> tuple[Ints, Ints]:
     width = int(values.max(initial=0)) + 1
-    packed = np.unique(groups * width + values)
+    packed = distinct_numbers(groups * width + values)
     return packed // width, packed % width
 
 

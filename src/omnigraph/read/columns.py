@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -17,6 +19,9 @@ Positions = npt.NDArray[np.int32]
 
 _LARGEST: Final = 2**31 - 2**20
 _WORTH_ENCODING: Final = 2_048
+_WORTH_ORDERING: Final = 50_000
+_ASKED_OFTEN: Final = 32
+"""Sorting a column takes as long as some dozens of passes over it."""
 
 
 class Column:
@@ -24,6 +29,7 @@ class Column:
 
     def __init__(self, arrow: pa.Array) -> None:
         self.arrow = arrow
+        self._asked = 0
 
     @classmethod
     def of(cls, chunks: pa.ChunkedArray) -> Column:
@@ -88,22 +94,32 @@ class Column:
         """Positions by ascending value, for looking up single values."""
         return np.asarray(pc.sort_indices(self.arrow).to_numpy(), dtype=np.int32)
 
-    def find(self, value: str) -> int:
-        """The first position in ``order`` that holds the value; -1 if none does."""
-        order, low, high = self.order, 0, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            if self.arrow[int(order[middle])].as_py() < value:
-                low = middle + 1
-            else:
-                high = middle
-        if low < len(self) and self.arrow[int(order[low])].as_py() == value:
-            return int(order[low])
-        return -1
+    def places_of(self, value: str) -> Positions | None:
+        """The positions of a value, by bisection; None as long as nobody has asked often enough for it to pay."""
+        self._asked += 1
+        if len(self) < _WORTH_ORDERING or ("order" not in self.__dict__ and self._asked < _ASKED_OFTEN):
+            return None
+        low = bisect_left(_InOrder(self), value.encode())
+        high = bisect_right(_InOrder(self), value.encode(), lo=low)
+        return self.order[low:high]
 
     def take(self, positions: Array) -> pa.Array:
         """The values at positions; null where the position is negative."""
         return taken(self.arrow, positions)
+
+
+class _InOrder(Sequence[bytes]):
+    """The texts of a column by ascending value, as bytes, which is how they are ordered."""
+
+    def __init__(self, column: Column) -> None:
+        self._column = column
+        self._count = len(column) - int(column.arrow.null_count)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._column.arrow[int(self._column.order[index])].as_py().encode()
 
 
 class Codes:
@@ -141,6 +157,17 @@ def taken(arrow: pa.Array, positions: Array) -> pa.Array:
     if len(positions) and int(positions.min()) < 0:
         return arrow.take(pa.array(positions, mask=positions < 0))
     return arrow.take(pa.array(positions))
+
+
+def distinct_numbers(numbers: Ints) -> Ints:
+    """The distinct ones in order; the array itself is sorted. NumPy's own function takes ten times as long."""
+    numbers.sort()
+    if not len(numbers):
+        return numbers
+    keep = np.empty(len(numbers), dtype=np.bool_)
+    keep[0] = True
+    np.not_equal(numbers[1:], numbers[:-1], out=keep[1:])
+    return numbers if keep.all() else numbers[keep]
 
 
 def filled(arrow: pa.Array, value: int) -> Array:

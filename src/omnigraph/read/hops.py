@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from omnigraph.read.adjacency import Adjacency
-from omnigraph.read.columns import Array, Ints, Positions
+from omnigraph.read.columns import Array, Ints, Positions, distinct_numbers
 from omnigraph.read.limits import Limits
 
-_CELLS: Final = 1 << 26
+_CELLS: Final = 1 << 24
 _ENTRIES: Final = 1 << 18
 """How many neighbours are looked at in one go: between two of them somebody may stop the query."""
 _SHIFT: Final = np.int64(32)
@@ -71,7 +71,7 @@ def _search(adjacency: Adjacency, sources: Array, least: int, most: int, limits:
             if hop >= least and looped.any():
                 _emit_loops(next_who[looped], next_where[looped], hop, emitted, visited, owners, found)
             fresh = ~looped & ~visited[next_who, next_where]
-            pairs = np.unique(next_who[fresh] << _SHIFT | next_where[fresh])
+            pairs = distinct_numbers(next_who[fresh] << _SHIFT | next_where[fresh])
             visited[pairs >> _SHIFT, pairs & _LOW] = True
             new.append(pairs)
         pairs = np.concatenate(new)

@@ -164,7 +164,8 @@ class Lookups(Operators):
 
     def _edges(self, link: Link, edges: WholeTable, ids: pa.Array) -> tuple[pa.Array, pa.Array, pa.Table]:
         """The edges at some nodes: the near end, the far end and the edge of each."""
-        columns = sorted({"src", "dst", *self._columns(link.edge_variable or "", edges.entity)})
+        asked = [] if link.edge_variable is None else self._columns(link.edge_variable, edges.entity)
+        columns = sorted({"src", "dst", *asked})
         near: list[pa.Array] = []
         far: list[pa.Array] = []
         tables: list[pa.Table] = []

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from omnigraph.lang.query.ir import Direction
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.manifest.state import TablePin
-from omnigraph.read.adjacency import Adjacency, distinct, reversed_, shared, stored
+from omnigraph.read.adjacency import Adjacency, from_keys, packed, reversed_, shared, stored
 from omnigraph.read.cache import Held
-from omnigraph.read.columns import Column, Positions, filled
+from omnigraph.read.columns import Column, Ints, Positions, filled
 from omnigraph.read.text.postings import TextIndex
 from omnigraph.read.vectors import VectorColumn
 from omnigraph.storage.columns import table_schema
@@ -113,7 +113,7 @@ class WholeTable(Rows):
         pending: list[pa.RecordBatch] = []
         rows = 0
         with translated(self._tables.shown(self.ref.location)):
-            for batch in self._tables.scan(self.ref, names):
+            for batch in self._tables.pass_through(self.ref, names):
                 self._cache.check()
                 pending.append(batch)
                 rows += batch.num_rows
@@ -185,42 +185,61 @@ class Snapshot:
         self.cache.check()
         edge = self.catalog.edges[edge_type]
         rows, width = self.nodes(edge.source).count, self.nodes(edge.target).count
-        if not edges and direction is not Direction.BOTH:
-            if direction is Direction.OUT:
-                return distinct([self._endpoints(edge)], rows, width)
-            return distinct([self._endpoints(edge)[::-1]], width, rows)
-        sources, targets = self._endpoints(edge)
-        match direction, edges:
-            case Direction.BOTH, False:
-                return distinct([(sources, targets), (targets, sources)], rows, width)
-            case Direction.OUT, True:
-                return stored(sources, targets, None, rows, width)
-            case Direction.IN, True:
-                return stored(targets, sources, None, width, rows)
-        both = np.flatnonzero(sources != targets).astype(np.int32)
-        numbers = np.concatenate([np.arange(len(sources), dtype=np.int32), both])
-        return stored(
-            np.concatenate([sources, targets[both]]),
-            np.concatenate([targets, sources[both]]),
-            numbers,
-            rows,
-            width,
-        )
+        if direction is Direction.IN:
+            rows, width = width, rows
+        if not edges:
+            return from_keys(self._pair_keys(edge, direction), rows, width)
+        if direction is Direction.BOTH:
+            return self._both_ways(edge, rows, width)
+        return stored(*self._edge_keys(edge, direction), None, rows, width)
 
-    def _endpoints(self, edge: EdgeType) -> tuple[Positions, Positions]:
-        """The positions of both ends of every edge; -1 where there is no such node."""
+    def _pair_keys(self, edge: EdgeType, direction: Direction) -> Ints:
+        """The ends of every edge, packed; in both directions where both count."""
+        ways = 2 if direction is Direction.BOTH else 1
+        keys, used = np.empty(self.edges(edge.name).count * ways, dtype=np.int64), 0
+        for sources, targets in self._endpoints(edge):
+            pairs = [(sources, targets), (targets, sources)]
+            if direction is not Direction.BOTH:
+                pairs = [pairs[0] if direction is Direction.OUT else pairs[1]]
+            for near, far in pairs:
+                some = packed(near, far)
+                keys[used : used + len(some)] = some
+                used += len(some)
+        return keys[:used]
+
+    def _edge_keys(self, edge: EdgeType, direction: Direction) -> tuple[Ints, Positions]:
+        """The near end of every edge, packed with the edge's number, and the far end of each by number."""
+        count = self.edges(edge.name).count
+        keys, far, used, row = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int32), 0, 0
+        for sources, targets in self._endpoints(edge):
+            near, there = (sources, targets) if direction is Direction.OUT else (targets, sources)
+            numbers = np.arange(row, row + len(near), dtype=np.int32)
+            some = packed(np.where(there < 0, -1, near), numbers)
+            keys[used : used + len(some)] = some
+            far[row : row + len(near)] = there
+            used, row = used + len(some), row + len(near)
+        return keys[:used], far
+
+    def _both_ways(self, edge: EdgeType, rows: int, width: int) -> Adjacency:
+        """Every edge from both of its ends; a loop once."""
+        parts = list(self._endpoints(edge))
+        none = np.zeros(0, dtype=np.int32)
+        sources = np.concatenate([none, *(near for near, _ in parts)])
+        targets = np.concatenate([none, *(far for _, far in parts)])
+        turned = np.flatnonzero(sources != targets).astype(np.int32)
+        near = np.concatenate([sources, targets[turned]])
+        far = np.concatenate([targets, sources[turned]])
+        numbers = np.concatenate([np.arange(len(sources), dtype=np.int32), turned])
+        keys = packed(np.where(far < 0, -1, near), np.arange(len(near), dtype=np.int32))
+        return stored(keys, far, numbers, rows, width)
+
+    def _endpoints(self, edge: EdgeType) -> Iterator[tuple[Positions, Positions]]:
+        """The positions of both ends of all edges, about a million at a time; -1 where there is no such node."""
         table = self.edges(edge.name)
-        sources = np.empty(table.count, dtype=np.int32)
-        targets = np.empty(table.count, dtype=np.int32)
         from_ids = self.nodes(edge.source).column("id").arrow
         to_ids = self.nodes(edge.target).column("id").arrow
-        row = 0
         for batch in table.batches(["src", "dst"]) if table.count else ():
-            here = slice(row, row + batch.num_rows)
-            sources[here] = _places(batch["src"], from_ids)
-            targets[here] = _places(batch["dst"], to_ids)
-            row = here.stop
-        return sources, targets
+            yield _places(batch["src"], from_ids), _places(batch["dst"], to_ids)
 
 
 def _places(wanted: pa.ChunkedArray, ids: pa.Array) -> Positions:

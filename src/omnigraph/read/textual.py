@@ -27,6 +27,10 @@ _FUNCTIONS: Final[dict[Op, Callable[..., pa.Array]]] = {
 
 def text_against_constant(op: Op, column: Column, positions: Array | None, value: str) -> Bools:
     """A text column, at some positions or all, against one text."""
+    if op is Op.EQ and positions is None and (places := column.places_of(value)) is not None:
+        held = np.zeros(len(column), dtype=np.bool_)
+        held[places] = True
+        return held
     if column.repeats:
         encoded = column.codes
         holds = np.append(_one(op, encoded.dictionary, value), False)

@@ -19,6 +19,7 @@ from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.unavailable import translated, unavailable
 
 _HANDLES: Final = 1024
+_LITTLE: Final = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,14 @@ class TableVersions:
         with translated(self.shown(ref.location)):
             scanner = self.open(ref).scanner(
                 columns=None if columns is None else list(columns), filter=where, with_row_id=row_ids
+            )
+            return scanner.to_reader()
+
+    def pass_through(self, ref: TableRef, columns: Sequence[str]) -> pa.RecordBatchReader:
+        """Whole columns of one version for a reader that keeps little of them: hardly anything is read ahead."""
+        with translated(self.shown(ref.location)):
+            scanner = self.open(ref).scanner(
+                columns=list(columns), batch_readahead=2, fragment_readahead=1, io_buffer_size=_LITTLE
             )
             return scanner.to_reader()
 
