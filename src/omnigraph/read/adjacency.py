@@ -191,9 +191,10 @@ def _squeeze(keys: Ints) -> int:
     return used
 
 
-def stored(keys: Ints, far: Positions, edges: Positions | None, rows: int, width: int) -> Adjacency:
+def stored(held: list[Ints], far: Positions, edges: Positions | None, rows: int, width: int) -> Adjacency:
     """Every edge: its near end is packed with its number, by which its far end is found. Where an edge has several
-    numbers, ``edges`` says which edge each stands for."""
+    numbers, ``edges`` says which edge each stands for. The keys are taken out of the list, so that they can go."""
+    keys = held.pop()
     keys.sort()
     order = _low(keys)
     starts = _starts(keys, rows)
@@ -214,7 +215,7 @@ def reversed_(adjacency: Adjacency) -> Adjacency:
     if adjacency.edges is None:
         return from_keys(packed(adjacency.targets, owners), adjacency.width, len(adjacency))
     keys = packed(adjacency.targets, np.arange(adjacency.pairs, dtype=np.int32))
-    return stored(keys, owners, adjacency.edges, adjacency.width, len(adjacency))
+    return stored([keys], owners, adjacency.edges, adjacency.width, len(adjacency))
 
 
 def packed(near: Positions, far: Positions) -> Ints:

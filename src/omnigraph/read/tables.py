@@ -9,21 +9,21 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.lang.query.ir import Direction
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.manifest.state import TablePin
 from omnigraph.read.adjacency import Adjacency, from_keys, packed, reversed_, shared, stored
 from omnigraph.read.cache import Held
-from omnigraph.read.columns import Column, Ints, Positions, filled
+from omnigraph.read.columns import Column, Ints, Positions
+from omnigraph.read.ids import IdIndex
 from omnigraph.read.text.postings import TextIndex
 from omnigraph.read.vectors import VectorColumn
 from omnigraph.storage.columns import table_schema
 from omnigraph.storage.tables import TableRef, Tables
 from omnigraph.storage.unavailable import translated
 
-_BATCH: Final = 1 << 20
+_BATCH: Final = 1 << 17
 _REVERSE: Final = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.BOTH: Direction.BOTH}
 
 
@@ -99,6 +99,10 @@ class WholeTable(Rows):
             table = pa.Table.from_batches(batches, scan.schema)
         return {name: Column.of(table[name]) for name in names}
 
+    def id_index(self) -> IdIndex:
+        """Where each id is."""
+        return self._cache.get(self.key("ids"), lambda: IdIndex(self.column("id").arrow))
+
     def text_index(self, name: str) -> TextIndex:
         return self._cache.get(self.key(("text", name)), lambda: self._text_index(name))
 
@@ -109,7 +113,7 @@ class WholeTable(Rows):
         return self._cache.get(self.key(("vectors", name)), lambda: VectorColumn(self.column(name).arrow))
 
     def batches(self, names: list[str]) -> Iterator[pa.Table]:
-        """Columns in pieces of about a million rows, for what is only passed through."""
+        """Columns in pieces of about a hundred thousand rows, for what is only passed through."""
         pending: list[pa.RecordBatch] = []
         rows = 0
         with translated(self._tables.shown(self.ref.location)):
@@ -122,6 +126,8 @@ class WholeTable(Rows):
                     pending, rows = [], 0
         if pending:
             yield pa.Table.from_batches(pending)
+            pending.clear()
+        pa.default_memory_pool().release_unused()
 
 
 @dataclass(frozen=True)
@@ -191,7 +197,8 @@ class Snapshot:
             return from_keys(self._pair_keys(edge, direction), rows, width)
         if direction is Direction.BOTH:
             return self._both_ways(edge, rows, width)
-        return stored(*self._edge_keys(edge, direction), None, rows, width)
+        held, far = self._edge_keys(edge, direction)
+        return stored(held, far, None, rows, width)
 
     def _pair_keys(self, edge: EdgeType, direction: Direction) -> Ints:
         """The ends of every edge, packed; in both directions where both count."""
@@ -207,7 +214,7 @@ class Snapshot:
                 used += len(some)
         return keys[:used]
 
-    def _edge_keys(self, edge: EdgeType, direction: Direction) -> tuple[Ints, Positions]:
+    def _edge_keys(self, edge: EdgeType, direction: Direction) -> tuple[list[Ints], Positions]:
         """The near end of every edge, packed with the edge's number, and the far end of each by number."""
         count = self.edges(edge.name).count
         keys, far, used, row = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int32), 0, 0
@@ -218,7 +225,7 @@ class Snapshot:
             keys[used : used + len(some)] = some
             far[row : row + len(near)] = there
             used, row = used + len(some), row + len(near)
-        return keys[:used], far
+        return [keys[:used]], far
 
     def _both_ways(self, edge: EdgeType, rows: int, width: int) -> Adjacency:
         """Every edge from both of its ends; a loop once."""
@@ -231,19 +238,11 @@ class Snapshot:
         far = np.concatenate([targets, sources[turned]])
         numbers = np.concatenate([np.arange(len(sources), dtype=np.int32), turned])
         keys = packed(np.where(far < 0, -1, near), np.arange(len(near), dtype=np.int32))
-        return stored(keys, far, numbers, rows, width)
+        return stored([keys], far, numbers, rows, width)
 
     def _endpoints(self, edge: EdgeType) -> Iterator[tuple[Positions, Positions]]:
-        """The positions of both ends of all edges, about a million at a time; -1 where there is no such node."""
+        """The positions of both ends of all edges, some at a time; -1 where there is no such node."""
         table = self.edges(edge.name)
-        from_ids = self.nodes(edge.source).column("id").arrow
-        to_ids = self.nodes(edge.target).column("id").arrow
+        near, far = self.nodes(edge.source).id_index(), self.nodes(edge.target).id_index()
         for batch in table.batches(["src", "dst"]) if table.count else ():
-            yield _places(batch["src"], from_ids), _places(batch["dst"], to_ids)
-
-
-def _places(wanted: pa.ChunkedArray, ids: pa.Array) -> Positions:
-    found = pc.index_in(wanted.combine_chunks(), value_set=ids)
-    if isinstance(found, pa.ChunkedArray):
-        found = found.combine_chunks()
-    return filled(found, -1).astype(np.int32, copy=False)
+            yield near.places(Column.of(batch["src"]).arrow), far.places(Column.of(batch["dst"]).arrow)

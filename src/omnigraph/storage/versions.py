@@ -19,7 +19,7 @@ from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.unavailable import translated, unavailable
 
 _HANDLES: Final = 1024
-_LITTLE: Final = 32 << 20
+_LITTLE: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class TableVersions:
         """Whole columns of one version for a reader that keeps little of them: hardly anything is read ahead."""
         with translated(self.shown(ref.location)):
             scanner = self.open(ref).scanner(
-                columns=list(columns), batch_readahead=2, fragment_readahead=1, io_buffer_size=_LITTLE
+                columns=list(columns), batch_readahead=1, fragment_readahead=1, io_buffer_size=_LITTLE
             )
             return scanner.to_reader()
 
