@@ -210,3 +210,18 @@ class TestManyThreads:
         assert len(commits) == 1 + 8 * 3
         assert graph.snapshot().tables[PERSON].table_version == 1 + 8 * 3
         assert [c.parents for c in commits[:-1]] == [(c.graph_commit_id,) for c in commits[1:]]
+
+
+def test_a_text_is_checked_without_being_run(memory_store: Store) -> None:
+    graph = omnigraph.init(memory_store.uri, "node Person { name: String @key }")
+    good = "query a() { match { $p: Person } return { $p.name } }"
+    report = graph.check(f"{good}  query b() {{ match {{ $p: Persn }} return {{ $p }} }}")
+    assert (report.ok, [result.error is None for result in report.results]) == (False, [True, False])
+
+
+def test_the_memory_of_queries_can_be_set(local_store: Store) -> None:
+    written = omnigraph.init(local_store.uri, "node Person { name: String @key }")
+    written.load([{"type": "Person", "data": {"name": "Ada"}}], mode="append")
+    graph = omnigraph.open(local_store.uri, cache_bytes=0)
+    assert graph.query("query q() { match { $p: Person } return { $p.name } }").rows == [{"p.name": "Ada"}]
+    assert graph._cache.usage().limit == 0

@@ -14,6 +14,7 @@ from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query.compile import compile_mutation, compile_query, compile_read
 from omnigraph.lang.query.explain import explain_ir
 from omnigraph.lang.query.ir import QueryIR
+from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.resolve import compile_schema
 from omnigraph.lang.source import Source
@@ -148,6 +149,11 @@ class Graph:
         commit = None if state.commit is None else state.commit.graph_commit_id
         target = Target(state.branch, None) if snapshot is None else Target(None, snapshot)
         return Result(compiled.name, target, commit, table)
+
+    def check(self, text: str) -> LintReport:
+        """Check every query of a text against the schema: what is wrong, with places and remedies, and what is
+        doubtful. Nothing is run and nothing is raised."""
+        return lint_queries(text, self.catalog, "<query>", self.address)
 
     def explain(
         self,
@@ -321,9 +327,14 @@ def open(  # noqa: A001  the public name is omnigraph.open
     actor: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     embedder: EmbeddingClient | None = None,
+    cache_bytes: int | None = None,
 ) -> Graph:
-    """Open a graph. Read-only never writes to the store; otherwise interrupted writes are resolved first."""
+    """Open a graph. Read-only never writes to the store; otherwise interrupted writes are resolved first.
+
+    ``cache_bytes`` is the memory that queries may keep between them: without it what `OMNIGRAPH_CACHE_BYTES` says,
+    or a quarter of the machine's.
+    """
     repository = open_existing(parse_address(uri, storage_options), read_only=read_only)
     if not read_only:
         sweep(repository)
-    return Graph(repository, actor=actor, embedder=embedder)
+    return Graph(repository, actor=actor, embedder=embedder, cache=Cache(cache_bytes))
