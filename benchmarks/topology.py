@@ -189,7 +189,7 @@ def main() -> int:
     """Build what is missing, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=1_000_000)
-    parser.add_argument("--edges", type=int, default=20_000_000)
+    parser.add_argument("--edges", type=int, default=40_000_000)
     parser.add_argument("--rebuild", action="store_true", help="write the graph again")
     options = parser.parse_args()
     out = Console(width=140)

@@ -56,7 +56,7 @@ class Edges:
         return packed(near, np.arange(len(near), dtype=np.int32))
 
     def stored(self) -> Adjacency:
-        return stored([self.numbered], self.targets, None, self.rows, self.width)
+        return stored([self.numbered], [self.targets], None, self.rows, self.width)
 
 
 @st.composite
@@ -119,7 +119,7 @@ def test_stored_edges_are_all_there_in_their_own_order(some: Edges) -> None:
 @given(edges())
 def test_stored_edges_keep_the_numbers_they_are_given(some: Edges) -> None:
     numbers = np.arange(len(some.ends), dtype=np.int32)[::-1].copy()
-    found = listed_edges(stored([some.numbered], some.targets, numbers, some.rows, some.width))
+    found = listed_edges(stored([some.numbered], [some.targets], numbers, some.rows, some.width))
     assert sorted(found) == sorted((a, b, len(some.ends) - 1 - number) for a, b, number in some.whole)
 
 
@@ -235,7 +235,7 @@ def test_it_can_be_measured_while_others_derive_from_it() -> None:
     """Readers in other threads fill in what they need at any time."""
     ends = np.arange(50, dtype=np.int32)
     done = threading.Event()
-    made = [stored([packed(ends, ends)], ends, None, 50, 50) for _ in range(300)]
+    made = [stored([packed(ends, ends)], [ends], None, 50, 50) for _ in range(300)]
 
     def derive() -> None:
         for adjacency in made:

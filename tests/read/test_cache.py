@@ -142,7 +142,7 @@ class TestSizes:
 
     def test_adjacency_counts_what_is_derived_from_it(self) -> None:
         ends = np.arange(1000, dtype=np.int32) % 100
-        adjacency = stored([packed(ends, np.arange(1000, dtype=np.int32))], ends[::-1].copy(), None, 100, 100)
+        adjacency = stored([packed(ends, np.arange(1000, dtype=np.int32))], [ends[::-1].copy()], None, 100, 100)
         before = adjacency.nbytes
         assert before >= 101 * 8 + 1000 * 4 + 1000 * 4
         adjacency.contains(ends, ends)

@@ -39,7 +39,8 @@ class Adjacency:
     def nbytes(self) -> int:
         """What it takes by now, with what has been derived from it."""
         parts = list(vars(self).values())  # another thread may derive something meanwhile
-        return sum(part.nbytes for part in parts if isinstance(part, np.ndarray | PairSet))
+        beside = 0 if self.edges is None else self.edges.nbytes  # the edges lie between the far ends they had
+        return beside + sum(part.nbytes for part in parts if isinstance(part, np.ndarray | PairSet))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -191,15 +192,24 @@ def _squeeze(keys: Ints) -> int:
     return used
 
 
-def stored(held: list[Ints], far: Positions, edges: Positions | None, rows: int, width: int) -> Adjacency:
+def stored(held: list[Ints], far: list[Positions], edges: Positions | None, rows: int, width: int) -> Adjacency:
     """Every edge: its near end is packed with its number, by which its far end is found. Where an edge has several
-    numbers, ``edges`` says which edge each stands for. The keys are taken out of the list, so that they can go."""
-    keys = held.pop()
+    numbers, ``edges`` says which edge each stands for.
+
+    Keys and far ends are taken out of their lists, and what is made lies where the keys were: the far end of an
+    edge in place of its near end, the edge beside it.
+    """
+    keys, ends = held.pop(), far.pop()
     keys.sort()
-    order = _low(keys)
     starts = _starts(keys, rows)
-    del keys
-    return Adjacency(starts, far[order], width, order if edges is None else edges[order])
+    halves = keys.astype("<i8", copy=False).view("<i4")
+    for low in range(0, len(keys), BLOCK):
+        numbers = halves[2 * low : 2 * (low + BLOCK) : 2].copy()
+        halves[2 * low + 1 : 2 * (low + BLOCK) : 2] = ends[numbers]
+        if edges is not None:
+            halves[2 * low : 2 * (low + BLOCK) : 2] = edges[numbers]
+    del ends
+    return Adjacency(starts, np.ascontiguousarray(halves[1::2]), width, halves[::2])
 
 
 def shared(first: Adjacency, second: Adjacency) -> Adjacency:
@@ -215,7 +225,7 @@ def reversed_(adjacency: Adjacency) -> Adjacency:
     if adjacency.edges is None:
         return from_keys(packed(adjacency.targets, owners), adjacency.width, len(adjacency))
     keys = packed(adjacency.targets, np.arange(adjacency.pairs, dtype=np.int32))
-    return stored([keys], owners, adjacency.edges, adjacency.width, len(adjacency))
+    return stored([keys], [owners], adjacency.edges, adjacency.width, len(adjacency))
 
 
 def packed(near: Positions, far: Positions) -> Ints:

@@ -214,7 +214,7 @@ class Snapshot:
                 used += len(some)
         return keys[:used]
 
-    def _edge_keys(self, edge: EdgeType, direction: Direction) -> tuple[list[Ints], Positions]:
+    def _edge_keys(self, edge: EdgeType, direction: Direction) -> tuple[list[Ints], list[Positions]]:
         """The near end of every edge, packed with the edge's number, and the far end of each by number."""
         count = self.edges(edge.name).count
         keys, far, used, row = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int32), 0, 0
@@ -225,7 +225,7 @@ class Snapshot:
             keys[used : used + len(some)] = some
             far[row : row + len(near)] = there
             used, row = used + len(some), row + len(near)
-        return [keys[:used]], far
+        return [keys[:used]], [far]
 
     def _both_ways(self, edge: EdgeType, rows: int, width: int) -> Adjacency:
         """Every edge from both of its ends; a loop once."""
@@ -238,7 +238,7 @@ class Snapshot:
         far = np.concatenate([targets, sources[turned]])
         numbers = np.concatenate([np.arange(len(sources), dtype=np.int32), turned])
         keys = packed(np.where(far < 0, -1, near), np.arange(len(near), dtype=np.int32))
-        return stored([keys], far, numbers, rows, width)
+        return stored([keys], [far], numbers, rows, width)
 
     def _endpoints(self, edge: EdgeType) -> Iterator[tuple[Positions, Positions]]:
         """The positions of both ends of all edges, some at a time; -1 where there is no such node."""
