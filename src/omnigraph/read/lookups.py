@@ -22,8 +22,6 @@ from omnigraph.read.limits import Limits
 from omnigraph.read.operators import Operators
 from omnigraph.read.pattern import Link
 from omnigraph.read.tables import Rows, Snapshot, WholeTable
-from omnigraph.read.text.postings import TextIndex
-from omnigraph.read.vectors import VectorColumn
 from omnigraph.storage.columns import table_schema
 from omnigraph.storage.filters import compared, sql_literal
 
@@ -51,12 +49,6 @@ class Chosen(Rows):
             order = pc.index_in(ids, value_set=found["id"].combine_chunks())
             self._columns[name] = Column(Column.of(found[name]).arrow.take(order))
         return self._columns[name]
-
-    def text_index(self, name: str) -> TextIndex:
-        return TextIndex(self.column(name).arrow)
-
-    def vectors(self, name: str) -> VectorColumn:
-        return VectorColumn(self.column(name).arrow)
 
 
 def fetch(

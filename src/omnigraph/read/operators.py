@@ -9,7 +9,7 @@ import numpy as np
 
 from omnigraph.lang.query import ir
 from omnigraph.read.adjacency import Adjacency
-from omnigraph.read.columns import Array, Bools, Ints, Positions
+from omnigraph.read.columns import Array, Bools, Column, Ints, Positions
 from omnigraph.read.comparing import Series, compare
 from omnigraph.read.counting import product
 from omnigraph.read.expressions import Expressions
@@ -264,6 +264,9 @@ class _Nowhere(Rows):
 
     def __init__(self) -> None:
         self.count = 0
+
+    def column(self, name: str) -> Column:
+        raise TypeError(f"the number of a row has no property `{name}`")
 
 
 _NOWHERE: Final = _Nowhere()

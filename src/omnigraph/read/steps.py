@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,21 +36,23 @@ class Tools:
 
 
 @dataclass(slots=True)
-class Step:
+class Step(ABC):
     """A step, and what it did: rows out and seconds, for those who want to know."""
 
     rows: int = field(default=0, init=False)
     seconds: float = field(default=0.0, init=False)
 
+    @abstractmethod
     def run(self, frame: Frame, tools: Tools) -> Frame:
-        raise NotImplementedError
+        """The rows that come out."""
 
     def sizes(self, frame: Frame, tools: Tools) -> Ints | None:  # noqa: ARG002
         """How many rows each row becomes; None if no more than one."""
         return None
 
+    @abstractmethod
     def __str__(self) -> str:
-        return type(self).__name__
+        """The step as `explain` shows it, with its access path."""
 
 
 @dataclass(slots=True)

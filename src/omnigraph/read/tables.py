@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -27,7 +28,7 @@ _BATCH: Final = 1 << 17
 _REVERSE: Final = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.BOTH: Direction.BOTH}
 
 
-class Rows:
+class Rows(ABC):
     """Some entities of one type, by position. The whole table, or those of it that were looked up."""
 
     def __init__(self, entity: NodeType | EdgeType, count: int) -> None:
@@ -39,20 +40,17 @@ class Rows:
         """All positions."""
         return np.arange(self.count, dtype=np.int32)
 
+    @abstractmethod
     def column(self, name: str) -> Column:
         """A property by position; `id` is one of them."""
-        raise NotImplementedError
 
     def text_index(self, name: str) -> TextIndex:
         """A text property, indexed."""
-        raise NotImplementedError
+        return TextIndex(self.column(name).arrow)
 
     def vectors(self, name: str) -> VectorColumn:
         """A vector property as a matrix."""
-        raise NotImplementedError
-
-    def prefetch(self, names: Iterable[str]) -> None:
-        """Read several columns in one pass; those that are there already are not read."""
+        return VectorColumn(self.column(name).arrow)
 
 
 class WholeTable(Rows):
@@ -78,13 +76,6 @@ class WholeTable(Rows):
 
     def column(self, name: str) -> Column:
         return self._cache.get(self.key(name), lambda: self._read([name])[name])
-
-    def prefetch(self, names: Iterable[str]) -> None:
-        missing = sorted({name for name in names if not self.has(name)})
-        if len(missing) > 1:
-            columns = self._read(missing)
-            for name in missing:
-                self._cache.get(self.key(name), lambda name=name: columns[name])  # type: ignore[misc]
 
     def _read(self, names: list[str]) -> dict[str, Column]:
         if not self.count:
