@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from benchmarks.contest import OURS, Engine, Question, Row, Session
+from benchmarks.kept import slices
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
 
-_SLICE: Final = 24 << 20
 _KUZU: Final = {
     pa.int32(): "INT32",
     pa.int64(): "INT64",
@@ -220,7 +220,7 @@ class OmniGraph:
 
         graph = omnigraph.init(to, self.model.schema)
         for label in (*self.model.nodes, *self.model.edges):
-            for text in _slices(self._records(home, label)):
+            for text in slices(self._records(home, label)):
                 graph.load(text, mode="append")
 
     def _records(self, home: Path, label: str) -> Iterator[str]:
@@ -244,20 +244,6 @@ class _OmniSession:
     def ask(self, question: Question) -> list[Row]:
         result = self.graph.query(question.text("gq"), question.params)
         return [tuple(row.values()) for row in result.rows]
-
-
-def _slices(lines: Iterator[str]) -> Iterator[str]:
-    """Text in pieces small enough for a load in this process."""
-    piece: list[str] = []
-    size = 0
-    for line in lines:
-        piece.append(line)
-        size += len(line) + 1
-        if size > _SLICE:
-            yield "\n".join(piece)
-            piece, size = [], 0
-    if piece:
-        yield "\n".join(piece)
 
 
 def peers_and_ours(model: Model) -> list[Engine]:

@@ -12,28 +12,23 @@ from __future__ import annotations
 import argparse
 import cProfile
 import json
-import multiprocessing as mp
 import pstats
-import shutil
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from benchmarks.kept import kept_graph, slices
 from rich.console import Console
 from rich.table import Table
 
-_SLICE: Final = 24 << 20
 _WARMUPS: Final = 20
 _MOST_TIMES: Final = {"index": 2.0, "memory": 1.0}
-_EDITION: Final = 1
 SCHEMA: Final = """
 node Person { name: String @key  age: I32  city: String }
 edge Knows: Person -> Person { since: I32 }
@@ -78,7 +73,7 @@ def build(home: Path, nodes: int, edges: int) -> None:
     import omnigraph
 
     graph = omnigraph.init(home, SCHEMA)
-    for text in _slices(_records(nodes, edges)):
+    for text in slices(_records(nodes, edges)):
         graph.load(text, mode="append")
     graph.ensure_indices()
 
@@ -93,19 +88,6 @@ def _records(nodes: int, edges: int) -> Iterator[str]:
         for number, (source, target) in enumerate(ends):
             data = f'{{"since": {1990 + number % 30}}}'
             yield f'{{"edge": "Knows", "from": "p{source}", "to": "p{target}", "data": {data}}}'
-
-
-def _slices(lines: Iterator[str]) -> Iterator[str]:
-    """Text in pieces small enough for a load in this process."""
-    piece: list[str] = []
-    size = 0
-    for line in lines:
-        piece.append(line)
-        size += len(line) + 1
-        if size > _SLICE:
-            yield "\n".join(piece)
-            piece, size = [], 0
-    yield "\n".join(piece)
 
 
 def measure(home: Path, nodes: int, repeats: int) -> list[Measured]:
@@ -213,18 +195,7 @@ def main() -> int:
     parser.add_argument("--rebuild", action="store_true", help="load the graph again")
     options = parser.parse_args()
     out = Console(width=120)
-    name = f"omnigraph-bench-interactive-{options.nodes}-{options.edges}-{_EDITION}"
-    home = Path(tempfile.gettempdir()) / f"{name}.omni"
-    if options.rebuild:
-        shutil.rmtree(home, ignore_errors=True)
-    if not home.exists():
-        part = home.with_suffix(".part")
-        shutil.rmtree(part, ignore_errors=True)
-        start = time.perf_counter()
-        with ProcessPoolExecutor(1, mp_context=mp.get_context("spawn")) as pool:
-            pool.submit(build, part, options.nodes, options.edges).result()
-        part.rename(home)
-        out.print(f"Loaded and indexed in {time.perf_counter() - start:.0f} s")
+    home = kept_graph("interactive", build, options.nodes, options.edges, options.rebuild)
     if options.profile:
         profile(home, options.nodes, options.repeats)
         return 0

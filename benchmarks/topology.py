@@ -9,27 +9,22 @@ between runs in the system's folder for temporary files, by size.
 from __future__ import annotations
 
 import argparse
-import multiprocessing as mp
 import resource
-import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from benchmarks.kept import apart, kept_graph
 from rich.console import Console
 from rich.table import Table
 
-Made = TypeVar("Made")
 _MOST_BYTES: Final = 16.0
 _PIECE: Final = 2_000_000
-_EDITION: Final = 1
 SCHEMA: Final = """
 node Person { name: String @key }
 edge Knows: Person -> Person
@@ -161,7 +156,7 @@ def measure(home: Path, edges: int, out: Console) -> bool:
         table.add_column(heading, justify="right")
     fits = True
     for question in QUESTIONS:
-        outcome = _apart(ask, home, question)
+        outcome = apart(ask, home, question)
         each = (outcome.peak - outcome.baseline - outcome.result) / edges / question.directions
         fits &= each <= _MOST_BYTES
         table.add_row(
@@ -179,12 +174,6 @@ def measure(home: Path, edges: int, out: Console) -> bool:
     return fits
 
 
-def _apart(work: Callable[..., Made], *arguments: object) -> Made:
-    """Do some work in a fresh process. This one stays small, because its highest memory counts as the other's."""
-    with ProcessPoolExecutor(1, mp_context=mp.get_context("spawn")) as pool:
-        return pool.submit(work, *arguments).result()
-
-
 def main() -> int:
     """Build what is missing, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -193,19 +182,7 @@ def main() -> int:
     parser.add_argument("--rebuild", action="store_true", help="write the graph again")
     options = parser.parse_args()
     out = Console(width=140)
-    name = f"omnigraph-bench-topology-{options.nodes}-{options.edges}-{_EDITION}"
-    home = Path(tempfile.gettempdir()) / f"{name}.omni"
-    if options.rebuild:
-        shutil.rmtree(home, ignore_errors=True)
-    if not home.exists():
-        part = home.with_suffix(".part")
-        shutil.rmtree(part, ignore_errors=True)
-        start = time.perf_counter()
-        _apart(build, part, options.nodes, options.edges)
-        part.rename(home)
-        out.print(
-            f"Wrote {options.edges:,} edges between {options.nodes:,} nodes in {time.perf_counter() - start:.0f} s"
-        )
+    home = kept_graph("topology", build, options.nodes, options.edges, options.rebuild)
     return 0 if measure(home, options.edges, out) else 1
 
 

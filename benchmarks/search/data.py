@@ -30,7 +30,6 @@ WANTED_GROUPS: Final = 10
 """A filtered question asks for documents of the first so many groups."""
 
 _VOCABULARY: Final = 50_000
-_SLICE: Final = 24 << 20
 _CONSONANTS: Final = "bdfgmnprtv"
 _VOWELS: Final = "aeiou"
 
@@ -61,19 +60,6 @@ class Documents:
             vector = np.round(self.vectors[number].astype(np.float64), 4).tolist()
             data = {"name": f"d{number}", "group": int(self.groups[number]), "text": text, "vector": vector}
             yield json.dumps({"type": "Doc", "data": data})
-
-    def slices(self) -> Iterator[str]:
-        """The lines in pieces small enough for a load in one process."""
-        piece: list[str] = []
-        size = 0
-        for line in self.records():
-            piece.append(line)
-            size += len(line) + 1
-            if size > _SLICE:
-                yield "\n".join(piece)
-                piece, size = [], 0
-        if piece:
-            yield "\n".join(piece)
 
 
 def write(home: Path, rows: int, dimension: int, seed: int, questions: int) -> None:

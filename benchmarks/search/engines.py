@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 from benchmarks.contest import Engine, Question, Row, Session
+from benchmarks.kept import slices
 from benchmarks.search.data import BEST, FILTERED, NEAREST, TEXT, WANTED_GROUPS, Documents, read
 
 _TIMES: Final = "times.json"
@@ -92,7 +93,7 @@ class OmniGraph:
         graph = omnigraph.init(to / _GRAPH, self._schema())
         documents = read(home)
         with _timed(to, "rows"):
-            for text in documents.slices():
+            for text in slices(documents.records()):
                 graph.load(text, mode="append")
 
     def _schema(self) -> str:
