@@ -162,6 +162,8 @@ def main() -> int:
     parser.add_argument("--engines", nargs="*", default=[""], help="only those with one of these in their name")
     parser.add_argument("--rebuild", action="store_true", help="make everything again")
     options = parser.parse_args()
+    if options.cold < 1 or options.questions < 10:
+        parser.error("medians need at least --cold 1 and --questions 10")
     out = Console(width=120)
     home = _home(options)
     everybody = [engine for engine in competitors(options.dimension) if _installed(engine, out)]
