@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import BranchProtected, SnapshotNotFound
@@ -28,7 +28,9 @@ from omnigraph.read.requests import Reader, shown_plan
 from omnigraph.read.result import Result, Target
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal, sweep
+from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
 from omnigraph.storage.address import parse_address
+from omnigraph.write.engines import LoadOptions, takes_spark
 from omnigraph.write.loads import Mode
 from omnigraph.write.requests import (
     Data,
@@ -40,6 +42,14 @@ from omnigraph.write.requests import (
     prepare_load,
 )
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from omnigraph.pipeline.export import ExportResult
+    from omnigraph.pipeline.pinned import Origin
+    from omnigraph.pipeline.sparkgraph import SparkGraph
+    from omnigraph.pipeline.tasks import Listener
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -50,6 +60,14 @@ class Snapshot:
     commit: Commit | None
     tables: Mapping[str, TablePin]
     internal_schema_version: int
+
+    @property
+    def origin(self) -> Origin:
+        """Which state it is, without what it holds."""
+        from omnigraph.pipeline.pinned import Origin
+
+        commit = None if self.commit is None else self.commit.graph_commit_id
+        return Origin(self.branch, self.manifest_version, commit)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -207,37 +225,132 @@ class Graph:
 
     def load(
         self,
-        data: Data,
-        mode: Literal["overwrite", "append", "merge"],
+        data: Data | Sequence[str | os.PathLike[str]] | None = None,
+        mode: Literal["overwrite", "append", "merge"] | None = None,
         *,
+        nodes: Mapping[str, DataFrame | str | os.PathLike[str]] | None = None,
+        edges: Mapping[str, DataFrame | str | os.PathLike[str]] | None = None,
         branch: str | None = None,
         from_: str | None = None,
         actor: str | None = None,
         message: str | None = None,
+        engine: Literal["auto", "local", "spark"] = "auto",
+        spark: SparkSession | None = None,
+        master: str | None = None,
+        remote: str | None = None,
+        max_errors: int | None = None,
+        bad_records: str | os.PathLike[str] | None = None,
+        skip_bad: bool = False,
+        listener: Listener | None = None,
+        cancellation: Cancellation | None = None,
     ) -> LoadResult:
-        """Load records (JSON Lines as text, bytes or a file, or dictionaries) as one atomic commit.
+        """Load records as one atomic commit.
 
-        ``from_`` names the branch to fork from if the target is missing.
+        ``data`` is JSON Lines (text, bytes, a file), dictionaries, or files, directories and globs of JSON Lines
+        and Parquet on disk or `s3://`; ``nodes`` and ``edges`` are Spark DataFrames or Parquet files by type. Up
+        to 32 MiB of JSON Lines are loaded in this process, everything else on Spark; ``engine`` overrides that.
+        ``from_`` names the branch to fork from if the target is missing. ``max_errors`` stops after so many bad
+        records, ``bad_records`` names a file for them, and ``skip_bad`` loads the rest.
         """
+        if mode is None:
+            raise TypeError("load needs a mode: overwrite, append or merge")
         self._repository.require_writable()
         repository, wanted, who = self._repository, branch or self._branch, actor or self._actor
+        options = LoadOptions(
+            Mode(mode),
+            wanted,
+            from_,
+            who,
+            message,
+            max_errors,
+            None if bad_records is None else os.fspath(bad_records),
+            skip_bad,
+        )
+        if takes_spark(data, {**(nodes or {}), **(edges or {})}, engine, options):
+            from omnigraph.pipeline.requests import SparkChoice, load_on_spark
+
+            choice = SparkChoice(spark, master, remote, listener, cancellation)
+            return load_on_spark(repository, data, nodes, edges, options, self._embedder(), choice)  # type: ignore[arg-type]
         target = repository.branches.find(wanted) if from_ is None else None
-        prepared = prepare_load(repository, data, Mode(mode), self._embedder())
+        prepared = prepare_load(repository, data, options.mode, self._embedder())  # type: ignore[arg-type]
         if target is not None:
             return load(repository, target, prepared, actor=who, message=message)
         return load_into_fork(repository, wanted, from_ or MAIN, prepared, actor=who, message=message)
 
     def ingest(
         self,
-        data: Data,
+        data: Data | Sequence[str | os.PathLike[str]] | None,
         branch: str,
         *,
         from_: str = MAIN,
         mode: Literal["overwrite", "append", "merge"] = "merge",
-        actor: str | None = None,
+        **options: Any,
     ) -> LoadResult:
-        """Load records into a branch that is forked if it does not exist."""
-        return self.load(data, mode, branch=branch, from_=from_, actor=actor)
+        """Load records into a branch that is forked if it does not exist; the options are those of `load`."""
+        return self.load(data, mode, branch=branch, from_=from_, **options)
+
+    def jobs(self) -> list[LeftJob]:
+        """The pipeline's jobs that are running, and those that were killed, with the files they left."""
+        return left_jobs(self._repository)
+
+    def clean_jobs(self) -> list[LeftJob]:
+        """Remove the files that killed jobs left; those jobs. What runs is let alone."""
+        return reclaim(self._repository)
+
+    def export(
+        self,
+        target: str | os.PathLike[str] | BinaryIO,
+        *,
+        format: Literal["jsonl", "parquet"] = "jsonl",  # noqa: A002  what it is called
+        branch: str | None = None,
+        snapshot: str | int | None = None,
+        types: Iterable[str] | None = None,
+        ordered: bool = False,
+        force: bool = False,
+        engine: Literal["auto", "local", "spark"] = "auto",
+        spark: SparkSession | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        listener: Listener | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> ExportResult:
+        """Write one snapshot, or some types of it, as records that `load` takes back.
+
+        The target is a file, a binary stream, or, if it ends in `/`, a directory of parts; Parquet is always a
+        directory. ``ordered`` sorts each type by id, so that equal graphs give equal bytes; ``force`` replaces an
+        earlier export. ``storage_options`` are those of a target on S3.
+        """
+        from omnigraph.pipeline import export as exports
+        from omnigraph.pipeline.pinned import PinnedGraph
+        from omnigraph.pipeline.typenames import table_keys
+        from omnigraph.write.engines import Format
+
+        keys = table_keys(self.catalog, types)
+        state = self.snapshot(branch, at=snapshot)
+        request = exports.Request(
+            PinnedGraph(self._repository.address, self.catalog, dict(state.tables)),
+            state.origin,
+            [key for key in keys if key in state.tables],
+            exports.choice(Format, format),
+            ordered,
+            exports.choice(exports.Engine, engine),
+            force,
+            spark,
+            storage_options,
+            listener,
+            cancellation,
+        )
+        return exports.export(request, target)
+
+    def spark(
+        self, spark: SparkSession | None = None, *, branch: str | None = None, snapshot: str | int | None = None
+    ) -> SparkGraph:
+        """One snapshot as Spark DataFrames, in a session of one's own or in the one that is active."""
+        from omnigraph.pipeline.pinned import PinnedGraph
+        from omnigraph.pipeline.session import spark_session
+        from omnigraph.pipeline.sparkgraph import SparkGraph
+
+        state = self.snapshot(branch, at=snapshot)
+        return SparkGraph(spark_session(spark), PinnedGraph.of(self._repository, state.tables), state.origin)
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexReport:
         """Build the indexes that a branch's tables lack, as one commit; what waits is reported with its reason."""

@@ -58,12 +58,17 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One row that breaks one rule."""
+    """One row that breaks one rule. ``source`` and ``line`` say where a load found it, if it came from a load."""
 
     table_key: str
     row_id: str | None
     rule: str
     message: str
+    source: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.message if self.source is None else f"{self.source}:{self.line}: {self.message}"
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -71,6 +76,8 @@ class Violation:
             "row_id": self.row_id,
             "rule": self.rule,
             "message": self.message,
+            "source": self.source,
+            "line": self.line,
         }
 
 

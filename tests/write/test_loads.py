@@ -161,6 +161,17 @@ class TestResults:
             graph.load(events, "overwrite")
         assert (len(raised.value.ids), raised.value.total) == (20, 25)
 
+    def test_all_lines_are_read_and_twenty_are_listed(self, graph: Graph, tmp_path: Path) -> None:
+        path = tmp_path / "people.jsonl"
+        path.write_text('{"type": "Event"}\n{}\n' * 25)
+        with pytest.raises(RecordError) as raised:
+            graph.load(path, "append")
+        error = raised.value
+        assert [p.line for p in error.problems] == list(range(2, 42, 2))
+        assert error.total == 25
+        assert str(error).splitlines()[0] == f"{path}:2:1: a record has either 'type' or 'edge'"
+        assert str(error).splitlines()[-1] == "… and 5 more"
+
     def test_an_unknown_mode(self, graph: Graph) -> None:
         with pytest.raises(ValueError, match="replace"):
             graph.load(LINE, "replace")  # type: ignore[arg-type]

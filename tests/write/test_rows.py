@@ -12,7 +12,7 @@ from ulid import ULID
 from omnigraph.lang.schema.catalog import load_catalog
 from omnigraph.storage.columns import table_schema
 from omnigraph.write.delta import last_per_id, without
-from omnigraph.write.rows import BadValue, blob_bytes, fresh_id, fresh_ids, rows_of
+from omnigraph.write.rows import BadValue, blob_bytes, fresh_id, fresh_ids, rows_of, with_fresh_ids
 
 CATALOG = load_catalog("""
 node Thing {
@@ -94,12 +94,27 @@ def test_empty_blobs_are_there() -> None:
 
 
 def test_new_ids_are_different_and_have_26_characters() -> None:
-    ids = [fresh_id(), *fresh_ids(10_000)]
+    made = fresh_ids(10_000)
+    made.validate(full=True)
+    ids = [fresh_id(), *made.to_pylist()]
     assert len(set(ids)) == 10_001
     assert all(str(ULID.from_str(value)) == value for value in ids)
     age = dt.datetime.now(dt.UTC) - ULID.from_str(ids[-1]).datetime
     assert dt.timedelta(seconds=-1) < age < dt.timedelta(minutes=5)
-    assert fresh_ids(0) == []
+    assert len(set("".join(value[10:] for value in ids))) == 32
+    assert fresh_ids(0).equals(pa.array([], pa.string()))
+
+
+@pytest.mark.parametrize("given", [["a", None, "b", None], [None, None], ["a"], []])
+def test_new_ids_for_rows_without_one(given: list[str | None]) -> None:
+    rows = pa.table({"id": pa.array(given, pa.string()), "n": pa.array(range(len(given)))})
+    for table in (rows, pa.concat_tables([rows.slice(0, 1), rows.slice(1)])):
+        filled = with_fresh_ids(table)
+        assert filled.schema == rows.schema
+        assert filled["n"].to_pylist() == rows["n"].to_pylist()
+        ids = filled["id"].to_pylist()
+        assert len({*ids}) == len(ids)
+        assert all(len(made) == 26 if was is None else made == was for was, made in zip(given, ids, strict=True))
 
 
 def test_the_last_row_of_an_id_stays_where_it_is() -> None:

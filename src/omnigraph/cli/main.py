@@ -9,7 +9,20 @@ from typing import Annotated
 import typer
 
 import omnigraph
-from omnigraph.cli import branch, commit, explain, fmt, graphs, indices, lint, query, recovery, schema, writes
+from omnigraph.cli import (
+    branch,
+    commit,
+    explain,
+    export,
+    fmt,
+    graphs,
+    indices,
+    lint,
+    query,
+    recovery,
+    schema,
+    writes,
+)
 from omnigraph.cli.output import Json, print_json, print_text, print_warning
 
 app = typer.Typer(
@@ -28,6 +41,7 @@ app.command("query")(query.query)
 app.command("mutate")(writes.mutate)
 app.command("load")(writes.load)
 app.command("ingest")(writes.ingest)
+app.command("export")(export.export)
 app.command("index")(indices.index)
 app.command("snapshot")(graphs.snapshot)
 app.command("lint")(lint.lint)

@@ -78,14 +78,14 @@ def query(
         given,
         name=name,
         branch=branch,
-        snapshot=_parse_snapshot(snapshot),
+        snapshot=parse_snapshot(snapshot),
         timeout=timeout,
         memory_limit=memory_limit,
     )
     write_result(found, chosen, out)
 
 
-def _parse_snapshot(text: str | None) -> str | int | None:
+def parse_snapshot(text: str | None) -> str | int | None:
     """A manifest version if it is a number that could be one, else a commit id."""
     if text is not None and len(text) <= _LONGEST_VERSION and text.isascii() and text.isdecimal():
         return int(text)

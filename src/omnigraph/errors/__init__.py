@@ -33,6 +33,14 @@
     │   ├── QueryMemoryExceeded the query needed more memory than it was allowed
     │   ├── CountOverflow      the query counts more matches than a number can say
     │   └── QueryCancelled     somebody stopped it
+    ├── PipelineError          a Spark job that could not be run
+    │   ├── JavaUnavailable    there is no Java, or one that is too old
+    │   ├── SparkUnavailable   no session: the cluster does not answer, or Spark did not start
+    │   ├── SourceUnusable     what was to be loaded is not there, or nothing that can be loaded
+    │   ├── ExportRefused      the target is taken, or a value has no form there
+    │   ├── JobFailed          a task failed again and again
+    │   ├── JobCancelled       somebody stopped it
+    │   └── NotOnSpark         only the embedded engine does that
     ├── ConflictError          try again
     │   ├── ManifestConflict   a table moved while the write was prepared
     │   ├── PreconditionFailed the branch is not at the commit the caller named
@@ -71,6 +79,14 @@ from omnigraph.errors.language import MigrationError as MigrationError
 from omnigraph.errors.language import ParameterError as ParameterError
 from omnigraph.errors.language import QueryError as QueryError
 from omnigraph.errors.language import SchemaError as SchemaError
+from omnigraph.errors.pipeline import ExportRefused as ExportRefused
+from omnigraph.errors.pipeline import JavaUnavailable as JavaUnavailable
+from omnigraph.errors.pipeline import JobCancelled as JobCancelled
+from omnigraph.errors.pipeline import JobFailed as JobFailed
+from omnigraph.errors.pipeline import NotOnSpark as NotOnSpark
+from omnigraph.errors.pipeline import PipelineError as PipelineError
+from omnigraph.errors.pipeline import SourceUnusable as SourceUnusable
+from omnigraph.errors.pipeline import SparkUnavailable as SparkUnavailable
 from omnigraph.errors.queries import CountOverflow as CountOverflow
 from omnigraph.errors.queries import QueryCancelled as QueryCancelled
 from omnigraph.errors.queries import QueryMemoryExceeded as QueryMemoryExceeded

@@ -22,7 +22,7 @@ class ConstraintViolation(DataError):
         self.total = total
 
     def __str__(self) -> str:
-        lines = [violation.message for violation in self.violations]
+        lines = [str(violation) for violation in self.violations]
         if self.total > len(lines):
             lines.append(f"… and {self.total - len(lines)} more")
         return "\n".join(lines)

@@ -146,15 +146,23 @@ class Branches:
             raise BranchExists(trimmed)
         return check_new_name(name, live), self.find(parent)
 
-    def create(self, name: str, parent: str, lock: CommitLock, creator: str | None = None) -> Branch:
+    def create(
+        self,
+        name: str,
+        parent: str,
+        lock: CommitLock,
+        creator: str | None = None,
+        incarnation: str | None = None,
+    ) -> Branch:
         """A new branch at the parent's newest state. The caller holds the control lock.
 
-        The ref is written last: until then there is only a native branch that nothing refers to.
+        The ref is written last: until then there is only a native branch that nothing refers to. Whoever staged
+        files for the branch before it exists has chosen its ``incarnation``.
         """
         trimmed, origin = self.check_create(name, parent)
         state = self._manifest.latest(origin.native)
-        incarnation = str(ULID())
-        native = f"{trimmed}.{incarnation.lower()}"
+        incarnation = incarnation or str(ULID())
+        native = native_name(trimmed, incarnation)
         branch = Branch(
             name=trimmed,
             native=native,
@@ -216,6 +224,11 @@ class Branches:
             self._manifest.forget(native)
         except OmniError:
             return
+
+
+def native_name(name: str, incarnation: str) -> str:
+    """The Lance branch behind one incarnation of a branch."""
+    return f"{name}.{incarnation.lower()}"
 
 
 def _name_of(key: str) -> str:

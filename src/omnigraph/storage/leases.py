@@ -115,6 +115,16 @@ class LeaseLocks:
                     return
             self._wait_until_free(_key(name), shown, patience)
 
+    def discard(self, name: str) -> None:
+        """Remove a lock's object."""
+        with suppress(StorageError):
+            self._objects.delete(_key(name))
+
+    @property
+    def silence(self) -> float:
+        """A holder that lives renews its lease within its time to live."""
+        return 1.5 * self._ttl
+
     @contextmanager
     def _announced(self, name: str, shown: str, patience: Patience) -> Iterator[Lease]:
         key = f"{_shared(name)}/{uuid.uuid4().hex}.json"

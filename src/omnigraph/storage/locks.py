@@ -41,6 +41,13 @@ class Backend(Protocol):
     def shared(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[Held]:
         """Hold a lock together with other sharers."""
 
+    def discard(self, name: str) -> None:
+        """Remove what is left of a lock that nobody will ask for again."""
+
+    @property
+    def silence(self) -> float:
+        """For how many seconds a lock must not be had before its holder is known to be alive."""
+
 
 class CommitLock:
     """The locks one writer holds while it commits."""
@@ -88,6 +95,24 @@ class Locks:
         patience = Patience(self._wait)
         with self._turn(_GRAPH, _GRAPH, patience), self._backend.exclusive(_GRAPH, _GRAPH, patience) as graph:
             yield CommitLock([graph])
+
+    @contextmanager
+    def job(self, job: str) -> Iterator[CommitLock]:
+        """Hold the lock that says a job is alive."""
+        with self._backend.exclusive(f"job-{job}", f"job {job}", Patience(self._wait)) as own:
+            try:
+                yield CommitLock([own])
+            finally:
+                self._backend.discard(f"job-{job}")
+
+    @contextmanager
+    def abandoned(self, job: str) -> Iterator[CommitLock]:
+        """Hold the lock of a job that has died; LockTimeout if it lives, as soon as that can be told."""
+        with self._backend.exclusive(f"job-{job}", f"job {job}", Patience(self._backend.silence)) as own:
+            try:
+                yield CommitLock([own])
+            finally:
+                self._backend.discard(f"job-{job}")
 
     @contextmanager
     def _turn(self, name: str, shown: str, patience: Patience) -> Iterator[None]:

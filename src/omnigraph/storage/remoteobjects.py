@@ -25,7 +25,7 @@ class RemoteObjects:
     """The objects of one graph. A token is the store's ETag."""
 
     def __init__(self, address: Address) -> None:
-        self._store = _memory_store(address) if address.scheme is Scheme.MEMORY else _s3_store(address)
+        self._store = _memory_store(address) if address.scheme is Scheme.MEMORY else s3_store(address)
         self._prefix = f"{address.prefix}/" if address.prefix else ""
         self._shown = str(address)
 
@@ -99,7 +99,8 @@ def _memory_store(address: Address) -> MemoryStore:
         return _MEMORY.setdefault(address.bucket, MemoryStore())
 
 
-def _s3_store(address: Address) -> S3Store:
+def s3_store(address: Address) -> S3Store:
+    """A client for the bucket of an address."""
     options = dict(address.options)
     client: dict[str, Any] = {}
     if "allow_http" in options:

@@ -126,20 +126,59 @@ def stage_changes(
         fragments = _write(handle, pa.concat_tables([changed, fresh]))
         _keep_row_ids(fragments, touched["row_id"].take(position.drop_null()))
         removed, rewritten = _delete_rows(handle, touched["row_address"])
-    update = LanceOperation.Update(
-        removed_fragment_ids=removed,
-        updated_fragments=rewritten,
-        new_fragments=fragments,
-        fields_modified=[],
-        fields_for_preserving_frag_bitmap=field_ids(handle),
-        update_mode="rewrite_rows",
-    )
     return StagedChanges(
-        _staged(handle, location, branch, update, operation),
+        _staged(handle, location, branch, _update(handle, removed, rewritten, fragments), operation),
         inserted=fresh.num_rows,
         updated=changed.num_rows,
         deleted=len(touched["id"]) - changed.num_rows,
     )
+
+
+def stage_appended_files(
+    handle: LanceDataset, location: str, branch: str | None, fragments: list[FragmentMetadata], operation: str
+) -> Staged:
+    """Stage data files that are written already, of rows that are known to be new."""
+    return _staged(handle, location, branch, LanceOperation.Append(fragments), operation)
+
+
+def stage_replacing_files(
+    handle: LanceDataset,
+    location: str,
+    branch: str | None,
+    schema: pa.Schema,
+    fragments: list[FragmentMetadata],
+    operation: str,
+) -> Staged:
+    """Stage data files that are written already as the whole new content."""
+    return _staged(handle, location, branch, LanceOperation.Overwrite(schema, fragments), operation)
+
+
+def stage_changed_files(
+    handle: LanceDataset,
+    location: str,
+    branch: str | None,
+    shrunk: Shrunk,
+    new: list[FragmentMetadata],
+    operation: str,
+) -> Staged:
+    """Stage data files that are written already together with the rows they replace: whole fragments and parts."""
+    update = _update(handle, list(shrunk.removed), list(shrunk.rewritten), new)
+    return _staged(handle, location, branch, update, operation)
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """Fragments that lose rows: those that vanish, and those that get a deletion vector."""
+
+    removed: tuple[int, ...]
+    rewritten: tuple[FragmentMetadata, ...]
+
+
+def delete_rows(handle: LanceDataset, addresses: pa.Array) -> Shrunk:
+    """Write deletion vectors for the rows at these addresses; the table stays as it is."""
+    with translated(handle.uri):
+        removed, rewritten = _delete_rows(handle, addresses)
+    return Shrunk(tuple(removed), tuple(rewritten))
 
 
 def stage_create_index(
@@ -236,6 +275,19 @@ def _staged(
         read_version=handle.version, operation=operation, transaction_properties={OPERATION_PROPERTY: owner}
     )
     return Staged(location, branch, handle.version, transaction)
+
+
+def _update(
+    handle: LanceDataset, removed: list[int], rewritten: list[FragmentMetadata], new: list[FragmentMetadata]
+) -> LanceOperation.Update:
+    return LanceOperation.Update(
+        removed_fragment_ids=removed,
+        updated_fragments=rewritten,
+        new_fragments=new,
+        fields_modified=[],
+        fields_for_preserving_frag_bitmap=field_ids(handle),
+        update_mode="rewrite_rows",
+    )
 
 
 def _write(handle: LanceDataset, rows: pa.Table) -> list[FragmentMetadata]:

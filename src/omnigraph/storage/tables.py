@@ -168,7 +168,7 @@ class Tables(TableVersions):
                 reason = f"branch {native} starts at {described(point)}, not at {described(ref)}"
                 raise StorageUnavailable(self.shown(ref.location), reason)
         else:
-            self.drop_branch(ref.location, native)
+            self._undo_fork(ref.location, native)
             # Lance changes the handle it branches from, so this cannot be one that other threads read through.
             own = self.dataset(ref.location, ref.branch, ref.version)
             if own is None:
@@ -176,6 +176,17 @@ class Tables(TableVersions):
             with translated(self.shown(ref.location)):
                 own.create_branch(native, (ref.branch, ref.version))
         return TableRef(ref.location, native, ref.version)
+
+    def _undo_fork(self, location: str, native: str) -> None:
+        """Remove what an interrupted fork left. Data files stay: somebody may have staged them for the branch."""
+        if self.address.scheme is Scheme.MEMORY:
+            self.drop_branch(location, native)
+            return
+        self.objects.delete(layout.branch_entry(location, native))
+        tree = layout.native_prefix(location, native)
+        for folder in ("_versions", "_transactions", "_deletions", "_indices"):
+            self.objects.delete_prefix(f"{tree}/{folder}")
+        self.forget(location, native)
 
     def drop_branch(self, location: str, native: str) -> None:
         """Remove a native branch and its files; nothing happens if there is none."""

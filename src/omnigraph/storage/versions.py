@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -158,6 +159,22 @@ class TableVersions:
                 changes.get_updated_rows().read_all(),
                 changes.get_deleted_row_ids().read_all().column(0),
             )
+
+    def data_files(self, location: str, branch: str | None, since: dt.datetime) -> set[str]:
+        """The names of the data files in all versions that were made since then, and in the newest one."""
+        newest = self.dataset(location, branch)
+        if newest is None:
+            return set()
+        names: set[str] = set()
+        with translated(self.shown(location)):
+            for version in sorted(newest.versions(), key=lambda entry: -int(entry["version"])):
+                handle = self.dataset(location, branch, int(version["version"]))
+                if handle is not None:
+                    names |= {file.path for part in handle.get_fragments() for file in part.data_files()}
+                made = version["timestamp"]
+                if isinstance(made, dt.datetime) and made.astimezone(dt.UTC) < since:
+                    break
+        return names
 
     def shown(self, location: str) -> str:
         """How messages name a table."""

@@ -16,10 +16,9 @@ from omnigraph.errors import ConstraintViolation, KeyConflict, Violation
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.write.base import Base
 from omnigraph.write.delta import TableDelta, one_chunk, without
-from omnigraph.write.rules import Describe, Violations, check_rows
+from omnigraph.write.rules import SHOWN, Describe, Violations, check_rows
 
 Delta = Mapping[str, TableDelta]
-_SHOWN = 20
 
 
 def validate(delta: Delta, base: Base) -> None:
@@ -29,16 +28,16 @@ def validate(delta: Delta, base: Base) -> None:
         check_rows(base.entity(table_key), change.upserts, found)
     for table_key, change in delta.items():
         if change.strict:
-            _check_new(change, base)
+            check_new(change, base)
         for group in base.entity(table_key).uniques:
-            _check_unique(change, group, base, found)
+            check_unique(change, group, base, found)
     for table_key, change in delta.items():
         entity = base.entity(table_key)
         if isinstance(entity, EdgeType):
-            _check_endpoints(entity, change, delta, base, found)
-            _check_cardinality(entity, change, delta, base, found)
+            check_endpoints(entity, change, delta, base, found)
+            check_cardinality(entity, change, delta, base, found)
         else:
-            _check_kept_edges(entity, change, delta, base, found)
+            check_kept_edges(entity, change, delta, base, found)
     if found.total:
         raise ConstraintViolation(found.listed, found.total)
 
@@ -56,14 +55,14 @@ def read_set(delta: Delta, catalog: Catalog) -> set[str]:
     return read
 
 
-def _check_new(change: TableDelta, base: Base) -> None:
+def check_new(change: TableDelta, base: Base) -> None:
     """A strict insert names nothing that is there."""
     taken = base.existing(change.table_key, change.ids)
     if len(taken):
-        raise KeyConflict(change.table_key, taken.slice(0, _SHOWN).to_pylist(), len(taken))
+        raise KeyConflict(change.table_key, taken.slice(0, SHOWN).to_pylist(), len(taken))
 
 
-def _check_unique(change: TableDelta, group: Sequence[str], base: Base, found: Violations) -> None:
+def check_unique(change: TableDelta, group: Sequence[str], base: Base, found: Violations) -> None:
     """No two surviving rows share a tuple; a tuple with a null is exempt."""
     columns = [*group, "id"]
     mine = change.upserts.select(columns).drop_null()
@@ -79,12 +78,23 @@ def _check_unique(change: TableDelta, group: Sequence[str], base: Base, found: V
     holders = together.group_by(list(group)).aggregate([("id", "min"), ("id", "max"), ("id", "count")])
     shared = holders.filter(pc.greater(holders["id_count"], 1))
     name = base.entity(change.table_key).name
+    for row in shared.slice(0, found.most).to_pylist():
+        message = unique_message(name, group, [row[column] for column in group], row["id_min"], row["id_max"])
+        found.note(Violation(change.table_key, _own_id(change, row["id_min"], row["id_max"]), "unique", message))
+    found.total += max(0, shared.num_rows - found.most)
+
+
+def _own_id(change: TableDelta, low: str, high: str) -> str:
+    """Of two rows that share a value, one that the change brought."""
+    brought = pc.is_in(pa.scalar(high, pa.string()), value_set=change.ids).as_py()
+    return high if brought else low
+
+
+def unique_message(name: str, group: Sequence[str], values: Sequence[object], low: str, high: str) -> str:
+    """What is said of two rows that share what must be unique."""
     where = f"{name}.{group[0]}" if len(group) == 1 else f"{name}.({', '.join(group)})"
-    for row in shared.slice(0, _SHOWN).to_pylist():
-        value = str(row[group[0]]) if len(group) == 1 else "(" + ", ".join(str(row[c]) for c in group) + ")"
-        message = f"@unique violation on {where}: value '{value}' held by '{row['id_min']}' and '{row['id_max']}'"
-        found.note(Violation(change.table_key, row["id_max"], "unique", message))
-    found.total += max(0, shared.num_rows - _SHOWN)
+    value = str(values[0]) if len(group) == 1 else "(" + ", ".join(map(str, values)) + ")"
+    return f"@unique violation on {where}: value '{value}' held by '{low}' and '{high}'"
 
 
 def _one_zero(rows: pa.Table) -> pa.Table:
@@ -95,21 +105,32 @@ def _one_zero(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _check_endpoints(edge: EdgeType, change: TableDelta, delta: Delta, base: Base, found: Violations) -> None:
+def check_endpoints(edge: EdgeType, change: TableDelta, delta: Delta, base: Base, found: Violations) -> None:
     """Every end of a new or changed edge is a node that is there afterwards."""
-    for column, node_type in (("src", edge.source), ("dst", edge.target)):
-        if not change.upserts.num_rows:
-            continue
-        ends = one_chunk(pc.unique(change.upserts[column]))
-        missing = _missing_nodes(f"node:{node_type}", ends, delta, base)
-        if not len(missing):
-            continue
-        rows = change.upserts.select(["id", column])
-        broken = pc.is_in(rows[column], value_set=missing)
-        found.add(rows, broken, "endpoint", _endpoint_describer(edge, column, node_type))
+    if not change.upserts.num_rows:
+        return
+    for column in ("src", "dst"):
+        missing = missing_ends(edge, column, change.upserts[column], delta, base)
+        if len(missing):
+            note_dangling(edge, column, change.upserts.select(["id", column]), missing, found)
 
 
-def _endpoint_describer(edge: EdgeType, column: str, node_type: str) -> Describe:
+def missing_ends(edge: EdgeType, column: str, ends: pa.ChunkedArray, delta: Delta, base: Base) -> pa.Array:
+    """Those ends of edges, on one side, that are no nodes once the delta is applied."""
+    node_type = edge.source if column == "src" else edge.target
+    return _missing_nodes(f"node:{node_type}", one_chunk(pc.unique(ends)), delta, base)
+
+
+def note_dangling(edge: EdgeType, column: str, rows: pa.Table, missing: pa.Array, found: Violations) -> None:
+    """Note the edges whose end on one side is one of the missing nodes; rows have that column and the id."""
+    broken = pc.is_in(rows[column], value_set=missing)
+    found.add(rows, broken, "endpoint", endpoint_describer(edge, column))
+
+
+def endpoint_describer(edge: EdgeType, column: str) -> Describe:
+    """What is said of an edge whose end on one side is missing."""
+    node_type = edge.source if column == "src" else edge.target
+
     def describe(row: dict[str, object]) -> tuple[str, str]:
         return (
             edge.table_key,
@@ -133,7 +154,7 @@ def _missing_nodes(table_key: str, ids: pa.Array, delta: Delta, base: Base) -> p
     return unknown.filter(pc.invert(pc.is_in(unknown, value_set=present)))
 
 
-def _check_kept_edges(node: NodeType, change: TableDelta, delta: Delta, base: Base, found: Violations) -> None:
+def check_kept_edges(node: NodeType, change: TableDelta, delta: Delta, base: Base, found: Violations) -> None:
     """No edge that stays points to a node that goes."""
     removed = change.deletes
     if change.replaces and not base.is_empty(change.table_key):
@@ -152,10 +173,10 @@ def _check_kept_edges(node: NodeType, change: TableDelta, delta: Delta, base: Ba
             if edges is not None:
                 kept = without(kept, edges.replaced)
             every = pc.is_valid(kept["id"])
-            found.add(kept, every, "endpoint", _endpoint_describer(edge, column, node.name))
+            found.add(kept, every, "endpoint", endpoint_describer(edge, column))
 
 
-def _check_cardinality(edge: EdgeType, change: TableDelta, delta: Delta, base: Base, found: Violations) -> None:
+def check_cardinality(edge: EdgeType, change: TableDelta, delta: Delta, base: Base, found: Violations) -> None:
     """Every source whose edges were added, moved or removed has an allowed number of them."""
     if edge.minimum == 0 and edge.maximum is None:
         return
@@ -178,11 +199,15 @@ def _check_cardinality(edge: EdgeType, change: TableDelta, delta: Delta, base: B
         (f"(min {edge.minimum})", pc.less(numbers, edge.minimum)),
     ):
         wrong = counted.filter(broken).sort_by("src")
-        for row in wrong.slice(0, _SHOWN).to_pylist():
-            said = f"source '{row['src']}' has {row['count_all'] or 0} edges {bound}"
-            message = f"@card violation on edge {edge.name}: {said}"
+        for row in wrong.slice(0, found.most).to_pylist():
+            message = cardinality_message(edge, row["src"], row["count_all"] or 0, bound)
             found.note(Violation(edge.table_key, row["src"], "card", message))
-        found.total += max(0, wrong.num_rows - _SHOWN)
+        found.total += max(0, wrong.num_rows - found.most)
+
+
+def cardinality_message(edge: EdgeType, source: str, count: int, bound: str) -> str:
+    """What is said of a node with too many edges, or too few."""
+    return f"@card violation on edge {edge.name}: source '{source}' has {count} edges {bound}"
 
 
 def _above(numbers: pa.ChunkedArray, maximum: int | None) -> pa.ChunkedArray:

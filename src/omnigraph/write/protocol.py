@@ -59,13 +59,15 @@ class Prepared:
     """A change a writer wants committed. ``repeatable`` ones may be prepared again when something moved.
 
     ``delta`` has rows, which are validated and then staged. ``stages`` has tables of which the writer knows
-    better how to stage their change, and that no rule of the schema can object to it.
+    better how to stage their change, and that no rule of the schema can object to it; ``reads`` names the tables
+    whose rows told it so.
     """
 
     delta: Mapping[str, TableDelta]
     repeatable: bool
     lineage_only: bool = False
     stages: Mapping[str, Stage] = field(default_factory=dict)
+    reads: frozenset[str] = frozenset()
 
     @property
     def tables(self) -> set[str]:
@@ -219,7 +221,7 @@ def _revalidate(request: WriteRequest, ready: _Ready, lock: CommitLock) -> OmniE
     current = repository.manifest.latest(request.branch.native)
     _require_head(request, current)
     if current.version != base.state.version:
-        read = read_set(prepared.delta, base.catalog) | prepared.tables
+        read = read_set(prepared.delta, base.catalog) | prepared.tables | prepared.reads
         for key in sorted(read, key=lambda key: (key not in prepared.tables, key)):
             pin, before = current.tables.get(key), base.state.tables[key]
             if pin is None or (pin.table_version, pin.location) != (before.table_version, before.location):

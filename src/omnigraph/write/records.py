@@ -1,4 +1,4 @@
-"""Reading the records of a load: one JSON object per line, strictly, with every bad line named."""
+"""What a record of a load is: one JSON object on a line, read strictly. `write.blocks` reads many of them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import datetime as dt
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any, Final
 
-from omnigraph.errors import RecordError, RecordProblem
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType, Property
 from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar, parse_date, parse_datetime
 from omnigraph.write.rows import BadValue, blob_bytes
 
-_SHOWN: Final = 20
 LONGEST_LINE: Final = 32 << 20
 MOST_STRUCTURE: Final = 131_072
 _STRUCTURE: Final = b"[]{}:,"
@@ -25,85 +22,46 @@ _F64_MAX: Final = sys.float_info.max
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-@dataclass(slots=True)
-class Records:
-    """The records of one type, as columns of Python values, with the line each came from."""
+class BadRecord(Exception):
+    """One record cannot be read: why, and at which column of its line. The reader notes it and goes on."""
 
-    entity: NodeType | EdgeType
-    columns: dict[str, list[Any]] = field(default_factory=dict)
-    lines: list[int] = field(default_factory=list)
-
-    def add(self, values: Mapping[str, Any], line: int) -> None:
-        for name, column in self.columns.items():
-            column.append(values.get(name))
-        self.lines.append(line)
+    def __init__(self, reason: str, column: int = 1) -> None:
+        super().__init__(reason, column)
+        self.reason = reason
+        self.column = column
 
 
-class _BadRecord(Exception):
-    """One record cannot be read; the reader notes it and goes on."""
-
-
-def read_records(lines: Iterable[bytes], catalog: Catalog, source: str) -> dict[str, Records]:
-    """All records by table key; RecordError lists the bad ones."""
-    found: dict[str, Records] = {}
-    problems: list[RecordProblem] = []
-    total = 0
-    for number, line in enumerate(lines, 1):
-        try:
-            entity, values = _record(line, catalog) or (None, {})
-        except _BadRecord as error:
-            total += 1
-            if len(problems) < _SHOWN:
-                column = error.args[1] if len(error.args) > 1 else 1
-                problems.append(RecordProblem(source, number, column, error.args[0]))
-            continue
-        if entity is not None:
-            records = found.get(entity.table_key)
-            if records is None:
-                names = ("id", *(("src", "dst") if isinstance(entity, EdgeType) else ()), *entity.properties)
-                records = found[entity.table_key] = Records(entity, {name: [] for name in names})
-            records.add(values, number)
-    if total:
-        raise RecordError(problems, total)
-    return found
-
-
-def split_lines(data: bytes) -> Iterator[bytes]:
-    """The lines of a file, without their ends."""
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", start)
-        end = len(data) if end < 0 else end
-        yield data[start:end].removesuffix(b"\r")
-        start = end + 1
-
-
-def _record(line: bytes, catalog: Catalog) -> tuple[NodeType | EdgeType, dict[str, Any]] | None:
-    """One line; None for a blank line or a comment."""
+def read_line(line: bytes, catalog: Catalog) -> tuple[NodeType | EdgeType, dict[str, Any]] | None:
+    """The type and the values of one line's record; None for a blank line or a comment."""
     stripped = line.strip()
     if not stripped or stripped.startswith(b"//"):
         return None
     if len(line) > LONGEST_LINE:
-        raise _BadRecord(f"the line has {len(line):,} bytes; the limit is {LONGEST_LINE:,}")
+        raise BadRecord(too_long(len(line)))
     if _structural(line) > MOST_STRUCTURE:
-        raise _BadRecord(f"the line has more than {MOST_STRUCTURE:,} brackets, braces, colons and commas")
+        raise BadRecord(f"the line has more than {MOST_STRUCTURE:,} brackets, braces, colons and commas")
     try:
         record = json.loads(line.decode(), object_pairs_hook=_members, parse_constant=_refuse_constant)
         if _SURROGATE.search(line):
             json.dumps(record, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
-        raise _BadRecord(f"not UTF-8: byte 0x{line[error.start]:02x}", error.start + 1) from None
+        raise BadRecord(f"not UTF-8: byte 0x{line[error.start]:02x}", error.start + 1) from None
     except UnicodeEncodeError:
-        raise _BadRecord("not Unicode: a text has half of a surrogate pair") from None
+        raise BadRecord("not Unicode: a text has half of a surrogate pair") from None
     except json.JSONDecodeError as error:
-        raise _BadRecord(f"not JSON: {error.msg}", error.colno) from None
+        raise BadRecord(f"not JSON: {error.msg}", error.colno) from None
     except RecursionError:
-        raise _BadRecord("nested too deeply") from None
+        raise BadRecord("nested too deeply") from None
     except ValueError as error:
-        raise _BadRecord(f"not JSON: {error}") from None
+        raise BadRecord(f"not JSON: {error}") from None
     if not isinstance(record, dict):
-        raise _BadRecord("a record is a JSON object")
+        raise BadRecord("a record is a JSON object")
     return _entity(record, catalog)
+
+
+def too_long(length: int) -> str:
+    """What is said of a line of that many bytes."""
+    return f"the line has {length:,} bytes; the limit is {LONGEST_LINE:,}"
 
 
 def _structural(line: bytes) -> int:
@@ -119,35 +77,35 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         seen: set[str] = set()
         repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise _BadRecord(f"member '{repeated}' is repeated")
+        raise BadRecord(f"member '{repeated}' is repeated")
     return members
 
 
 def _refuse_constant(name: str) -> Any:
-    raise _BadRecord(f"{name} is not JSON")
+    raise BadRecord(f"{name} is not JSON")
 
 
 def _entity(record: dict[str, Any], catalog: Catalog) -> tuple[NodeType | EdgeType, dict[str, Any]]:
     data = record.get("data", {})
     if not isinstance(data, dict):
-        raise _BadRecord("'data' is an object")
+        raise BadRecord("'data' is an object")
     if ("type" in record) == ("edge" in record):
-        raise _BadRecord("a record has either 'type' or 'edge'")
+        raise BadRecord("a record has either 'type' or 'edge'")
     entity: NodeType | EdgeType | None
     if "type" in record:
         _refuse_others(record, {"type", "data"})
         entity = catalog.nodes.get(record["type"]) if isinstance(record["type"], str) else None
         if entity is None:
-            raise _BadRecord(f"unknown node type {json.dumps(record['type'])}")
+            raise BadRecord(f"unknown node type {json.dumps(record['type'])}")
         return entity, _node_values(entity, data)
     _refuse_others(record, {"edge", "from", "to", "data"})
     entity = catalog.edge(record["edge"]) if isinstance(record["edge"], str) else None
     if entity is None:
-        raise _BadRecord(f"unknown edge type {json.dumps(record['edge'])}")
+        raise BadRecord(f"unknown edge type {json.dumps(record['edge'])}")
     values = _values(entity, data)
     for member, column in (("from", "src"), ("to", "dst")):
         if not isinstance(record.get(member), str):
-            raise _BadRecord(f"'{member}' is the id of a node, a string")
+            raise BadRecord(f"'{member}' is the id of a node, a string")
         values[column] = record[member]
     return entity, values
 
@@ -155,7 +113,7 @@ def _entity(record: dict[str, Any], catalog: Catalog) -> tuple[NodeType | EdgeTy
 def _refuse_others(record: Mapping[str, Any], allowed: set[str]) -> None:
     for name in record:
         if name not in allowed:
-            raise _BadRecord(f"unknown member '{name}'; a record has {', '.join(sorted(allowed))}")
+            raise BadRecord(f"unknown member '{name}'; a record has {', '.join(sorted(allowed))}")
 
 
 def _node_values(node: NodeType, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,9 +122,9 @@ def _node_values(node: NodeType, data: Mapping[str, Any]) -> dict[str, Any]:
         try:
             canonical = node.id_of(values)
         except ValueError as error:
-            raise _BadRecord(f"the key of {node.name}: {error}") from None
+            raise BadRecord(f"the key of {node.name}: {error}") from None
         if values.get("id") not in (None, canonical):
-            raise _BadRecord(f"id '{values['id']}' is not the id its key gives, '{canonical}'")
+            raise BadRecord(f"id '{values['id']}' is not the id its key gives, '{canonical}'")
         values["id"] = canonical
     return values
 
@@ -177,15 +135,15 @@ def _values(entity: NodeType | EdgeType, data: Mapping[str, Any]) -> dict[str, A
         prop = entity.properties.get(name)
         if name == "id":
             if not isinstance(value, str) or not value:
-                raise _BadRecord("'id' is a string")
+                raise BadRecord("'id' is a string")
             values["id"] = value
         elif prop is None:
-            raise _BadRecord(f"{entity.name} has no property '{name}'")
+            raise BadRecord(f"{entity.name} has no property '{name}'")
         elif value is not None:
             values[name] = _value(entity, prop, value)
     for prop in entity.properties.values():
         if not prop.type.nullable and values.get(prop.name) is None and prop.embed is None:
-            raise _BadRecord(f"non-nullable property '{prop.name}' has null or invalid values")
+            raise BadRecord(f"non-nullable property '{prop.name}' has null or invalid values")
     return values
 
 
@@ -200,9 +158,9 @@ def _value(entity: NodeType | EdgeType, prop: Property, value: Any) -> Any:
             return blob_bytes(prop.name, value)
         return _scalar(value, wanted.scalar)
     except BadValue as error:
-        raise _BadRecord(error.reason) from None
+        raise BadRecord(error.reason) from None
     except ValueError as error:
-        raise _BadRecord(f"{entity.name}.{prop.name} is {wanted}: {error}") from None
+        raise BadRecord(f"{entity.name}.{prop.name} is {wanted}: {error}") from None
 
 
 def _array(value: Any, length: int | None) -> list[Any]:

@@ -7,13 +7,14 @@ import datetime as dt
 import json
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from omnigraph.embed.client import EmbeddingClient
-from omnigraph.errors import BranchNotFound, ResourceLimit, StorageUnavailable
+from omnigraph.errors import BranchNotFound, ConstraintViolation, ResourceLimit, StorageUnavailable
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledQuery
@@ -21,12 +22,11 @@ from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
 from omnigraph.write.base import Base, capture
-from omnigraph.write.delta import TableDelta
+from omnigraph.write.blocks import TypedRecords
 from omnigraph.write.evaluator import validate
-from omnigraph.write.loads import Mode, delta_of
+from omnigraph.write.loads import LoadChange, Mode, Places, change_of, read_records
 from omnigraph.write.mutations import execute
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
-from omnigraph.write.records import Records, read_records, split_lines
 from omnigraph.write.rows import BadValue
 
 SMALL_LOAD: Final = 32 << 20
@@ -121,9 +121,8 @@ class PreparedLoad:
     """Records that were read and understood, and the change they make."""
 
     mode: Mode
-    records: Mapping[str, Records]
-    delta: Mapping[str, TableDelta]
-    unembedded: tuple[str, ...]
+    records: Mapping[str, TypedRecords]
+    change: LoadChange
 
     def counts(self, kind: str) -> dict[str, int]:
         """How many records there were of each type of a kind."""
@@ -137,9 +136,8 @@ class PreparedLoad:
 def prepare_load(repository: Repository, data: Data, mode: Mode, embedder: EmbeddingClient | None) -> PreparedLoad:
     """Read the records of a load; nothing is written."""
     content, source = _content(data)
-    records = read_records(split_lines(content), repository.catalog, source)
-    delta, unembedded = delta_of(records, mode, embedder)
-    return PreparedLoad(mode, records, delta, tuple(sorted(set(unembedded))))
+    records = read_records(content, repository.catalog, source)
+    return PreparedLoad(mode, records, change_of(records, mode, embedder, source))
 
 
 def load(
@@ -151,17 +149,18 @@ def load(
     message: str | None = None,
 ) -> LoadResult:
     """Commit a prepared load."""
-    change = Prepared(prepared.delta, repeatable=prepared.mode is not Mode.OVERWRITE, lineage_only=True)
-    commit = commit_write(repository, WriteRequest("load", branch, actor, message), lambda _: change)
+    change = Prepared(prepared.change.delta, repeatable=prepared.mode is not Mode.OVERWRITE, lineage_only=True)
+    with _placing(prepared.change.places):
+        commit = commit_write(repository, WriteRequest("load", branch, actor, message), lambda _: change)
     assert commit is not None  # noqa: S101  a load always commits
-    _warn_unembedded(prepared.unembedded)
+    _warn_unembedded(prepared.change.unembedded)
     return LoadResult(
         branch.name,
         prepared.mode.value,
         prepared.counts("node"),
         prepared.counts("edge"),
         commit,
-        warnings=prepared.unembedded,
+        warnings=prepared.change.unembedded,
     )
 
 
@@ -179,11 +178,21 @@ def load_into_fork(
         branch, created = repository.branches.find(name), False
     except BranchNotFound:
         repository.branches.check_create(name, parent)
-        validate(prepared.delta, capture(repository, repository.branches.find(parent)))
+        with _placing(prepared.change.places):
+            validate(prepared.change.delta, capture(repository, repository.branches.find(parent)))
         with repository.locks.control() as lock:
             branch, created = repository.branches.create(name, parent, lock, actor), True
     done = load(repository, branch, prepared, actor=actor, message=message)
     return replace(done, base_branch=parent, branch_created=created)
+
+
+@contextmanager
+def _placing(places: Places) -> Iterator[None]:
+    """Say of violations at which line of the load they are."""
+    try:
+        yield
+    except ConstraintViolation as error:
+        raise places.given_to(error) from None
 
 
 def _content(data: Data) -> tuple[bytes, str]:

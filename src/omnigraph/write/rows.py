@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +19,9 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType, Property
 from omnigraph.storage.columns import table_schema
 
 _MANAGED = "base64:"
-_CROCKFORD = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_LETTERS = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ" * 8
+"""The letter of an id for each byte: eight times the 32 there are."""
+_ID_LENGTH = 26
 
 
 class BadValue(DataError):
@@ -39,13 +40,28 @@ def fresh_id() -> str:
     return str(ULID())
 
 
-def fresh_ids(count: int) -> list[str]:
-    """That many new ids: the letters of all of them are made at once."""
-    moment = str(ULID())[:10]
-    random = np.frombuffer(os.urandom(10 * count), np.uint8).reshape(count, 10)
-    digits = np.unpackbits(random, axis=1).reshape(count, 16, 5) @ np.array([16, 8, 4, 2, 1], np.uint8)
-    letters = np.frombuffer(_CROCKFORD, np.uint8)[digits].tobytes().decode()
-    return [moment + letters[start : start + 16] for start in range(0, 16 * count, 16)]
+def fresh_ids(count: int) -> pa.Array:
+    """That many new ids: the letters of all of them are made at once, from a generator with a seed of its own."""
+    letters = np.empty((count, _ID_LENGTH), np.uint8)
+    letters[:, :10] = np.frombuffer(str(ULID())[:10].encode(), np.uint8)
+    random = np.random.default_rng().bytes(16 * count).translate(_LETTERS)
+    letters[:, 10:] = np.frombuffer(random, np.uint8).reshape(count, 16)
+    offsets = np.arange(0, _ID_LENGTH * count + 1, _ID_LENGTH, dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(letters)])
+
+
+def with_fresh_ids(rows: pa.Table) -> pa.Table:
+    """The rows with new ids where they have none."""
+    ids = rows["id"]
+    missing = ids.null_count
+    if not missing:
+        return rows
+    filled = fresh_ids(missing)
+    if missing < rows.num_rows:
+        given = ids.combine_chunks()
+        filled = pc.replace_with_mask(given, given.is_null(), filled)
+    index = rows.schema.get_field_index("id")
+    return rows.set_column(index, rows.schema.field(index), filled)
 
 
 def rows_of(entity: NodeType | EdgeType, columns: Mapping[str, Sequence[Any]], length: int) -> pa.Table:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,13 +17,14 @@ from omnigraph.errors import Violation
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.lang.values import FLOATS
 
-_SHOWN = 20
+SHOWN = 20
 
 
 class Violations:
-    """Violations found so far: the first twenty in full, the rest by number."""
+    """Violations found so far: the first ``most`` in full, the rest by number."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = SHOWN) -> None:
+        self.most = most
         self.listed: list[Violation] = []
         self.total = 0
 
@@ -31,7 +34,7 @@ class Violations:
         if not count:
             return
         self.total += count
-        room = _SHOWN - len(self.listed)
+        room = self.most - len(self.listed)
         if room > 0:
             for row in rows.filter(broken).slice(0, room).to_pylist():
                 table_key, message = describe(row)
@@ -40,7 +43,7 @@ class Violations:
     def note(self, violation: Violation, count: int = 1) -> None:
         """Note one violation that stands for ``count`` rows."""
         self.total += count
-        if len(self.listed) < _SHOWN:
+        if len(self.listed) < self.most:
             self.listed.append(violation)
 
 
@@ -62,6 +65,13 @@ def check_rows(entity: NodeType | EdgeType, rows: pa.Table, found: Violations) -
     """Check every rule that concerns single rows of one type."""
     for broken in _broken(entity, rows):
         found.add(rows.select(["id", broken.column]), broken.mask, broken.rule, _describer(entity, broken))
+
+
+def broken_rows(entity: NodeType | EdgeType, rows: pa.Table) -> pa.ChunkedArray:
+    """The rows that break any rule that concerns single rows, as a mask."""
+    masks = [broken.mask for broken in _broken(entity, rows)]
+    none = pa.chunked_array([pa.array(np.zeros(rows.num_rows, bool))])
+    return reduce(pc.or_, masks, none)
 
 
 def _describer(entity: NodeType | EdgeType, broken: _Broken) -> Describe:

@@ -1,0 +1,1 @@
+"""The data pipeline: bulk loads, export, embeddings, streaming and queries at scale, on Spark."""

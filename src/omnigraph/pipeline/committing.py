@@ -1,0 +1,149 @@
+"""From staged files to the transactions of the write protocol: one per table, whatever its change is made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import FragmentMetadata, LanceDataset
+from lance.schema import LanceSchema
+
+from omnigraph.errors import NotOnSpark
+from omnigraph.pipeline.checks import Ground
+from omnigraph.pipeline.merging import Matches
+from omnigraph.pipeline.pinned import open_tables
+from omnigraph.pipeline.scratch import MatchFile, read_matches
+from omnigraph.pipeline.tasks import Done, Runner
+from omnigraph.storage.datafiles import StagedFile, column_ids, read_file, row_id_text, write_file
+from omnigraph.storage.staging import (
+    Shrunk,
+    delete_rows,
+    stage_appended_files,
+    stage_changed_files,
+    stage_replacing_files,
+)
+from omnigraph.storage.tables import TableRef
+from omnigraph.write.loads import Mode
+from omnigraph.write.protocol import Stage, StagedTable
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewrite:
+    """A staged file that cannot be committed as it is: rows of it are not to be loaded, or replace others."""
+
+    ground: Ground
+    job: str
+    file: StagedFile
+    matches: tuple[MatchFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Deletion:
+    """Committed rows that go: those that the pairs of one file name."""
+
+    ground: Ground
+    ref: TableRef
+    matches: MatchFile
+
+
+def staged_tables(runner: Runner, ground: Ground, replaced: Matches, used: set[str]) -> Mapping[str, Stage]:
+    """How each table of a load is staged. The names of the files that a stage refers to are noted in ``used``."""
+    return {key: partial(_stage_table, runner, ground, replaced, used, key) for key in ground.files}
+
+
+def _stage_table(
+    runner: Runner,
+    ground: Ground,
+    replaced: Matches,
+    used: set[str],
+    table_key: str,
+    ref: TableRef,
+    operation: str,
+) -> StagedTable:
+    handle = open_tables(ground.graph.address).open(ref)
+    matches = replaced.get(table_key, ())
+    files = _final_files(runner, ground, matches, table_key)
+    used.update(file.name for file in files)
+    version = ground.targets[table_key].version
+    rows = sum(file.rows for file in files)
+    if ground.mode is Mode.OVERWRITE:
+        schema = ground.targets[table_key].schema
+        fragments = _fragments(files, column_ids(LanceSchema.from_pyarrow(schema)), version)
+        staged = stage_replacing_files(handle, ref.location, ref.branch, schema, fragments, operation)
+        return StagedTable(staged, rows)
+    fragments = _fragments(files, column_ids(handle.lance_schema), version)
+    committed = ground.graph.rows(table_key)
+    if not matches:
+        staged = stage_appended_files(handle, ref.location, ref.branch, fragments, operation)
+        return StagedTable(staged, committed + rows)
+    shrunk = _delete_replaced(runner, ground, matches, ref)
+    staged = stage_changed_files(handle, ref.location, ref.branch, shrunk, fragments, operation)
+    return StagedTable(staged, committed + rows - sum(file.rows for file in matches))
+
+
+def _fragments(files: list[StagedFile], ids: list[int], version: str) -> list[FragmentMetadata]:
+    return [file.fragment(ids, version) for file in files]
+
+
+def _final_files(
+    runner: Runner, ground: Ground, matches: tuple[MatchFile, ...], table_key: str
+) -> list[StagedFile]:
+    """The files of a table as they are committed; those with rows that go or replace others are written anew."""
+    files = ground.files[table_key]
+    concerned = {name for match in matches for name in match.files} | set(ground.drops.masks)
+    rewrites = [
+        _Rewrite(ground, runner.job, file, tuple(match for match in matches if file.name in match.files))
+        for file in files
+        if file.name in concerned
+    ]
+    if rewrites and ground.targets[table_key].has_blobs:
+        raise NotOnSpark(f"replacing or leaving out rows of {table_key}, which has blobs,", "use engine='local'")
+    written = dict(
+        zip((r.file.name for r in rewrites), runner.run("merging rows", _rewrite, rewrites), strict=True)
+    )
+    final = [written.get(file.name, file) for file in files]
+    return [file for file in final if file is not None]
+
+
+def _rewrite(task: _Rewrite) -> Done:
+    """Write the rows of a file that are to be loaded: first those that replace others, with the ids of those."""
+    ground, file = task.ground, task.file
+    target = ground.targets[file.table_key]
+    rows = read_file(target, file.name)
+    dropped = ground.drops.mask(file)
+    pairs = read_matches(ground.graph.address, task.matches)
+    mine = pairs.filter(pc.equal(pairs["file"], file.name)).sort_by("row")
+    replacing = mine["row"].to_numpy()
+    is_new = np.ones(file.rows, bool) if dropped is None else ~dropped
+    is_new[replacing] = False
+    order = np.concatenate([replacing, np.flatnonzero(is_new)])
+    if not len(order):
+        return Done(None)
+    name, size = write_file(target, task.job, rows.take(pa.array(order)))
+    row_ids = row_id_text(mine["row_id"].to_pylist()) if len(replacing) else None
+    return Done(StagedFile(file.table_key, name, len(order), size, row_ids=row_ids), rows=len(order))
+
+
+def _delete_replaced(runner: Runner, ground: Ground, matches: tuple[MatchFile, ...], ref: TableRef) -> Shrunk:
+    """Deletion vectors for all committed rows that are replaced. Each fragment is in one file of pairs only."""
+    tasks = [_Deletion(ground, ref, match) for match in matches]
+    parts: list[tuple[tuple[int, ...], list[str]]] = runner.run("deleting replaced rows", _delete, tasks)
+    removed = tuple(number for gone, _ in parts for number in gone)
+    rewritten = tuple(FragmentMetadata.from_json(text) for _, shrunk in parts for text in shrunk)
+    return Shrunk(removed, rewritten)
+
+
+def _delete(task: _Deletion) -> Done:
+    handle: LanceDataset = open_tables(task.ground.graph.address).open(task.ref)
+    pairs = read_matches(task.ground.graph.address, [task.matches])
+    shrunk = delete_rows(handle, pairs["row_address"].combine_chunks())
+    return Done((shrunk.removed, [_text(fragment) for fragment in shrunk.rewritten]), rows=pairs.num_rows)
+
+
+def _text(fragment: FragmentMetadata) -> str:
+    return json.dumps(fragment.to_json())

@@ -1,0 +1,277 @@
+"""The same questions where keys do not fit a worker's memory: relational, through Spark's shuffle.
+
+Only key columns pass through the JVM. A text is compared as a text here too: nothing is decided by a hash.
+"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.errors import Violation
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.pipeline.checks import Findings, Ground, Question, Rule
+from omnigraph.pipeline.frames import as_spark, spark_schema, spark_types, table_frame
+from omnigraph.pipeline.pinned import Piece
+from omnigraph.pipeline.scratch import Drops, MatchFile, kept_rows, packed_mask, write_matches
+from omnigraph.pipeline.tasks import Runner
+from omnigraph.storage.datafiles import StagedFile, read_file
+from omnigraph.write.evaluator import cardinality_message, endpoint_describer, unique_message
+from omnigraph.write.loads import Mode
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_ROW: Final = 1 << 32
+
+
+def staged_frame(runner: Runner, ground: Ground, table_key: str, columns: Sequence[str]) -> DataFrame:
+    """Columns of the staged rows of a table; `at` is the place of a row: its file's number and its own."""
+    files = ground.files.get(table_key, ())
+    types = {"at": "bigint", **spark_types(ground.graph.entity(table_key), columns)}
+    frame = runner.spark.range(0, len(files), 1, max(1, min(len(files), 1000)))
+    return frame.mapInArrow(_reading(ground, files, columns, types), spark_schema(types))
+
+
+def _reading(
+    ground: Ground, files: Sequence[StagedFile], columns: Sequence[str], types: dict[str, str]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def batches(indexes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in indexes:
+            for number in batch.column(0).to_pylist():
+                file = files[number]
+                rows = read_file(ground.targets[file.table_key], file.name, columns)
+                placed = rows.append_column("at", pa.array(np.arange(file.rows) + number * _ROW))
+                for part in kept_rows(placed, file, ground.drops).to_batches():
+                    yield as_spark(part, types)
+
+    return batches
+
+
+def committed_frame(runner: Runner, ground: Ground, table_key: str, columns: Sequence[str]) -> DataFrame:
+    """Columns of the committed rows of a table."""
+    return table_frame(runner.spark, ground.graph, table_key, columns)
+
+
+def ask_shuffled(runner: Runner, ground: Ground, question: Question) -> Findings:
+    """Answer one question by joins and groups."""
+    findings = Findings(table_key=question.table_key)
+    entity = ground.graph.entity(question.table_key)
+    with runner.watched(f"checking {question.rule} of {question.table_key}"):
+        if question.rule is Rule.IDS:
+            _ids(runner, ground, question.table_key, findings)
+        elif question.rule is Rule.UNIQUE:
+            _unique(runner, ground, question, findings)
+        elif isinstance(entity, NodeType):
+            _kept(runner, ground, entity, findings)
+        elif question.rule is Rule.ENDS:
+            _ends(runner, ground, entity, question.columns[0], findings)
+        else:
+            _card(runner, ground, entity, findings)
+    return findings
+
+
+def _ids(runner: Runner, ground: Ground, table_key: str, findings: Findings) -> None:
+    staged = staged_frame(runner, ground, table_key, ["id"])
+    repeated = staged.groupBy("id").count().where("count > 1")
+    findings.repeated_total, rows = _first(repeated, ground.most)
+    findings.repeated = [(row["id"], row["count"]) for row in rows]
+    if ground.mode is Mode.APPEND and ground.graph.rows(table_key):
+        taken = committed_frame(runner, ground, table_key, ["id"]).join(staged, "id", "left_semi")
+        findings.taken_total, rows = _first(taken, ground.most)
+        findings.taken = [row["id"] for row in rows]
+
+
+def surviving(
+    runner: Runner, ground: Ground, table_key: str, columns: Sequence[str]
+) -> tuple[DataFrame, DataFrame | None]:
+    """The staged rows of a table, and the committed ones that stay."""
+    staged = staged_frame(runner, ground, table_key, columns) if table_key in ground.files else None
+    replaced = staged is not None and ground.mode is Mode.OVERWRITE
+    committed = None
+    if not replaced and ground.graph.rows(table_key):
+        committed = committed_frame(runner, ground, table_key, columns)
+        if staged is not None and ground.mode is Mode.MERGE and ground.gives_ids(table_key):
+            ids = staged_frame(runner, ground, table_key, ["id"]).select("id")
+            committed = committed.join(ids, "id", "left_anti")
+    if staged is None:
+        staged = staged_frame(runner, ground, table_key, columns)
+    return staged, committed
+
+
+def _unique(runner: Runner, ground: Ground, question: Question, findings: Findings) -> None:
+    from pyspark.sql import functions as f
+
+    columns = [*question.columns, "id"]
+    staged, committed = surviving(runner, ground, question.table_key, columns)
+    mine = staged.select(*columns, f.lit(True).alias("mine")).dropna(subset=list(question.columns))
+    every = mine
+    if committed is not None:
+        others = committed.select(*columns, f.lit(False).alias("mine")).dropna(subset=list(question.columns))
+        every = mine.unionByName(others)
+    for name, kind in every.dtypes:
+        if kind in ("float", "double"):
+            every = every.withColumn(name, every[name] + f.lit(0.0).cast(kind))
+    groups = every.groupBy(*question.columns).agg(
+        f.count("*").alias("_count"),
+        f.max("mine").alias("_mine"),
+        f.min("id").alias("_low"),
+        f.max("id").alias("_high"),
+        f.max(f.when(f.col("mine"), f.col("id"))).alias("_own"),
+    )
+    findings.total, rows = _first(groups.where("_count > 1 and _mine"), ground.most)
+    name = ground.graph.entity(question.table_key).name
+    for row in rows:
+        values = [row[column] for column in question.columns]
+        message = unique_message(name, question.columns, values, row["_low"], row["_high"])
+        findings.violations.append(Violation(question.table_key, row["_own"], "unique", message))
+
+
+def node_ids(runner: Runner, ground: Ground, table_key: str) -> DataFrame:
+    """The ids of a node type once the change is applied."""
+    staged = staged_frame(runner, ground, table_key, ["id"]).select("id")
+    if table_key in ground.files and ground.mode is Mode.OVERWRITE:
+        return staged
+    return staged.unionByName(committed_frame(runner, ground, table_key, ["id"]))
+
+
+def _ends(runner: Runner, ground: Ground, edge: EdgeType, side: str, findings: Findings) -> None:
+    nodes = node_ids(runner, ground, f"node:{edge.source if side == 'src' else edge.target}")
+    edges = staged_frame(runner, ground, edge.table_key, ["id", side])
+    dangling = edges.join(nodes.withColumnRenamed("id", side), side, "left_anti")
+    findings.total, rows = _first(dangling.orderBy("at"), ground.most)
+    _note(endpoint_describer(edge, side), rows, findings)
+
+
+def _kept(runner: Runner, ground: Ground, node: NodeType, findings: Findings) -> None:
+    before = committed_frame(runner, ground, node.table_key, ["id"])
+    after = staged_frame(runner, ground, node.table_key, ["id"]).select("id")
+    removed = before.join(after, "id", "left_anti")
+    for edge in ground.graph.catalog.incident[node.name]:
+        if edge.table_key in ground.files or not ground.graph.rows(edge.table_key):
+            continue
+        for side, end in (("src", edge.source), ("dst", edge.target)):
+            if end == node.name:
+                edges = committed_frame(runner, ground, edge.table_key, ["id", side])
+                dangling = edges.join(removed.withColumnRenamed("id", side), side, "left_semi")
+                total, rows = _first(dangling, ground.most)
+                findings.total += total
+                _note(endpoint_describer(edge, side), rows, findings)
+
+
+def _note(describe: Any, rows: Sequence[Any], findings: Findings) -> None:
+    for row in rows:
+        table_key, message = describe(row.asDict())
+        findings.violations.append(Violation(table_key, row["id"], "endpoint", message))
+
+
+def _card(runner: Runner, ground: Ground, edge: EdgeType, findings: Findings) -> None:
+    from pyspark.sql import functions as f
+
+    staged, committed = surviving(runner, ground, edge.table_key, ["id", "src"])
+    touched, after = staged.select("src"), staged.select("src")
+    if committed is not None:
+        if ground.mode is Mode.MERGE and ground.gives_ids(edge.table_key):
+            moved = committed_frame(runner, ground, edge.table_key, ["id", "src"])
+            touched = touched.unionByName(moved.join(staged.select("id"), "id", "left_semi").select("src"))
+        after = after.unionByName(committed.select("src"))
+    counts = after.groupBy("src").agg(f.count("*").alias("edges"))
+    counted = touched.distinct().join(counts, "src", "left").fillna({"edges": 0})
+    wrong = []
+    if edge.maximum is not None:
+        wrong.append((f"(max {edge.maximum})", counted.where(f.col("edges") > edge.maximum)))
+    if edge.minimum:
+        wrong.append((f"(min {edge.minimum})", counted.where(f.col("edges") < edge.minimum)))
+    for bound, broken in wrong:
+        total, rows = _first(broken.orderBy("src"), ground.most)
+        findings.total += total
+        for row in rows:
+            message = cardinality_message(edge, row["src"], row["edges"], bound)
+            findings.violations.append(Violation(edge.table_key, row["src"], "card", message))
+
+
+def _first(frame: DataFrame, most: int) -> tuple[int, list[Any]]:
+    """How many rows there are, and the first of them; counted only if there are more."""
+    rows = frame.limit(most + 1).collect()
+    if len(rows) <= most:
+        return len(rows), rows
+    return frame.count(), rows[:most]
+
+
+def shuffled_losers(runner: Runner, ground: Ground, table_key: str) -> Drops:
+    """The staged rows of a table that a later one with the same id replaces."""
+    from pyspark.sql import functions as f
+
+    staged = staged_frame(runner, ground, table_key, ["id"])
+    last = staged.groupBy("id").agg(f.max("at").alias("last"), f.count("*").alias("n")).where("n > 1")
+    lost = staged.join(last, "id").where("at < last").select("at")
+    with runner.watched(f"finding repeated records of {table_key}"):
+        return masks_at(ground, table_key, lost)
+
+
+def masks_at(ground: Ground, table_key: str, places: DataFrame) -> Drops:
+    """Masks of the rows at these places. They pass the driver one partition at a time, and leave a bit each."""
+    files = ground.files[table_key]
+    masks: dict[int, Any] = {}
+    for row in places.toLocalIterator(prefetchPartitions=True):
+        number, position = divmod(row["at"], _ROW)
+        masks.setdefault(number, np.zeros(files[number].rows, bool))[position] = True
+    return Drops({files[number].name: packed_mask(mask) for number, mask in masks.items()})
+
+
+def shuffled_matches(runner: Runner, ground: Ground, table_key: str) -> list[MatchFile]:
+    """Pairs of staged and committed rows with the same id, in files by the fragment of the committed row."""
+    staged = staged_frame(runner, ground, table_key, ["id"])
+    pieces = ground.graph.pieces(table_key)
+    schema = "id string, row_id bigint, row_address bigint"
+    committed = runner.spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(_located(pieces), schema)
+    pairs = staged.join(committed, "id").selectExpr("at", "row_id", "row_address", "row_address >> 32 as fragment")
+    written = pairs.repartition("fragment").mapInArrow(_writing(runner.job, ground, table_key), "file binary")
+    with runner.watched(f"finding replaced rows of {table_key}"):
+        return [pickle.loads(row["file"]) for row in written.collect()]  # noqa: S301  made by our own tasks
+
+
+def _located(pieces: list[Piece]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def batches(indexes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in indexes:
+            for number in batch.column(0).to_pylist():
+                for rows in pieces[number].batches(["id"], row_ids=True, row_addresses=True):
+                    arrays = [rows["id"], rows["_rowid"].cast(pa.int64()), rows["_rowaddr"].cast(pa.int64())]
+                    yield pa.RecordBatch.from_arrays(arrays, names=["id", "row_id", "row_address"])
+
+    return batches
+
+
+def _writing(
+    job: str, ground: Ground, table_key: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    names = pa.array([file.name for file in ground.files[table_key]])
+
+    def batches(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = list(parts)
+        rows = pa.Table.from_batches(held) if held else None
+        if rows is None or not rows.num_rows:
+            return
+        at = rows["at"].to_numpy()
+        matches = pa.table(
+            {
+                "file": names.take(pa.array(at >> 32)),
+                "row": at & (_ROW - 1),
+                "row_id": rows["row_id"].cast(pa.uint64()),
+                "row_address": rows["row_address"].cast(pa.uint64()),
+            }
+        )
+        written = write_matches(ground.graph.address, job, f"matches-{uuid.uuid4().hex}", matches)
+        yield pa.RecordBatch.from_pydict({"file": pa.array([pickle.dumps(written)], pa.binary())})
+
+    return batches
+
+
+def distinct(questions: Sequence[Question]) -> list[Question]:
+    """Each question once, about all files: a shuffle needs no groups."""
+    return list(dict.fromkeys(Question(q.rule, q.table_key, q.columns) for q in questions))

@@ -1,0 +1,158 @@
+"""Which records of a load are wrong beside others: those that, left out, leave a load that may be committed.
+
+Of records with one id, or one unique value, the first stays; what the graph has already stays before them all.
+Nodes are decided first, so that an edge to a node that is left out is left out too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from omnigraph.lang.schema.catalog import EdgeType
+from omnigraph.pipeline.badrecords import BadRow
+from omnigraph.pipeline.checks import Ground
+from omnigraph.pipeline.scratch import Drops, packed_mask
+from omnigraph.pipeline.shuffled import committed_frame, node_ids, staged_frame, surviving
+from omnigraph.pipeline.tasks import Runner
+from omnigraph.write.loads import Mode
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_ROW: Final = 1 << 32
+Finder = Callable[[Runner, Ground, str], "DataFrame"]
+"""Finds staged rows of a table that break one rule: a DataFrame of their places and reasons."""
+
+
+def find_bad_rows(runner: Runner, ground: Ground) -> tuple[Drops, dict[int, list[BadRow]]]:
+    """The staged rows that must be left out, and why, by slice."""
+    rows: dict[int, list[BadRow]] = {}
+    drops = ground.drops
+    for table_key in sorted(ground.files, key=lambda key: (key.startswith("edge:"), key)):
+        for find in _finders(ground, table_key):
+            current = replace(ground, drops=drops)
+            with runner.watched(f"finding bad records of {table_key}"):
+                drops = drops.with_more(_noted(current, table_key, find(runner, current, table_key), rows))
+    return drops, rows
+
+
+def _finders(ground: Ground, table_key: str) -> list[Finder]:
+    """The rules of a table, in the order in which they are decided."""
+    entity = ground.graph.entity(table_key)
+    finders: list[Finder] = []
+    if ground.gives_ids(table_key) and ground.mode is not Mode.MERGE:
+        finders.append(_repeated)
+        if ground.mode is Mode.APPEND and ground.graph.rows(table_key):
+            finders.append(_taken)
+    if isinstance(entity, EdgeType):
+        finders += [_dangling("src"), _dangling("dst")]
+    finders += [_shared(group) for group in entity.uniques]
+    if isinstance(entity, EdgeType) and entity.maximum is not None:
+        finders.append(_too_many)
+    return finders
+
+
+def _noted(ground: Ground, table_key: str, found: DataFrame, rows: dict[int, list[BadRow]]) -> Drops:
+    """Masks of the rows that were found; they are noted by their slices."""
+    files = ground.files[table_key]
+    masks: dict[int, Any] = {}
+    for row in found.toLocalIterator():
+        number, position = divmod(row["at"], _ROW)
+        file = files[number]
+        masks.setdefault(number, np.zeros(file.rows, bool))[position] = True
+        index = record_index(ground.left_out.get((file.slice, table_key), ()), file.first + position)
+        rows.setdefault(file.slice, []).append(BadRow(table_key, index, row["reason"]))
+    return Drops({files[number].name: packed_mask(mask) for number, mask in masks.items()})
+
+
+def record_index(left_out: Sequence[int], staged: int) -> int:
+    """The how-many-th record of its type in its slice a staged row was, given those that were not staged."""
+    index = staged
+    for place in left_out:
+        if place > index:
+            break
+        index += 1
+    return index
+
+
+def _repeated(runner: Runner, ground: Ground, table_key: str) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    staged = staged_frame(runner, ground, table_key, ["id"])
+    first = staged.groupBy("id").agg(f.min("at").alias("first"), f.count("*").alias("n")).where("n > 1")
+    reason = f.format_string("id '%s' is in %d records", "id", "n").alias("reason")
+    return staged.join(first, "id").where("at > first").select("at", reason)
+
+
+def _taken(runner: Runner, ground: Ground, table_key: str) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    staged = staged_frame(runner, ground, table_key, ["id"])
+    committed = committed_frame(runner, ground, table_key, ["id"])
+    reason = f.format_string("id '%s' exists already", "id").alias("reason")
+    return staged.join(committed, "id", "left_semi").select("at", reason)
+
+
+def _dangling(side: str) -> Finder:
+    def find(runner: Runner, ground: Ground, table_key: str) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        edge = ground.graph.entity(table_key)
+        assert isinstance(edge, EdgeType)  # noqa: S101  only edges have ends
+        end = edge.source if side == "src" else edge.target
+        nodes = node_ids(runner, ground, f"node:{end}").withColumnRenamed("id", side)
+        edges = staged_frame(runner, ground, table_key, [side])
+        reason = f.format_string(f"{side} '%s' not found in {end}", side).alias("reason")
+        return edges.join(nodes, side, "left_anti").select("at", reason)
+
+    return find
+
+
+def _shared(group: Sequence[str]) -> Finder:
+    def find(runner: Runner, ground: Ground, table_key: str) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        columns = [*group, "id"]
+        staged, committed = surviving(runner, ground, table_key, columns)
+        every = staged.select(*columns, "at").dropna(subset=list(group))
+        if committed is not None:
+            others = committed.select(*columns, f.lit(-1).cast("bigint").alias("at")).dropna(subset=list(group))
+            every = every.unionByName(others)
+        every = with_one_zero(every)
+        first = every.groupBy(*group).agg(f.min("at").alias("first"), f.count("*").alias("n")).where("n > 1")
+        name = ground.graph.entity(table_key).name
+        reason = f.lit(f"@unique violation on {name}.({', '.join(group)}): another row has the same value")
+        return every.join(first, list(group)).where("at > first").select("at", reason.alias("reason"))
+
+    return find
+
+
+def _too_many(runner: Runner, ground: Ground, table_key: str) -> DataFrame:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    edge = ground.graph.entity(table_key)
+    assert isinstance(edge, EdgeType)  # noqa: S101  only edges are counted
+    most = edge.maximum or 0
+    staged, committed = surviving(runner, ground, table_key, ["id", "src"])
+    every = staged.select("src", "at")
+    if committed is not None:
+        every = every.unionByName(committed.select("src", f.lit(-1).cast("bigint").alias("at")))
+    rank = f.row_number().over(Window.partitionBy("src").orderBy("at"))
+    said = f"@card violation on edge {edge.name}: source '%s' has more than {most} edges"
+    ranked = every.withColumn("rank", rank).where((f.col("rank") > most) & (f.col("at") >= 0))
+    return ranked.select("at", f.format_string(said, "src").alias("reason"))
+
+
+def with_one_zero(frame: DataFrame) -> DataFrame:
+    """The rows with -0.0 as 0.0, which is the same number."""
+    from pyspark.sql import functions as f
+
+    for name, kind in frame.dtypes:
+        if kind in ("float", "double"):
+            frame = frame.withColumn(name, frame[name] + f.lit(0.0).cast(kind))
+    return frame

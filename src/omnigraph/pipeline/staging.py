@@ -1,0 +1,237 @@
+"""The first pass of a load, on the workers: read a slice, check every row by itself, stage what is good."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from omnigraph.embed.client import EmbeddingClient
+from omnigraph.errors import SourceUnusable, Violation
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.pipeline.columnar import check_columns, read_columns
+from omnigraph.pipeline.ranges import Lines, open_file, read_range, unpacked
+from omnigraph.pipeline.sources import SLICE_BYTES, Slice
+from omnigraph.pipeline.tasks import Done
+from omnigraph.storage.datafiles import ROWS_PER_FILE, Destination, StagedFile, write_file
+from omnigraph.write.blocks import Block, TypedRecords, Unreadable, read_block
+from omnigraph.write.engines import Format
+from omnigraph.write.records import too_long
+from omnigraph.write.rows import fill_vectors, with_fresh_ids
+from omnigraph.write.rules import Violations, broken_rows, check_rows
+
+_LISTED: Final = 20
+_HELD_ROWS: Final = 4 * ROWS_PER_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """What every task of the first pass must know. ``most`` errors of one slice are listed, and, if the load is to
+    stop at that many, no more are looked for."""
+
+    job: str
+    catalog: Catalog
+    targets: Mapping[str, Destination]
+    embedder: EmbeddingClient | None
+    most: int = _LISTED
+    stops: bool = False
+    skips: bool = False
+    bad_records: str | None = None
+
+
+@dataclass(slots=True)
+class SliceReport:
+    """What became of one slice: files, counts by table, and everything wrong with single records.
+
+    Lines count from the start of the slice, where they are not those of a whole file. ``left_out`` has the places
+    of records that can be read but break a rule, among those of their type, where a load goes on without them.
+    """
+
+    slice: int
+    files: list[StagedFile] = field(default_factory=list)
+    records: dict[str, int] = field(default_factory=dict)
+    lines: int = 0
+    unreadable: list[Unreadable] = field(default_factory=list)
+    unreadable_total: int = 0
+    violations: list[Violation] = field(default_factory=list)
+    violations_total: int = 0
+    unembedded: set[str] = field(default_factory=set)
+    left_out: dict[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> int:
+        return self.unreadable_total + self.violations_total
+
+
+class SliceStager:
+    """Stages the records of one slice: rows that are good go to files, what is wrong goes to the report."""
+
+    def __init__(self, plan: StagePlan, slice_number: int, source: str) -> None:
+        self.plan = plan
+        self.source = source
+        self.report = SliceReport(slice_number)
+        self._held: dict[str, list[pa.Table]] = {}
+        self._given: set[str] = set()
+        self._written: dict[str, int] = {}
+
+    @property
+    def is_over(self) -> bool:
+        """Have enough errors been found to stop looking?"""
+        return self.plan.stops and self.report.errors >= self.plan.most
+
+    def add_block(self, block: Block) -> None:
+        """Stage the records of some lines."""
+        before = self.report.lines
+        self.note_unreadable(block.unreadable, before)
+        self.report.lines += block.lines
+        for records in block.records.values():
+            self.add(records, before)
+
+    def note_unreadable(self, found: list[Unreadable], before: int) -> None:
+        report = self.report
+        report.unreadable_total += len(found)
+        room = max(0, self.plan.most - len(report.unreadable))
+        report.unreadable += [Unreadable(bad.line + before, bad.column, bad.reason) for bad in found[:room]]
+
+    def add(self, records: TypedRecords, before: int) -> None:
+        """Complete, check and stage the records of one type."""
+        entity, plan, report = records.entity, self.plan, self.report
+        key = entity.table_key
+        earlier = report.records.get(key, 0)
+        report.records[key] = earlier + records.rows.num_rows
+        given = records.rows["id"].null_count < records.rows.num_rows
+        rows = with_fresh_ids(records.rows)
+        if isinstance(entity, NodeType):
+            rows, skipped = fill_vectors(entity, rows, dict.fromkeys(entity.embeds, True), plan.embedder)
+            report.unembedded.update(skipped)
+        found = Violations(plan.most)
+        check_rows(entity, rows, found)
+        if found.total:
+            self._note_violations(rows, records.lines + before, found)
+            if plan.skips:
+                broken = broken_rows(entity, rows)
+                report.left_out.setdefault(key, []).extend(
+                    (pc.indices_nonzero(broken).to_numpy() + earlier).tolist()
+                )
+                rows = rows.filter(pc.invert(broken))
+        if rows.num_rows and (plan.skips or not report.errors):
+            self._hold(key, rows, given)
+
+    def finish(self) -> SliceReport:
+        """Stage what is still held; the report."""
+        if self.plan.skips or not self.report.errors:
+            for key in list(self._held):
+                self._stage(key)
+        return self.report
+
+    def _hold(self, key: str, rows: pa.Table, given: bool) -> None:
+        """Keep rows until there are enough for files of a good size."""
+        held = self._held.setdefault(key, [])
+        held.append(rows)
+        if given:
+            self._given.add(key)
+        if sum(part.num_rows for part in held) >= _HELD_ROWS:
+            self._stage(key)
+
+    def _note_violations(self, rows: pa.Table, lines: npt.NDArray[np.int64], found: Violations) -> None:
+        report = self.report
+        report.violations_total += found.total
+        room = max(0, self.plan.most - len(report.violations))
+        listed = found.listed[:room]
+        wanted = pa.array([violation.row_id for violation in listed], pa.string())
+        ids = rows["id"].combine_chunks()
+        mine = pc.indices_nonzero(pc.is_in(ids, value_set=wanted)).to_numpy()
+        where = dict(zip(ids.take(pa.array(mine)).to_pylist(), lines[mine].tolist(), strict=True))
+        report.violations += [
+            Violation(v.table_key, v.row_id, v.rule, v.message, self.source, where.get(v.row_id or ""))
+            for v in listed
+        ]
+
+    def _stage(self, key: str) -> None:
+        """Write the rows that are held as files of even size."""
+        target = self.plan.targets[key]
+        rows = pa.concat_tables(self._held.pop(key))
+        files = -(-rows.num_rows // ROWS_PER_FILE)
+        edges = [rows.num_rows * part // files for part in range(files + 1)]
+        for low, high in pairwise(edges):
+            part = rows.slice(low, high - low)
+            name, size = write_file(target, self.plan.job, part)
+            first = self._written.get(key, 0)
+            self._written[key] = first + part.num_rows
+            widest = max(part[column].nbytes for column in ("id", "src", "dst") if column in part.column_names)
+            given = key in self._given
+            self.report.files.append(
+                StagedFile(key, name, part.num_rows, size, self.report.slice, first, widest, given)
+            )
+
+
+def stage_slice(plan: StagePlan, part: Slice) -> Done:
+    """Stage one slice of a file."""
+    stager = SliceStager(plan, part.number, part.file.name)
+    for block in blocks_of(part, plan.catalog):
+        stager.add_block(block)
+        if stager.is_over:
+            break
+    report = stager.finish()
+    return Done(report, rows=sum(report.records.values()), bytes=_size(part))
+
+
+def _size(part: Slice) -> int:
+    return (
+        part.file.size if part.file.compression or part.file.format is Format.PARQUET else part.stop - part.start
+    )
+
+
+def _portions(part: Slice) -> Iterator[Lines]:
+    file = part.file
+    if file.compression is None:
+        yield read_range(file.name, file.options, part.start, part.stop)
+    else:
+        yield from unpacked(file.name, file.options, file.compression, SLICE_BYTES)
+
+
+def _row_group_blocks(part: Slice, catalog: Catalog) -> Iterator[Block]:
+    assert part.file.table_key is not None  # noqa: S101  Parquet files are typed when they are found
+    entity = _entity(catalog, part.file.table_key)
+    try:
+        with open_file(part.file.name, part.file.options) as opened:
+            groups = list(range(part.start, part.stop))
+            for batch in pq.ParquetFile(opened).iter_batches(batch_size=ROWS_PER_FILE, row_groups=groups):
+                check_columns(entity, batch.schema.names, part.file.name)
+                yield read_columns(entity, batch)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceUnusable(part.file.name, f"it cannot be read as Parquet: {error}") from error
+
+
+def _entity(catalog: Catalog, table_key: str) -> NodeType | EdgeType:
+    kind, _, name = table_key.partition(":")
+    return catalog.nodes[name] if kind == "node" else catalog.edges[name]
+
+
+def lines_of(part: Slice, catalog: Catalog, tables: Collection[str]) -> dict[str, npt.NDArray[np.int64]]:
+    """The lines, within the slice, of the records of some tables, in the order in which they are staged."""
+    found: dict[str, list[npt.NDArray[np.int64]]] = {key: [] for key in tables}
+    before = 0
+    for block in blocks_of(part, catalog):
+        for key in set(tables) & block.records.keys():
+            found[key].append(block.records[key].lines + before)
+        before += block.lines
+    return {key: np.concatenate(lines) if lines else np.zeros(0, np.int64) for key, lines in found.items()}
+
+
+def blocks_of(part: Slice, catalog: Catalog) -> Iterator[Block]:
+    """The blocks of a slice, one after the other; a line that is too long is a block of its own."""
+    if part.file.format is Format.PARQUET:
+        yield from _row_group_blocks(part, catalog)
+        return
+    for lines in _portions(part):
+        yield read_block(lines.data, catalog)
+        if lines.overlong is not None:
+            yield Block({}, [Unreadable(1, 1, too_long(lines.overlong))], 1)

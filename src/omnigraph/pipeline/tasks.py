@@ -1,0 +1,205 @@
+"""Running work on Spark: a list of tasks goes out, one small result per task comes back.
+
+Rows never pass through here. What is sent is a few hundred bytes per task each way, so that the JVM schedules and
+the Python workers do everything else. Only DataFrame operations are used, so it is the same over Spark Connect.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import pyarrow as pa
+from ulid import ULID
+
+from omnigraph.errors import JobCancelled, JobFailed, OmniError
+from omnigraph.read.limits import Cancellation
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator
+    from pyspark.sql import SparkSession
+
+Task = TypeVar("Task")
+Outcome = TypeVar("Outcome")
+_LOOK_EVERY: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """How far a job is. ``rows`` and ``bytes`` count what finished tasks have done in this stage."""
+
+    job: str
+    stage: str
+    done: int
+    tasks: int
+    rows: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+Listener = Callable[[JobEvent], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a task brings back: its outcome, and how much it did, for whoever watches."""
+
+    outcome: Any
+    rows: int = 0
+    bytes: int = 0
+
+
+class Runner:
+    """Runs the stages of one job in a session, tells a listener how far they are, and stops when told to."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        *,
+        job: str | None = None,
+        listener: Listener | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> None:
+        self.spark = spark
+        self.job = job or str(ULID())
+        self.listener = listener
+        self.cancellation = cancellation
+
+    def run(self, stage: str, work: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Any]:
+        """Do the work for each task somewhere; the outcomes in the order of the tasks.
+
+        An `OmniError` that a task raises is raised here, the one of the first such task. Anything else that a task
+        raises is tried again by Spark, and in the end a JobFailed.
+        """
+        if not tasks:
+            return []
+        counters = _Counters.of(self.spark)
+        sent = zlib.compress(pickle.dumps(list(tasks)), 1)
+        frame = self.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(
+            _working(work, sent, counters), "task long, outcome binary"
+        )
+        with self.watched(stage, len(tasks), counters):
+            collected = frame.toArrow()
+        outcomes: list[Any] = [None] * len(tasks)
+        for index, packed in zip(collected["task"].to_pylist(), collected["outcome"].to_pylist(), strict=True):
+            outcomes[index] = pickle.loads(packed)  # noqa: S301  made by our own tasks
+        for outcome in outcomes:
+            if isinstance(outcome, OmniError):
+                raise outcome
+        return outcomes
+
+    @contextmanager
+    def watched(self, stage: str, tasks: int = 0, counters: _Counters | None = None) -> Iterator[None]:
+        """Run Spark actions under this job's name: they can be cancelled, are reported, and fail as JobFailed."""
+        if self.cancellation is not None and self.cancellation.is_cancelled:
+            raise JobCancelled(self.job)
+        tag = f"omnigraph-{self.job}"
+        self.spark.addTag(tag)
+        over = threading.Event()
+        watcher = threading.Thread(
+            target=self._watch, args=(tag, JobEvent(self.job, stage, 0, tasks), counters, over), daemon=True
+        )
+        watcher.start()
+        try:
+            yield
+        except OmniError:
+            raise
+        except Exception as error:
+            if self.cancellation is not None and self.cancellation.is_cancelled:
+                raise JobCancelled(self.job) from None
+            raise JobFailed(self.job, stage, reason_of(error)) from error
+        finally:
+            over.set()
+            watcher.join()
+            self.spark.removeTag(tag)
+        if self.cancellation is not None and self.cancellation.is_cancelled:
+            raise JobCancelled(self.job)
+
+    def _watch(self, tag: str, event: JobEvent, counters: _Counters | None, over: threading.Event) -> None:
+        """Tell the listener how far the stage is, until it is over; stop its tasks if the job is cancelled."""
+        start = time.monotonic()
+        finished = False
+        while not finished:
+            finished = over.wait(_LOOK_EVERY)
+            if self.cancellation is not None and self.cancellation.is_cancelled:
+                self.spark.interruptTag(tag)
+            if self.listener is not None:
+                seconds = time.monotonic() - start
+                done, rows, size = (0, 0, 0) if counters is None else counters.values()
+                done = event.tasks if finished else done
+                self.listener(replace(event, done=done, rows=rows, bytes=size, seconds=seconds))
+
+
+class _Counters:
+    """Counts that finished tasks add to, where Spark has them: not over Spark Connect."""
+
+    def __init__(self, accumulators: Sequence[Accumulator[int]]) -> None:
+        self.accumulators = accumulators
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> _Counters:
+        if is_connect(spark):
+            return cls(())
+        return cls([spark.sparkContext.accumulator(0) for _ in range(3)])
+
+    def add(self, done: Done) -> None:
+        for accumulator, amount in zip(self.accumulators, (1, done.rows, done.bytes), strict=False):
+            accumulator.add(amount)
+
+    def values(self) -> tuple[int, int, int]:
+        if not self.accumulators:
+            return 0, 0, 0
+        tasks, rows, size = (accumulator.value for accumulator in self.accumulators)
+        return tasks, rows, size
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Is the session a client of Spark Connect, which has neither a context nor accumulators?"""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def _working(
+    work: Callable[[Task], Done], sent: bytes, counters: _Counters
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark runs: unpack the tasks, do those of this partition, pack the outcomes."""
+
+    def batches(indexes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tasks: list[Task] | None = None
+        for batch in indexes:
+            tasks = pickle.loads(zlib.decompress(sent)) if tasks is None else tasks  # noqa: S301  made by the driver
+            for index in batch.column(0).to_pylist():
+                try:
+                    done = work(tasks[index])
+                except OmniError as error:
+                    done = Done(error)
+                counters.add(done)
+                yield pa.RecordBatch.from_pydict(
+                    {
+                        "task": pa.array([index], pa.int64()),
+                        "outcome": pa.array([pickle.dumps(done.outcome)], pa.binary()),
+                    }
+                )
+
+    return batches
+
+
+def reason_of(error: BaseException) -> str:
+    """What went wrong in a task, without the stack traces of three languages around it."""
+    text = str(error)
+    if "No module named 'omnigraph'" in text:
+        return "the workers' Python has no omnigraph; install it there, or set PYSPARK_PYTHON to one that has it"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    raised = [line for line in lines if _looks_raised(line)]
+    return (raised or lines or [type(error).__name__])[-1][:500]
+
+
+def _looks_raised(line: str) -> bool:
+    """Is a line of a traceback its last one, `SomeError: reason`?"""
+    head = line.partition(":")[0]
+    return " " not in head and head.endswith(("Error", "Exception", "Interrupt", "Exit", "Warning"))

@@ -1,0 +1,58 @@
+"""The tables that users name by their types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from omnigraph.errors import RequestError
+from omnigraph.lang.diagnostics import suggest
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+
+
+def node_type(catalog: Catalog, name: str) -> NodeType:
+    """The node type of that name."""
+    found = catalog.nodes.get(name)
+    if found is None:
+        raise _unknown("node type", name, catalog.nodes)
+    return found
+
+
+def edge_type(catalog: Catalog, name: str) -> EdgeType:
+    """The edge type of that name, as declared or as queries write it."""
+    found = catalog.edge(name)
+    if found is None:
+        raise _unknown("edge type", name, catalog.edges)
+    return found
+
+
+def table_keys(catalog: Catalog, names: Iterable[str] | None = None) -> list[str]:
+    """The tables of the types named, or of all types: nodes before edges, each by name."""
+    if names is None:
+        return [f"node:{name}" for name in sorted(catalog.nodes)] + [
+            f"edge:{name}" for name in sorted(catalog.edges)
+        ]
+    wanted: set[str] = set()
+    for name in names:
+        found = {t.table_key for t in (catalog.nodes.get(name), catalog.edge(name)) if t is not None}
+        if not found:
+            raise _unknown("type", name, (*catalog.nodes, *catalog.edges))
+        wanted |= found
+    return [key for key in table_keys(catalog) if key in wanted]
+
+
+def checked_columns(entity: NodeType | EdgeType, columns: Iterable[str] | None) -> Sequence[str]:
+    """The columns named, all of them by default; RequestError for one the type does not have."""
+    if columns is None:
+        return entity.columns
+    chosen = list(dict.fromkeys(columns))
+    for name in chosen:
+        if name not in entity.columns:
+            raise _unknown(f"column of {entity.name} called", name, entity.columns)
+    if not chosen:
+        raise RequestError(f"no column of {entity.name} is asked for; known: {', '.join(entity.columns)}")
+    return chosen
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> RequestError:
+    remedy = suggest(name, known)
+    return RequestError(f"there is no {what} '{name}'" + (f"; {remedy}" if remedy else ""))

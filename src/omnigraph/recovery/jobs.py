@@ -1,0 +1,203 @@
+"""Jobs that stage files for longer than a moment: who they are, whether they live, and what dead ones left.
+
+A job writes down its name before its first file and removes it after its last. Its files carry that name, and
+it holds a lock of its own while it runs; so a file whose job's lock is free, and which nothing refers
+to, is nobody's.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from omnigraph.errors import LockTimeout, OmniError, StorageUnavailable
+from omnigraph.failpoints import hit
+from omnigraph.manifest.repository import Repository
+from omnigraph.storage import layout
+
+_SLACK: Final = dt.timedelta(days=1)
+"""How far the clocks of two machines may be apart before a job's own commit would be taken for an older one."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A job as it is written down: what it does, to which branch, in which trees of tables it stages."""
+
+    job: str
+    kind: str
+    branch: str
+    native: str | None
+    locations: tuple[str, ...]
+    actor: str | None
+    started_at: dt.datetime
+
+    @property
+    def key(self) -> str:
+        return f"{layout.JOBS}/{self.job}.json"
+
+    @property
+    def trees(self) -> list[str]:
+        """The folders whose data files may be the job's."""
+        return [f"{layout.native_prefix(location, self.native)}/data" for location in self.locations]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "job": self.job,
+            "kind": self.kind,
+            "branch": self.branch,
+            "native": self.native,
+            "locations": list(self.locations),
+            "actor": self.actor,
+            "started_at": self.started_at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LeftJob:
+    """A job that somebody may have left behind, the files it staged, and whether it still runs."""
+
+    record: JobRecord
+    files: tuple[str, ...]
+    is_running: bool
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self.record.as_json(), "files": list(self.files), "is_running": self.is_running}
+
+
+class RunningJob:
+    """A job at work. ``committed`` names the files that its commit refers to, once there is one."""
+
+    def __init__(self, repository: Repository, record: JobRecord) -> None:
+        self.repository = repository
+        self.record = record
+        self.committed: set[str] | None = None
+        self.removed: tuple[str, ...] = ()
+
+    def forget(self) -> None:
+        """Remove the files that nothing refers to, and the job's name with them."""
+        if self.committed is None:
+            unused = unreferenced(self.repository, self.record)
+        else:
+            unused = [k for k in staged_by(self.repository, self.record) if _name(k) not in self.committed]
+        self.removed = tuple(unused)
+        _remove(self.repository, self.record, unused)
+
+
+@contextmanager
+def running(repository: Repository, record: JobRecord) -> Iterator[RunningJob]:
+    """Be a job: known by its record, alive by its lock.
+
+    What it staged and nothing refers to is removed at the end, however it ends; if that cannot be done now, the
+    record stays for `reclaim`.
+    """
+    job = RunningJob(repository, record)
+    with repository.locks.job(record.job):
+        repository.objects.put(record.key, json.dumps(record.as_json(), indent=1).encode())
+        hit("job.after_record")
+        try:
+            yield job
+        finally:
+            try:
+                job.forget()
+            except OmniError as error:
+                warnings.warn(
+                    f"what job {record.job} staged could not be removed ({error}); `omnigraph jobs --clean` will",
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
+
+
+def _remove(repository: Repository, record: JobRecord, files: Iterable[str]) -> None:
+    for key in files:
+        repository.objects.delete(key)
+    repository.objects.delete_prefix(f"{layout.JOBS}/{record.job}")
+    repository.objects.delete(record.key)
+
+
+def _name(key: str) -> str:
+    return key.rpartition("/")[2]
+
+
+def staged_by(repository: Repository, record: JobRecord) -> list[str]:
+    """All data files that carry the job's name, used or not."""
+    keys = (key for tree in record.trees for key in repository.objects.list(tree))
+    return [key for key in keys if _name(key).startswith(f"{record.job}-")]
+
+
+def unreferenced(repository: Repository, record: JobRecord) -> list[str]:
+    """The job's files that no version of a table refers to."""
+    staged = staged_by(repository, record)
+    if not staged:
+        return []
+    used: set[str] = set()
+    for location in record.locations:
+        folder = f"{layout.native_prefix(location, record.native)}/data"
+        names = {_name(key) for key in staged if key.startswith(f"{folder}/")}
+        if names:
+            since = record.started_at - _SLACK
+            found = repository.tables.data_files(location, record.native, since)
+            used |= {f"{folder}/{name}" for name in names & found}
+    return [key for key in staged if key not in used]
+
+
+def left_jobs(repository: Repository) -> list[LeftJob]:
+    """Every job that is written down, running or not, with the files it staged that nothing refers to."""
+    return [
+        LeftJob(record, tuple(unreferenced(repository, record)), _is_running(repository, record))
+        for record in _records(repository)
+    ]
+
+
+def reclaim(repository: Repository) -> list[LeftJob]:
+    """Remove what dead jobs left; the jobs that were dead. One that runs keeps its lock, and is let alone."""
+    repository.require_writable()
+    gone: list[LeftJob] = []
+    for record in _records(repository):
+        try:
+            with repository.locks.abandoned(record.job):
+                files = tuple(unreferenced(repository, record))
+                _remove(repository, record, files)
+                gone.append(LeftJob(record, files, False))
+        except LockTimeout:
+            continue
+    return gone
+
+
+def _is_running(repository: Repository, record: JobRecord) -> bool:
+    try:
+        with repository.locks.abandoned(record.job):
+            return False
+    except LockTimeout:
+        return True
+
+
+def _records(repository: Repository) -> list[JobRecord]:
+    records: list[JobRecord] = []
+    for key in repository.objects.list(layout.JOBS):
+        if key.count("/") != 1 or not key.endswith(".json"):
+            continue
+        found = repository.objects.get(key)
+        if found is not None:
+            records.append(_decoded(key, found.content))
+    return records
+
+
+def _decoded(key: str, content: bytes) -> JobRecord:
+    try:
+        stored = json.loads(content)
+        return JobRecord(
+            stored["job"],
+            stored["kind"],
+            stored["branch"],
+            stored["native"],
+            tuple(stored["locations"]),
+            stored["actor"],
+            dt.datetime.fromisoformat(stored["started_at"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise StorageUnavailable(key, f"the record of a job cannot be read: {error}") from error

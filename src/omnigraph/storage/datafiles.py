@@ -1,0 +1,157 @@
+"""What tasks leave on the store for the driver to commit: data files that no table refers to yet.
+
+Files carry the job's name in theirs, so that whatever a failed attempt leaves can be told from the work of others.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from lance import FragmentMetadata
+from lance.file import LanceFileReader, LanceFileWriter
+from lance.fragment import RowIdSequence, write_fragments
+
+from omnigraph.storage.unavailable import translated
+
+ROWS_PER_FILE: Final = 100_000
+_DATA: Final = "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where the files of one table go: the folder of its trunk or of a native branch, and how they are written."""
+
+    table_key: str
+    folder: str
+    schema: pa.Schema
+    version: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def has_blobs(self) -> bool:
+        return any(_is_blob(column) for column in self.schema)
+
+    def path(self, name: str) -> str:
+        """The address of one of its files."""
+        return f"{self.folder}/{_DATA}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """One data file that waits to be committed.
+
+    ``slice`` says which slice of the input its rows come from, and ``first`` how many rows of the type that slice
+    had before them. ``row_ids`` are those of committed rows that its first rows replace, as Lance writes them.
+    """
+
+    table_key: str
+    name: str
+    rows: int
+    size: int
+    slice: int = 0
+    first: int = 0
+    key_bytes: int = 0
+    given_ids: bool = True
+    row_ids: str | None = None
+
+    def fragment(self, field_ids: Sequence[int], version: str) -> FragmentMetadata:
+        """The file as Lance refers to it from a table with these fields."""
+        major, minor = (int(part) for part in version.split("."))
+        described: dict[str, Any] = {
+            "id": 0,
+            "files": [
+                {
+                    "path": self.name,
+                    "fields": list(field_ids),
+                    "column_indices": list(range(len(field_ids))),
+                    "file_major_version": major,
+                    "file_minor_version": minor,
+                    "file_size_bytes": self.size or None,
+                    "base_id": None,
+                }
+            ],
+            "physical_rows": self.rows,
+            "deletion_file": None,
+            "row_id_meta": None if self.row_ids is None else json.loads(self.row_ids),
+        }
+        return FragmentMetadata.from_json(json.dumps(described))
+
+
+def write_file(target: Destination, job: str, rows: pa.Table) -> tuple[str, int]:
+    """Write rows as one data file; its name and size."""
+    fitting = rows.cast(target.schema)
+    with translated(target.folder):
+        if target.has_blobs:
+            return _write_with_blobs(target, fitting)
+        name = f"{job}-{uuid.uuid4().hex}.lance"
+        with LanceFileWriter(
+            target.path(name),
+            target.schema,
+            version=target.version,
+            storage_options=dict(target.options) or None,
+        ) as writer:
+            for batch in fitting.to_batches():
+                writer.write_batch(batch)
+        return name, _size(target.path(name))
+
+
+def _size(path: str) -> int:
+    """The size of a file, which saves its readers a look; 0 where the look would not be free."""
+    return 0 if "://" in path else Path(path).stat().st_size
+
+
+def _write_with_blobs(target: Destination, rows: pa.Table) -> tuple[str, int]:
+    """Blobs have files of their own beside the rows, which only Lance itself arranges; so it chooses the name."""
+    (fragment,) = write_fragments(
+        rows,
+        target.folder,
+        schema=target.schema,
+        mode="overwrite",
+        max_rows_per_file=rows.num_rows,
+        data_storage_version=target.version,
+        storage_options=dict(target.options) or None,
+    )
+    file = fragment.files[0]
+    return file.path, file.file_size_bytes or 0
+
+
+def read_file(target: Destination, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Rows of a data file, or some of its columns."""
+    with translated(target.folder):
+        reader = LanceFileReader(
+            target.path(name),
+            storage_options=dict(target.options) or None,
+            columns=None if columns is None else list(columns),
+        )
+        return reader.read_all().to_table()
+
+
+def row_id_text(row_ids: Sequence[int]) -> str:
+    """Row ids in the form in which a staged file carries them."""
+    empty = FragmentMetadata(0, [], 0)
+    empty.row_id_meta = RowIdSequence(list(row_ids)).to_inline_metadata()
+    return json.dumps(empty.to_json()["row_id_meta"])
+
+
+def column_ids(schema: Any) -> list[int]:
+    """The ids of the fields that have columns in a data file, by Lance's schema of the table."""
+    return list(_leaves(schema.fields()))
+
+
+def _leaves(fields: Sequence[Any]) -> list[int]:
+    ids: list[int] = []
+    for column in fields:
+        children = column.children()
+        is_blob = len(children) > 1
+        ids += [column.id()] if is_blob or not children else _leaves(children)
+    return ids
+
+
+def _is_blob(column: pa.Field) -> bool:
+    return pa.types.is_struct(column.type) or isinstance(column.type, pa.ExtensionType)
