@@ -21,7 +21,7 @@ demo: install ## Run the main job end to end on the example graph
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
 test: install ## Run all tests
-	$(BIN)/python -m pytest --numprocesses auto --quiet
+	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --quiet
 
 lint: install ## Check style, types and import rules
 	$(BIN)/ruff check
@@ -43,6 +43,8 @@ bench: install ## Print the benchmarks
 	$(BIN)/python -m benchmarks.search
 	$(BIN)/python -m benchmarks.interactive
 	$(BIN)/python -m benchmarks.topology
+	$(BIN)/python -m benchmarks.load
+	$(BIN)/python -m benchmarks.load.cluster
 
 fuzz: install ## Fuzz both languages for a minute (FUZZ_SECONDS=60)
 	$(BIN)/python -m tests.fuzz.run --seconds $(or $(FUZZ_SECONDS),60)

@@ -250,7 +250,7 @@ def peers_and_ours(model: Model) -> list[Engine]:
     """Everybody with a store, the peers first."""
     return [
         Kuzu("kuzu", "kuzu", model),
-        Kuzu("ladybug", "real_ladybug", model),
+        Kuzu("ladybug", "ladybug", model),
         LanceGraph(model),
         DuckDB(model),
         OmniGraph(model),

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from omnigraph.read.limits import Cancellation
     from omnigraph.read.result import Result
     from omnigraph.recovery.audit import Recovery
+    from omnigraph.write.embedding import EmbedResult
     from omnigraph.write.requests import LoadResult, MutationResult
 
 __version__ = "0.1.0"
@@ -92,6 +93,7 @@ __all__ = [
     "CountOverflow",
     "DataError",
     "Diagnostic",
+    "EmbedResult",
     "EmbeddingUnavailable",
     "ExportRefused",
     "ExportResult",
@@ -155,6 +157,7 @@ _LAZY = {
     "Branch": "omnigraph.manifest.branches",
     "Cancellation": "omnigraph.read.limits",
     "Commit": "omnigraph.manifest.state",
+    "EmbedResult": "omnigraph.write.embedding",
     "ExportResult": "omnigraph.pipeline.export",
     "Graph": "omnigraph.graph",
     "LoadResult": "omnigraph.write.requests",

@@ -54,6 +54,14 @@ WRITE_NAMES: Final = frozenset(
 )
 """The failpoints of writes and of recovery."""
 
+STREAM_NAMES: Final = frozenset({"stream.after_commit"})
+"""The failpoint of streams, between a micro-batch's commit and Spark's own record; the rest of one is a write."""
+
+PIPELINE_NAMES: Final = frozenset({"job.after_record", "pipeline.after_stage", "pipeline.after_check"})
+"""The failpoints of jobs on Spark, before their commit, which is a write."""
+
+_ALL: Final = NAMES | WRITE_NAMES | STREAM_NAMES | PIPELINE_NAMES
+
 _armed: dict[str, Callable[[], None]] = {}
 
 
@@ -73,7 +81,7 @@ def die() -> None:
 @contextmanager
 def armed(name: str, action: Callable[[], None]) -> Iterator[None]:
     """Run an action whenever a failpoint is hit, for the time being."""
-    if name not in NAMES | WRITE_NAMES:
+    if name not in _ALL:
         raise ValueError(f"there is no failpoint {name}")
     _armed[name] = action
     try:
@@ -85,7 +93,7 @@ def armed(name: str, action: Callable[[], None]) -> Iterator[None]:
 def _arm_from_environment() -> None:
     for entry in filter(None, os.environ.get("OMNIGRAPH_FAILPOINTS", "").split(",")):
         name, _, action = entry.partition("=")
-        if name not in NAMES | WRITE_NAMES or action != "kill":
+        if name not in _ALL or action != "kill":
             raise ValueError(f"cannot arm failpoint {entry!r}")
         _armed[name] = die
 

@@ -44,11 +44,13 @@ from omnigraph.write.requests import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from omnigraph.pipeline.export import ExportResult
     from omnigraph.pipeline.pinned import Origin
     from omnigraph.pipeline.sparkgraph import SparkGraph
     from omnigraph.pipeline.tasks import Listener
+    from omnigraph.write.embedding import EmbedResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +156,26 @@ class Graph:
         timeout: float | None = None,
         memory_limit: int | None = None,
         cancellation: Cancellation | None = None,
+        engine: Literal["embedded", "spark"] = "embedded",
+        spark: SparkSession | None = None,
     ) -> Result:
         """Run a read query on the newest state of a branch, or on a commit or manifest version.
 
         ``timeout`` in seconds and ``memory_limit`` in bytes stop a query that takes more; a ``cancellation`` stops
-        it from another thread.
+        it from another thread. The engine `spark` gives the same rows, of graphs that one machine cannot hold.
         """
         compiled = compile_read(text, self.catalog, name)
         state = self.snapshot(branch, at=snapshot)
-        limits = Limits(compiled.name, timeout, memory_limit, cancellation)
-        table, _ = self._reader.run(compiled, params, state.tables, limits)
+        if engine == "spark":
+            from omnigraph.pipeline.pinned import PinnedGraph
+            from omnigraph.pipeline.queries.requests import Allowed, query_on_spark
+
+            pinned = PinnedGraph.of(self._repository, state.tables)
+            allowed = Allowed(timeout, memory_limit, cancellation)
+            table = query_on_spark(pinned, compiled, params, allowed, self._embedder, spark)
+        else:
+            limits = Limits(compiled.name, timeout, memory_limit, cancellation)
+            table, _ = self._reader.run(compiled, params, state.tables, limits)
         commit = None if state.commit is None else state.commit.graph_commit_id
         target = Target(state.branch, None) if snapshot is None else Target(None, snapshot)
         return Result(compiled.name, target, commit, table)
@@ -272,7 +284,7 @@ class Graph:
             choice = SparkChoice(spark, master, remote, listener, cancellation)
             return load_on_spark(repository, data, nodes, edges, options, self._embedder(), choice)  # type: ignore[arg-type]
         target = repository.branches.find(wanted) if from_ is None else None
-        prepared = prepare_load(repository, data, options.mode, self._embedder())  # type: ignore[arg-type]
+        prepared = prepare_load(repository, data, options.mode, self._embedder(), max_errors)  # type: ignore[arg-type]
         if target is not None:
             return load(repository, target, prepared, actor=who, message=message)
         return load_into_fork(repository, wanted, from_ or MAIN, prepared, actor=who, message=message)
@@ -309,6 +321,8 @@ class Graph:
         force: bool = False,
         engine: Literal["auto", "local", "spark"] = "auto",
         spark: SparkSession | None = None,
+        master: str | None = None,
+        remote: str | None = None,
         storage_options: Mapping[str, str] | None = None,
         listener: Listener | None = None,
         cancellation: Cancellation | None = None,
@@ -322,7 +336,7 @@ class Graph:
         from omnigraph.pipeline import export as exports
         from omnigraph.pipeline.pinned import PinnedGraph
         from omnigraph.pipeline.typenames import table_keys
-        from omnigraph.write.engines import Format
+        from omnigraph.write.engines import Engine, Format
 
         keys = table_keys(self.catalog, types)
         state = self.snapshot(branch, at=snapshot)
@@ -332,9 +346,11 @@ class Graph:
             [key for key in keys if key in state.tables],
             exports.choice(Format, format),
             ordered,
-            exports.choice(exports.Engine, engine),
+            exports.choice(Engine, engine),
             force,
             spark,
+            master,
+            remote,
             storage_options,
             listener,
             cancellation,
@@ -350,7 +366,77 @@ class Graph:
         from omnigraph.pipeline.sparkgraph import SparkGraph
 
         state = self.snapshot(branch, at=snapshot)
-        return SparkGraph(spark_session(spark), PinnedGraph.of(self._repository, state.tables), state.origin)
+        pinned = PinnedGraph.of(self._repository, state.tables)
+        return SparkGraph(spark_session(spark), pinned, state.origin)
+
+    def stream(
+        self,
+        frame: DataFrame,
+        *,
+        name: str,
+        checkpoint: str | os.PathLike[str],
+        type: str | None = None,  # noqa: A002  what it is called
+        edge: str | None = None,
+        records: bool = False,
+        mode: Literal["merge", "append"] = "merge",
+        branch: str | None = None,
+        available_now: bool = False,
+        processing_time: str | None = None,
+        actor: str | None = None,
+    ) -> StreamingQuery:
+        """Start to write a streaming DataFrame to a branch, each micro-batch as one commit, exactly once.
+
+        Its rows are nodes of ``type``, edges of type ``edge``, or, with ``records``, JSON records in a column
+        `value`. Started again with the same name and checkpoint, it goes on where it stopped.
+        """
+        from omnigraph.pipeline.stream import stream
+
+        return stream(
+            self._repository,
+            frame,
+            name=name,
+            checkpoint=checkpoint,
+            type=type,
+            edge=edge,
+            records=records,
+            mode=mode,
+            branch=branch or self._branch,
+            available_now=available_now,
+            processing_time=processing_time,
+            actor=actor or self._actor,
+            embedder=self._embedder(),
+        )
+
+    def embed(
+        self,
+        *,
+        branch: str | None = None,
+        types: Iterable[str] | None = None,
+        properties: Iterable[str] | None = None,
+        reembed: bool = False,
+        actor: str | None = None,
+        engine: Literal["auto", "local", "spark"] = "auto",
+        spark: SparkSession | None = None,
+        master: str | None = None,
+        remote: str | None = None,
+        listener: Listener | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> EmbedResult:
+        """Compute the `@embed` vectors that rows lack though they have the text, as one commit.
+
+        ``reembed`` computes also those that are there, for another model. Up to 20,000 rows are filled in this
+        process, more on Spark; ``engine`` overrides that.
+        """
+        from omnigraph.pipeline.embedding import embed
+        from omnigraph.pipeline.requests import SparkChoice
+        from omnigraph.write.embedding import EmbedRequest, embed_targets, required_client
+
+        self._repository.require_writable()
+        found = self._repository.branches.find(branch or self._branch)
+        targets = embed_targets(self.catalog, types, properties, again=reembed)
+        client = required_client(self._embedder(), targets)
+        choice = SparkChoice(spark, master, remote, listener, cancellation)
+        return embed(self._repository, EmbedRequest(found, targets, actor or self._actor), client, engine, choice)
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexReport:
         """Build the indexes that a branch's tables lack, as one commit; what waits is reported with its reason."""

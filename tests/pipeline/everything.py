@@ -24,8 +24,8 @@ node Thing {
   name: String @key
   text: String?  flag: Bool?  i32: I32?  i64: I64?  u32: U32?  u64: U64?  f32: F32?  f64: F64?
   day: Date?  at: DateTime?  blob: Blob?  vector: Vector(3)?
-  texts: [String]?  flags: [Bool]?  i32s: [I32]?  i64s: [I64]?  u32s: [U32]?  u64s: [U64]?  f32s: [F32]?  f64s: [F64]?
-  days: [Date]?  ats: [DateTime]?
+  texts: [String]?  flags: [Bool]?  i32s: [I32]?  i64s: [I64]?  u32s: [U32]?  u64s: [U64]?
+  f32s: [F32]?  f64s: [F64]?  days: [Date]?  ats: [DateTime]?
 }
 node Plain { note: String? }
 edge Touches: Thing -> Thing { weight: F64?  raw: Blob? }
@@ -51,7 +51,10 @@ _SCALARS: dict[Scalar, st.SearchStrategy[Any]] = {
     Scalar.DATE: st.dates(),
     Scalar.DATETIME: _INSTANTS,
     Scalar.BLOB: st.binary(max_size=9),
-    **{scalar: st.integers(low, high) | st.sampled_from([low, high]) for scalar, (low, high) in INTEGER_BOUNDS.items()},
+    **{
+        scalar: st.integers(low, high) | st.sampled_from([low, high])
+        for scalar, (low, high) in INTEGER_BOUNDS.items()
+    },
 }
 
 
@@ -82,7 +85,9 @@ def batch_of(entity: NodeType | EdgeType, rows: Sequence[Row]) -> pa.RecordBatch
     blobs = {prop.name for prop in entity.properties.values() if prop.type.is_blob}
     typed = rows_of(entity, {name: [row.get(name) for row in rows] for name in entity.columns}, len(rows))
     columns = [
-        pa.array([row.get(name) for row in rows], pa.large_binary()) if name in blobs else typed[name].combine_chunks()
+        pa.array([row.get(name) for row in rows], pa.large_binary())
+        if name in blobs
+        else typed[name].combine_chunks()
         for name in typed.column_names
     ]
     return pa.RecordBatch.from_arrays(columns, names=typed.column_names)
@@ -123,7 +128,9 @@ def difficult_things(count: int) -> list[dict[str, Any]]:
             "u32": 2**32 - 1 - index,
             "u64": 2**64 - 1 - index,
             "f32": float(np.float32(numbers.standard_normal() * 10.0 ** int(numbers.integers(-30, 30)))),
-            "f64": -0.0 if not index else float(numbers.standard_normal() * 10.0 ** int(numbers.integers(-300, 300))),
+            "f64": -0.0
+            if not index
+            else float(numbers.standard_normal() * 10.0 ** int(numbers.integers(-300, 300))),
             "day": "0001-01-01" if index % 2 else "9999-12-31",
             "at": f"2024-02-29T23:59:59.{index % 1000:03d}Z",
             "blob": bytes(numbers.integers(0, 256, index % 7).astype(np.uint8)),

@@ -63,13 +63,17 @@ def test_the_fast_reader_reads_the_same(wanted: list[Row]) -> None:
     if wanted:
         found = block.records["node:Thing"].rows
         plain = [name for name in THING.columns if name != "blob"]
-        assert found.select(plain).cast(pa.schema([batch.schema.field(name) for name in plain])).equals(
-            pa.Table.from_batches([batch]).select(plain)
+        assert (
+            found.select(plain)
+            .cast(pa.schema([batch.schema.field(name) for name in plain]))
+            .equals(pa.Table.from_batches([batch]).select(plain))
         )
 
 
 def test_nulls_are_left_out_and_members_have_an_order() -> None:
-    batch = batch_of(TOUCHES, [{"id": "e", "src": "a", "dst": 'b"', "weight": 1.0}, {"id": "f", "src": "", "dst": ""}])
+    batch = batch_of(
+        TOUCHES, [{"id": "e", "src": "a", "dst": 'b"', "weight": 1.0}, {"id": "f", "src": "", "dst": ""}]
+    )
     assert lines_of(TOUCHES, batch).decode().splitlines() == [
         '{"edge":"Touches","from":"a","to":"b\\"","data":{"id":"e","weight":1}}',
         '{"edge":"Touches","from":"","to":"","data":{"id":"f"}}',
@@ -108,7 +112,9 @@ def cut(batch: pa.RecordBatch, places: Sequence[int]) -> list[pa.RecordBatch]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(wanted=rows(THING), places=st.lists(st.integers(0, 9)), most_rows=st.integers(1, 4), most=st.integers(1, 900))
+@given(
+    wanted=rows(THING), places=st.lists(st.integers(0, 9)), most_rows=st.integers(1, 4), most=st.integers(1, 900)
+)
 def test_groups_do_not_depend_on_how_rows_come(
     wanted: list[Row], places: list[int], most_rows: int, most: int
 ) -> None:
@@ -126,7 +132,9 @@ def test_groups_do_not_depend_on_how_rows_come(
 
 def test_parquet_has_the_same_bytes_however_rows_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "ROWS_PER_GROUP", 8)
-    found = [{"name": f"n{i}", "id": f"n{i}", "blob": b"b" * i, "texts": ["x"] * i, "u64": 2**64 - 1} for i in range(20)]
+    found = [
+        {"name": f"n{i}", "id": f"n{i}", "blob": b"b" * i, "texts": ["x"] * i, "u64": 2**64 - 1} for i in range(20)
+    ]
     batch = batch_of(THING, found)
     files = []
     for batches in ([batch], cut(batch, [3, 4, 11])):

@@ -27,6 +27,8 @@ from omnigraph.errors import (
 from omnigraph.graph import Graph
 from omnigraph.pipeline import export as exports
 from omnigraph.pipeline import parts, targets
+from omnigraph.pipeline.encoding import json_lines
+from omnigraph.pipeline.pinned import PinnedGraph
 from omnigraph.pipeline.tasks import JobEvent
 from omnigraph.read.limits import Cancellation
 from omnigraph.storage.remoteobjects import s3_store
@@ -48,7 +50,9 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
 
 
 def shuffled_twin(graph: Graph, place: str) -> Graph:
@@ -71,7 +75,9 @@ def test_a_graph_comes_back_from_its_export(graph: Graph, tmp_path: Path) -> Non
     again = omnigraph.init(tmp_path / "again.omni", SCHEMA)
     again.load(tmp_path / "all.jsonl", "overwrite")
     assert content(again) == content(graph)
-    kinds = [json.loads(line).keys() & {"type", "edge"} for line in (tmp_path / "all.jsonl").read_bytes().splitlines()]
+    kinds = [
+        json.loads(line).keys() & {"type", "edge"} for line in (tmp_path / "all.jsonl").read_bytes().splitlines()
+    ]
     assert kinds == [{"type"}] * 63 + [{"edge"}] * 60
 
 
@@ -88,14 +94,15 @@ def test_parquet_has_every_value(graph: Graph, tmp_path: Path) -> None:
 
 
 def _things(graph: Graph) -> list[dict[str, Any]]:
-    pinned = parts.PinnedGraph(graph._repository.address, graph.catalog, dict(graph.snapshot().tables))
+    pinned = PinnedGraph(graph._repository.address, graph.catalog, dict(graph.snapshot().tables))
     return [row for piece in pinned.pieces("node:Thing") for b in parts.whole_rows(piece) for row in b.to_pylist()]
 
 
-def test_a_parquet_export_can_be_loaded(graph: Graph, tmp_path: Path) -> None:
-    graph.export(tmp_path / "all", format="parquet")
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_directory_can_be_loaded(graph: Graph, tmp_path: Path, spark: SparkSession, form: Any) -> None:
+    graph.export(f"{tmp_path}/all/", format=form)
     again = omnigraph.init(tmp_path / "again.omni", SCHEMA)
-    again.load(tmp_path / "all", "overwrite")
+    again.load(tmp_path / "all", "overwrite", spark=spark)
     assert content(again) == content(graph)
 
 
@@ -207,7 +214,7 @@ def test_spark_writes_directories_only(graph: Graph, tmp_path: Path) -> None:
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of which the second batch cannot be written."""
-    real = parts.json_lines
+    real = json_lines
 
     def halfway(entity: Any, batch: Any) -> Iterator[memoryview]:
         if entity.name == "Touches":
@@ -270,9 +277,9 @@ def test_exports_to_a_bucket(graph: Graph, s3_store: Store, tmp_path: Path) -> N
     prefix = uuid.uuid4().hex
     root = f"s3://bucket/{prefix}"
     for form in ("jsonl", "parquet"):
-        graph.export(f"{tmp_path}/{form}/", format=form, ordered=True)  # type: ignore[arg-type]
+        graph.export(f"{tmp_path}/{form}/", format=form, ordered=True)
         place = f"{root}/{form}/"
-        graph.export(place, format=form, ordered=True, storage_options=s3_store.options)  # type: ignore[arg-type]
+        graph.export(place, format=form, ordered=True, storage_options=s3_store.options)
         assert bucket_files(s3_store, f"{prefix}/{form}/") == files_below(tmp_path / form)
     with pytest.raises(ExportRefused, match="it holds an export; force"):
         graph.export(f"{root}/jsonl/", storage_options=s3_store.options)
@@ -298,10 +305,20 @@ def test_spark_writes_the_same_bytes(graph: Graph, tmp_path: Path, spark: SparkS
     for form in ("jsonl", "parquet"):
         for ordered in (False, True):
             here, there = tmp_path / f"{form}-{ordered}-here", tmp_path / f"{form}-{ordered}-there"
-            graph.export(f"{here}/", format=form, ordered=ordered, engine="local")  # type: ignore[arg-type]
-            done = graph.export(f"{there}/", format=form, ordered=ordered, spark=spark)  # type: ignore[arg-type]
+            graph.export(f"{here}/", format=form, ordered=ordered, engine="local")
+            done = graph.export(f"{there}/", format=form, ordered=ordered, spark=spark)
             assert done.engine == "spark"
             assert files_below(here) == files_below(there)
+
+
+def test_spark_takes_what_is_large(
+    graph: Graph, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert graph.export(f"{tmp_path}/small/").engine == "local"
+    monkeypatch.setattr(exports, "SMALL_EXPORT", 0)
+    assert graph.export(f"{tmp_path}/large/").engine == "spark"
+    assert graph.export(f"{tmp_path}/here/", engine="local").engine == "local"
+    assert graph.export(tmp_path / "one.jsonl").engine == "local"
 
 
 def test_spark_writes_to_a_bucket(s3_store: Store, tmp_path: Path, spark: SparkSession) -> None:

@@ -29,7 +29,10 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 
 def test_types_are_frames(graph: Graph, spark: SparkSession) -> None:
     seen = graph.spark(spark)
-    assert sorted(tuple(row) for row in seen.nodes("Person", ["name", "age"]).collect()) == [("Ada", 36), ("Bo", 20)]
+    assert sorted(tuple(row) for row in seen.nodes("Person", ["name", "age"]).collect()) == [
+        ("Ada", 36),
+        ("Bo", 20),
+    ]
     assert [row.name for row in seen.nodes("Person", filter="age > 30").collect()] == ["Ada"]
     edge = seen.edges("knows").select("src", "dst", "since").first()
     assert edge is not None
@@ -47,7 +50,10 @@ def test_a_snapshot_does_not_move(graph: Graph, spark: SparkSession) -> None:
     assert head is not None
     assert (now.snapshot.branch, now.snapshot.graph_commit_id) == ("later", head.graph_commit_id)
     assert graph.spark(spark, snapshot=1).nodes("Person").count() == 0
-    assert repr(now) == f"SparkGraph({graph.address!r}, branch='later', manifest_version={now.snapshot.manifest_version})"
+    assert (
+        repr(now)
+        == f"SparkGraph({graph.address!r}, branch='later', manifest_version={now.snapshot.manifest_version})"
+    )
 
 
 def test_wrong_names_are_refused_at_once(graph: Graph, spark: SparkSession) -> None:

@@ -107,7 +107,7 @@ def test_rows_that_were_there_have_no_place(graph: Graph) -> None:
     graph.load('{"edge": "Knows", "from": "ada", "to": "ada", "data": {"id": "k"}}', "append")
     assert places(graph, [_person("bo")], "overwrite") == [("endpoint", None, None)] * 2
     graph.load([_person("zoe", mail="z@x")], "append")
-    assert places(graph, [_person("bo", mail="z@x")]) == [("unique", None, None)]
+    assert places(graph, [_person("bo", mail="z@x")]) == [("unique", "<records>", 1)]
 
 
 def test_the_id_of_a_node_is_no_place_of_an_edge(graph: Graph) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
 from omnigraph.cli.query import parse_snapshot
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
 from omnigraph.cli.stores import Address, Store, open_graph
 
 if TYPE_CHECKING:
@@ -21,14 +23,6 @@ class ExportFormat(StrEnum):
 
     JSONL = "jsonl"
     PARQUET = "parquet"
-
-
-class ExportEngine(StrEnum):
-    """Who writes it."""
-
-    AUTO = "auto"
-    LOCAL = "local"
-    SPARK = "spark"
 
 
 @reports_errors
@@ -56,13 +50,9 @@ def export(
         bool, typer.Option("--ordered", help="Sort each type by id: equal graphs give equal bytes.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
-    engine: Annotated[
-        ExportEngine, typer.Option("--engine", help="auto uses Spark for large directories.")
-    ] = ExportEngine.AUTO,
-    master: Annotated[str | None, typer.Option("--master", help="A Spark master, such as local[4].")] = None,
-    remote: Annotated[
-        str | None, typer.Option("--remote", help="A Spark Connect address: sc://host:port.")
-    ] = None,
+    engine: Engine = EngineName.AUTO,
+    master: Master = None,
+    remote: Remote = None,
     as_json: Json = False,
 ) -> None:
     """Write a snapshot as records that `load` takes back."""
@@ -71,22 +61,20 @@ def export(
     if out is None:
         _require_out(form, engine, as_json=as_json, on_cluster=bool(master or remote), force=force)
     graph = open_graph(uri, store, read_only=True)
-    session = None
-    if master or remote:
-        from omnigraph.pipeline.session import spark_session
-
-        session = spark_session(master=master, remote=remote)
-    done = graph.export(
-        sys.stdout.buffer if out is None else out,
-        format=form.value,
-        branch=branch,
-        snapshot=parse_snapshot(snapshot),
-        types=types or None,
-        ordered=ordered,
-        force=force,
-        engine=engine.value,
-        spark=session,
-    )
+    with progress() if out is not None else nullcontext() as listener:
+        done = graph.export(
+            sys.stdout.buffer if out is None else out,
+            format=form.value,
+            branch=branch,
+            snapshot=parse_snapshot(snapshot),
+            types=types or None,
+            ordered=ordered,
+            force=force,
+            engine=engine.value,
+            master=master,
+            remote=remote,
+            listener=listener,
+        )
     if out is None:
         sys.stdout.buffer.flush()
     elif as_json:
@@ -95,13 +83,11 @@ def export(
         _print_export(done)
 
 
-def _require_out(
-    form: ExportFormat, engine: ExportEngine, *, as_json: bool, on_cluster: bool, force: bool
-) -> None:
+def _require_out(form: ExportFormat, engine: EngineName, *, as_json: bool, on_cluster: bool, force: bool) -> None:
     """Refuse what needs a place of its own where records go to standard output."""
     for is_given, option in (
         (form is ExportFormat.PARQUET, "--format parquet"),
-        (engine is ExportEngine.SPARK, "--engine spark"),
+        (engine is EngineName.SPARK, "--engine spark"),
         (on_cluster, "--master and --remote"),
         (as_json, "--json"),
         (force, "--force"),

@@ -12,12 +12,15 @@ import omnigraph
 from omnigraph.cli import (
     branch,
     commit,
+    embed,
     explain,
     export,
     fmt,
     graphs,
     indices,
+    jobs,
     lint,
+    loads,
     query,
     recovery,
     schema,
@@ -39,9 +42,11 @@ app.add_typer(recovery.app, name="recovery")
 app.command("init")(graphs.init)
 app.command("query")(query.query)
 app.command("mutate")(writes.mutate)
-app.command("load")(writes.load)
-app.command("ingest")(writes.ingest)
+app.command("load")(loads.load)
+app.command("ingest")(loads.ingest)
 app.command("export")(export.export)
+app.command("jobs")(jobs.jobs)
+app.command("embed")(embed.embed)
 app.command("index")(indices.index)
 app.command("snapshot")(graphs.snapshot)
 app.command("lint")(lint.lint)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,7 +19,11 @@ from omnigraph.cli.sources import (
     read_parameters,
     read_query,
 )
+from omnigraph.cli.spark import Master, Remote
 from omnigraph.cli.stores import Store, open_graph
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _NO_STORED_QUERIES: Final = "; a query stored on a server can be run by its name alone, but no server was named"
 _LONGEST_VERSION: Final = 20
@@ -33,6 +38,13 @@ def _parse_size(text: str) -> int:
         raise typer.BadParameter(f"{text!r} is not a size; write a number of bytes, or 512MB, or 2GiB")
     number, unit, binary = found.groups(default="")
     return int(float(number) * (1024 if binary else 1000) ** _UNITS.index(unit.upper()))
+
+
+class QueryEngine(StrEnum):
+    """Who answers."""
+
+    EMBEDDED = "embedded"
+    SPARK = "spark"
 
 
 @reports_errors
@@ -64,11 +76,19 @@ def query(
             help="Give up rather than use more memory than this, such as 512MB or 2GiB.",
         ),
     ] = None,
+    engine: Annotated[
+        QueryEngine,
+        typer.Option("--engine", help="embedded, or spark: the same rows, of graphs larger than this machine."),
+    ] = QueryEngine.EMBEDDED,
+    master: Master = None,
+    remote: Remote = None,
     as_json: Json = False,
 ) -> None:
     """Run a read on one state of the graph and print its rows."""
     if branch is not None and snapshot is not None:
         raise typer.BadParameter("give --branch or --snapshot, not both")
+    if (master or remote) and engine is not QueryEngine.SPARK:
+        raise typer.BadParameter("--master and --remote say where Spark runs; add --engine spark")
     chosen = chosen_format(form, as_json, out)
     source = read_query(query, text, _NO_STORED_QUERIES)
     given = read_parameters(params, params_file)
@@ -81,8 +101,16 @@ def query(
         snapshot=parse_snapshot(snapshot),
         timeout=timeout,
         memory_limit=memory_limit,
+        engine=engine.value,
+        spark=_session(master, remote) if engine is QueryEngine.SPARK else None,
     )
     write_result(found, chosen, out)
+
+
+def _session(master: str | None, remote: str | None) -> SparkSession:
+    from omnigraph.pipeline.session import spark_session
+
+    return spark_session(master=master, remote=remote)
 
 
 def parse_snapshot(text: str | None) -> str | int | None:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.errors import EmbeddingUnavailable
+from omnigraph.embed.variables import MOCK as MOCK
+from omnigraph.embed.variables import PROVIDER as PROVIDER
 
 Role = Literal["document", "query"]
 Vectors = npt.NDArray[np.float32]
-PROVIDER = "OMNIGRAPH_EMBED_PROVIDER"
-MOCK = "OMNIGRAPH_EMBEDDINGS_MOCK"
 
 
 class EmbeddingClient(Protocol):
-    """Turns texts into unit vectors."""
+    """Turns texts into unit vectors. One that goes to Spark's workers has to be picklable."""
 
     @property
     def model(self) -> str:
@@ -33,8 +33,12 @@ def configured_client() -> EmbeddingClient | None:
     from omnigraph.embed.mock import MockClient
 
     provider = os.environ.get(PROVIDER, "").strip().lower()
-    if os.environ.get(MOCK, "").strip().lower() in ("1", "true") or provider == "mock":
+    if os.environ.get(MOCK, "").strip().lower() in ("1", "true"):
+        if provider not in ("", "mock"):
+            warnings.warn(f"{MOCK} is set, so {PROVIDER}={provider} is not asked", UserWarning, stacklevel=2)
         return MockClient()
-    if not provider:
-        return None
-    raise EmbeddingUnavailable(f"{PROVIDER}={provider} is not a provider this release has; it has: mock")
+    if provider == "mock":
+        return MockClient()
+    from omnigraph.embed.settings import client_of
+
+    return client_of(provider, os.environ)

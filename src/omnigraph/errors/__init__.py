@@ -40,10 +40,12 @@
     │   ├── ExportRefused      the target is taken, or a value has no form there
     │   ├── JobFailed          a task failed again and again
     │   ├── JobCancelled       somebody stopped it
+    │   ├── StreamOutOfStep    a micro-batch that is not the next one of its stream
     │   └── NotOnSpark         only the embedded engine does that
     ├── ConflictError          try again
     │   ├── ManifestConflict   a table moved while the write was prepared
     │   ├── PreconditionFailed the branch is not at the commit the caller named
+    │   ├── BatchDone          a stream's micro-batch of which nothing is left to commit
     │   ├── PublishContention  too many others published at the same time
     │   ├── LockTimeout        another writer held the lock too long
     │   └── LockLost           this writer stalled and its lock was given away
@@ -62,6 +64,7 @@ message. All of them survive pickling, because they cross process and Spark work
 from __future__ import annotations
 
 from omnigraph.errors.base import OmniError as OmniError
+from omnigraph.errors.conflicts import BatchDone as BatchDone
 from omnigraph.errors.conflicts import ConflictError as ConflictError
 from omnigraph.errors.conflicts import LockLost as LockLost
 from omnigraph.errors.conflicts import LockTimeout as LockTimeout
@@ -87,6 +90,7 @@ from omnigraph.errors.pipeline import NotOnSpark as NotOnSpark
 from omnigraph.errors.pipeline import PipelineError as PipelineError
 from omnigraph.errors.pipeline import SourceUnusable as SourceUnusable
 from omnigraph.errors.pipeline import SparkUnavailable as SparkUnavailable
+from omnigraph.errors.pipeline import StreamOutOfStep as StreamOutOfStep
 from omnigraph.errors.queries import CountOverflow as CountOverflow
 from omnigraph.errors.queries import QueryCancelled as QueryCancelled
 from omnigraph.errors.queries import QueryMemoryExceeded as QueryMemoryExceeded

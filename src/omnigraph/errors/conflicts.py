@@ -52,6 +52,22 @@ class PreconditionFailed(ConflictError):
         }
 
 
+class BatchDone(ConflictError):
+    """Nothing of a stream's micro-batch is left to commit: it is there already, or has no rows."""
+
+    def __init__(self, stream: str, branch: str, batch: int) -> None:
+        super().__init__(stream, branch, batch)
+        self.stream = stream
+        self.branch = branch
+        self.batch = batch
+
+    def __str__(self) -> str:
+        return f"batch {self.batch} of stream '{self.stream}' is done on branch '{self.branch}'"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "stream": self.stream, "branch": self.branch, "batch": self.batch}
+
+
 class PublishContention(ConflictError):
     """The manifest moved at every attempt to publish."""
 

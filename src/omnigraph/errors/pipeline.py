@@ -104,3 +104,20 @@ class NotOnSpark(PipelineError):
 
     def __str__(self) -> str:
         return f"{self.what} cannot run on Spark; {self.remedy}"
+
+
+class StreamOutOfStep(PipelineError):
+    """A micro-batch that cannot be the next one of its stream: rows would be lost, or taken for others."""
+
+    def __init__(self, stream: str, branch: str, batch: int, reason: str) -> None:
+        super().__init__(stream, branch, batch, reason)
+        self.stream = stream
+        self.branch = branch
+        self.batch = batch
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"batch {self.batch} of stream '{self.stream}' does not fit branch '{self.branch}': {self.reason}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "stream": self.stream, "branch": self.branch, "batch": self.batch}

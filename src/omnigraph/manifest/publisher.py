@@ -7,40 +7,35 @@ only one writer create a version, so there is one winner; the loser reads again,
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import json
 import random
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
-from ulid import ULID
 
 from omnigraph.errors import (
     BranchNotFound,
     HistoryReclaimed,
-    ManifestConflict,
     PublishContention,
     SnapshotNotFound,
     StorageUnavailable,
     UpgradeRequired,
 )
 from omnigraph.failpoints import hit
+from omnigraph.manifest.drafts import BranchName as BranchName
+from omnigraph.manifest.drafts import Change as Change
+from omnigraph.manifest.drafts import CommitDraft as CommitDraft
+from omnigraph.manifest.drafts import apply, check_expected
+from omnigraph.manifest.drafts import initial_state as initial_state
 from omnigraph.manifest.lineage import Archive
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
-from omnigraph.manifest.state import (
-    MAIN,
-    Commit,
-    ManifestState,
-    TablePin,
-    Tombstone,
-    decode,
-    encode,
-)
+from omnigraph.manifest.state import ManifestState, decode, encode
+from omnigraph.manifest.streams import Batch, marked
 from omnigraph.storage import layout
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
@@ -56,33 +51,6 @@ _STATES: Final = 256
 _LONGEST_WALK: Final = 16
 _PAUSE: Final = 0.01
 _LAST_VERSION: Final = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class BranchName:
-    """A graph branch: its name, and the native Lance branch of the manifest that holds it (None for main)."""
-
-    name: str
-    native: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class CommitDraft:
-    """A commit that has not been published. Its id is fixed before anything durable happens."""
-
-    kind: str
-    graph_commit_id: str = field(default_factory=lambda: str(ULID()))
-    actor_id: str | None = None
-    message: str | None = None
-    merged_parents: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a publish changes: pins to set, by table key, and tables to hide."""
-
-    pins: Mapping[str, TablePin] = field(default_factory=dict)
-    tombstones: tuple[Tombstone, ...] = ()
 
 
 class Manifest:
@@ -136,15 +104,39 @@ class Manifest:
         ``expected`` asserts the version each table has now; a table that moved is a ManifestConflict and nothing
         is published. A draft that somebody already published (a recoverer for a writer thought dead) is a success.
         """
+
+        def successor(current: ManifestState) -> ManifestState | None:
+            if any(c.graph_commit_id == draft.graph_commit_id for c in current.commits):
+                return None
+            check_expected(current, expected)
+            return self._archived(apply(current, branch, change, draft))
+
+        return self._swap(branch, successor, lock)
+
+    def note_batch(self, branch: BranchName, batch: Batch, lock: CommitLock) -> ManifestState:
+        """Make a version without a commit, which says that a stream's batch without rows is done."""
+
+        def successor(current: ManifestState) -> ManifestState:
+            streams = marked(current.streams, branch.native, batch, None)
+            return replace(current, version=current.version + 1, streams=streams)
+
+        return self._swap(branch, successor, lock)
+
+    def _swap(
+        self,
+        branch: BranchName,
+        next_state: Callable[[ManifestState], ManifestState | None],
+        lock: CommitLock | None,
+    ) -> ManifestState:
+        """Replace the newest state by its successor, unless there is nothing to change; a loser reads again."""
         self._require_branch(branch)
         for attempt in range(PUBLISHER_RETRY_BUDGET + 1):
             if attempt:
                 time.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311  jitter, not a secret
             current = self.latest(branch.native)
-            if any(c.graph_commit_id == draft.graph_commit_id for c in current.commits):
+            successor = next_state(current)
+            if successor is None:
                 return current
-            _check_expected(current, expected)
-            successor = self._archived(_apply(current, branch, change, draft))
             if lock is not None:
                 lock.verify()
             try:
@@ -243,40 +235,3 @@ class Manifest:
         self.archive.append(state.commits[:_ARCHIVE_BATCH])
         hit("publish.after_archive")
         return replace(state, commits=state.commits[_ARCHIVE_BATCH:])
-
-
-def initial_state(pins: Mapping[str, TablePin], draft: CommitDraft) -> ManifestState:
-    """The first state of a new graph."""
-    return _apply(ManifestState(version=0), BranchName(MAIN, None), Change(pins), draft)
-
-
-def _check_expected(current: ManifestState, expected: Mapping[str, int]) -> None:
-    for table_key, version in expected.items():
-        pin = current.tables.get(table_key)
-        actual = 0 if pin is None else pin.table_version
-        if actual != version:
-            raise ManifestConflict(table_key, version, actual)
-
-
-def _apply(current: ManifestState, branch: BranchName, change: Change, draft: CommitDraft) -> ManifestState:
-    """The state after a change, with its commit at the head."""
-    hidden = {gone.table_key for gone in change.tombstones}
-    tables = {key: pin for key, pin in current.tables.items() if key not in hidden}
-    tables |= change.pins
-    parents = ((current.head.graph_commit_id,) if current.head else ()) + draft.merged_parents
-    commit = Commit(
-        graph_commit_id=draft.graph_commit_id,
-        branch=branch.name,
-        manifest_version=current.version + 1,
-        parents=parents,
-        created_at=dt.datetime.now(dt.UTC),
-        kind=draft.kind,
-        actor_id=draft.actor_id,
-        message=draft.message,
-    )
-    return ManifestState(
-        version=current.version + 1,
-        tables=dict(sorted(tables.items())),
-        tombstones=(*current.tombstones, *change.tombstones),
-        commits=(*current.commits, commit),
-    )

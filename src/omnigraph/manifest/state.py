@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION, STAMP
+from omnigraph.manifest.streams import Marks, StreamMark
 
 MAIN: Final = "main"
 
@@ -105,13 +106,15 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class ManifestState:
-    """Everything one version of the manifest says. ``commits`` is the newest part of the history, oldest first."""
+    """Everything one version of the manifest says. ``commits`` is the newest part of the history, oldest first,
+    and ``streams`` how far each stream has come that writes to the branch."""
 
     version: int
     tables: Mapping[str, TablePin] = field(default_factory=dict)
     tombstones: tuple[Tombstone, ...] = ()
     commits: tuple[Commit, ...] = ()
     stamp: int = INTERNAL_SCHEMA_VERSION
+    streams: Marks = field(default_factory=dict)
 
     @property
     def head(self) -> Commit | None:
@@ -160,6 +163,10 @@ def encode(state: ManifestState, branch: str) -> pa.Table:
         }
         for commit in state.commits
     )
+    rows.extend(
+        {"object_id": f"stream:{name}", "object_type": "stream", "metadata": json.dumps(mark.as_json())}
+        for name, mark in state.streams.items()
+    )
     if state.head is not None:
         head = json.dumps({"graph_commit_id": state.head.graph_commit_id})
         rows.append({"object_id": f"graph_head:{branch}", "object_type": "graph_head", "metadata": head})
@@ -176,6 +183,7 @@ def decode(table: pa.Table, version: int) -> ManifestState:
     versions: list[TablePin] = []
     tombstones: list[Tombstone] = []
     commits: list[Commit] = []
+    streams: dict[str, StreamMark] = {}
     for row in table.to_pylist():
         match row["object_type"]:
             case "table":
@@ -194,9 +202,12 @@ def decode(table: pa.Table, version: int) -> ManifestState:
                 tombstones.append(Tombstone(row["table_key"], row["location"], row["table_version"]))
             case "graph_commit" if stamp >= INTERNAL_SCHEMA_VERSION:
                 commits.append(Commit.from_json(json.loads(row["metadata"])))
+            case "stream":
+                mark = StreamMark.from_json(json.loads(row["metadata"]))
+                streams[mark.batch.stream] = mark
     tables = _visible(versions, tombstones, locations)
     commits.sort(key=lambda c: (c.manifest_version, c.created_at, c.graph_commit_id))
-    return ManifestState(version, tables, tuple(tombstones), tuple(commits), stamp)
+    return ManifestState(version, tables, tuple(tombstones), tuple(commits), stamp, streams)
 
 
 def _visible(

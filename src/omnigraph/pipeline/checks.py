@@ -7,7 +7,7 @@ evaluator as every other write. Questions whose columns do not fit a worker's me
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import ConstraintViolation, KeyConflict, OmniError, Violation
+from omnigraph.errors import Violation
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
@@ -34,7 +34,7 @@ from omnigraph.write.evaluator import (
     note_dangling,
 )
 from omnigraph.write.loads import Mode
-from omnigraph.write.rules import SHOWN, Violations
+from omnigraph.write.rules import SHOWN, Violations, check_rows
 
 KEY_BUDGET: Final = 512 << 20
 """How many bytes of keys one task may hold; the questions that need more go through Spark's shuffle."""
@@ -46,7 +46,8 @@ class Ground:
     """What questions are asked about: a pinned branch, and the staged files that are to change it.
 
     ``drops`` are staged rows that are not to be loaded; ``left_out`` tells, by slice and table, which records were
-    not staged at all.
+    not staged at all, and ``broken`` where rows were staged that break a rule by themselves. If the files are not
+    all there is to load, nothing can be asked but what is wrong with single rows.
     """
 
     graph: PinnedGraph
@@ -57,6 +58,8 @@ class Ground:
     files: Mapping[str, tuple[StagedFile, ...]]
     drops: Drops = field(default_factory=Drops)
     left_out: Mapping[tuple[int, str], tuple[int, ...]] = field(default_factory=dict)
+    broken: frozenset[tuple[int, str]] = frozenset()
+    is_partial: bool = False
     most: int = SHOWN
 
     def base(self) -> Base:
@@ -101,6 +104,7 @@ class Rule(StrEnum):
     """What a question is about."""
 
     IDS = "ids"
+    ROWS = "rows"
     UNIQUE = "unique"
     ENDS = "ends"
     KEPT = "kept"
@@ -116,8 +120,15 @@ class Question:
     columns: tuple[str, ...] = ()
     files: tuple[StagedFile, ...] = ()
 
+    @property
+    def ungrouped(self) -> Question:
+        """The same question about all files."""
+        return replace(self, files=())
+
     def memory(self, ground: Ground) -> int:
         """About how many bytes of keys its answer takes at once."""
+        if self.rule is Rule.ROWS:
+            return 0
         size = ground.key_bytes(self.table_key)
         entity = ground.graph.entity(self.table_key)
         if self.rule is Rule.ENDS and isinstance(entity, EdgeType):
@@ -145,21 +156,39 @@ class Findings:
 
 
 def questions(ground: Ground, parallel: int) -> list[Question]:
-    """Everything that has to be asked before the change may be committed."""
-    asked: list[Question] = []
+    """Everything that has to be asked before the change may be committed, in the order of the evaluator."""
+    rows = [
+        Question(Rule.ROWS, file.table_key, files=(file,))
+        for files in ground.files.values()
+        for file in files
+        if (file.slice, file.table_key) in ground.broken
+    ]
+    if ground.is_partial:
+        return rows
+    ids = [
+        Question(Rule.IDS, table_key)
+        for table_key in ground.files
+        if ground.gives_ids(table_key) and ground.mode is not Mode.MERGE
+    ]
+    uniques = [
+        Question(Rule.UNIQUE, table_key, tuple(group))
+        for table_key in ground.files
+        for group in ground.graph.entity(table_key).uniques
+    ]
+    return [*ids, *rows, *uniques, *_about_edges(ground, parallel)]
+
+
+def _about_edges(ground: Ground, parallel: int) -> Iterator[Question]:
     for table_key, files in ground.files.items():
         entity = ground.graph.entity(table_key)
-        if ground.gives_ids(table_key) and ground.mode is not Mode.MERGE:
-            asked.append(Question(Rule.IDS, table_key))
-        asked += [Question(Rule.UNIQUE, table_key, tuple(group)) for group in entity.uniques]
         if isinstance(entity, EdgeType):
-            for group in _grouped(files, parallel):
-                asked += [Question(Rule.ENDS, table_key, (side,), group) for side in ("src", "dst")]
+            for side in ("src", "dst"):
+                for group in _grouped(files, parallel):
+                    yield Question(Rule.ENDS, table_key, (side,), group)
             if entity.minimum or entity.maximum is not None:
-                asked.append(Question(Rule.CARD, table_key))
+                yield Question(Rule.CARD, table_key)
         elif ground.mode is Mode.OVERWRITE and ground.graph.rows(table_key):
-            asked.append(Question(Rule.KEPT, table_key))
-    return asked
+            yield Question(Rule.KEPT, table_key)
 
 
 def _grouped(files: Sequence[StagedFile], groups: int) -> list[tuple[StagedFile, ...]]:
@@ -184,6 +213,10 @@ def answer(ground: Ground, question: Question) -> Done:
     match question.rule:
         case Rule.IDS:
             _ask_ids(ground, question.table_key, findings)
+        case Rule.ROWS:
+            for file in question.files:
+                staged = read_file(ground.targets[file.table_key], file.name)
+                check_rows(entity, kept_rows(staged, file, ground.drops), found)
         case Rule.UNIQUE:
             change = ground.change(question.table_key, [*question.columns, "id"])
             check_unique(change, question.columns, ground.base(), found)
@@ -235,37 +268,6 @@ def _ask_ends(ground: Ground, edge: EdgeType, question: Question, found: Violati
     if len(missing):
         rows = ground.keys(edge.table_key, ["id", side], question.files)
         note_dangling(edge, side, rows, missing, found)
-
-
-def raise_found(ground: Ground, answers: Iterable[Findings]) -> None:
-    """Raise what the answers object to: first ids that are there twice, then ids that exist, then the rest."""
-    every = list(answers)
-    for findings in every:
-        if findings.repeated_total:
-            raise _repeats(ground.graph.entity(findings.table_key), findings)
-    for findings in every:
-        if findings.taken_total:
-            raise KeyConflict(findings.table_key, findings.taken, findings.taken_total)
-    total = sum(findings.total for findings in every)
-    if total:
-        listed = [violation for findings in every for violation in findings.violations]
-        raise ConstraintViolation(listed[: ground.most], total)
-
-
-def _repeats(entity: NodeType | EdgeType, findings: Findings) -> OmniError:
-    if not isinstance(entity, NodeType) or not entity.key:
-        return KeyConflict(entity.table_key, [value for value, _ in findings.repeated], findings.repeated_total)
-    where = entity.key[0] if len(entity.key) == 1 else f"({', '.join(entity.key)})"
-    violations = [
-        Violation(
-            entity.table_key,
-            value,
-            "unique",
-            f"@unique violation on {entity.name}.{where}: value '{value}' is in {count} records",
-        )
-        for value, count in findings.repeated
-    ]
-    return ConstraintViolation(violations, findings.repeated_total)
 
 
 def light(state: ManifestState) -> ManifestState:

@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
-import lance
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import SourceUnusable
-from omnigraph.lang.schema.catalog import EdgeType, NodeType, Property
-from omnigraph.lang.values import FLOATS, INTEGERS, Scalar
-from omnigraph.storage.columns import column as stored_column
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.values import Scalar
+from omnigraph.pipeline.cells import Cell, Rejected, converted, is_text
 from omnigraph.storage.columns import table_schema
 from omnigraph.write.blocks import Block, TypedRecords, Unreadable
-from omnigraph.write.rows import BadValue, blob_bytes
 
 _ENDS: Final = {"from": "src", "to": "dst"}
-_NUMBERS: Final = INTEGERS | FLOATS
-
-
-class _Rejected:
-    """The rows of a batch that cannot be read, each with its first reason."""
-
-    def __init__(self, rows: int) -> None:
-        self.mask = np.zeros(rows, bool)
-        self.reasons: dict[int, str] = {}
-
-    def add(self, positions: Sequence[int], reason: str) -> None:
-        for position in positions:
-            if not self.mask[position]:
-                self.mask[position] = True
-                self.reasons[position] = reason
-
-    def add_where(self, mask: pa.Array, reason: str) -> None:
-        self.add(pc.indices_nonzero(mask).to_pylist(), reason)
 
 
 def check_columns(entity: NodeType | EdgeType, names: Sequence[str], source: str) -> None:
@@ -55,7 +34,7 @@ def check_columns(entity: NodeType | EdgeType, names: Sequence[str], source: str
 
 def read_columns(entity: NodeType | EdgeType, batch: pa.RecordBatch) -> Block:
     """The rows of a batch as records; line numbers are row numbers, from 1."""
-    rejected = _Rejected(batch.num_rows)
+    rejected = Rejected(batch.num_rows)
     given = dict(zip(batch.schema.names, batch.columns, strict=True))
     if isinstance(entity, EdgeType):
         given = {_ENDS.get(name, name): values for name, values in given.items()}
@@ -66,11 +45,12 @@ def read_columns(entity: NodeType | EdgeType, batch: pa.RecordBatch) -> Block:
         if prop is None:
             arrays.append(_own(wanted.name, values, rejected))
             continue
-        converted = _converted(entity, prop, values, rejected)
+        cell = Cell(f"{entity.name}.{prop.name} is {prop.type}", values.type)
+        column = converted(prop.name, prop.type, wanted.type, values, cell, rejected)
         if not prop.type.nullable and prop.embed is None:
             reason = f"non-nullable property '{prop.name}' has null or invalid values"
-            rejected.add_where(pc.is_null(converted), reason)
-        arrays.append(converted)
+            rejected.add_where(pc.is_null(column), reason)
+        arrays.append(column)
     nullable = pa.schema([wanted.with_nullable(True) for wanted in table_schema(entity)])
     rows = pa.Table.from_arrays(arrays, schema=nullable)
     if isinstance(entity, NodeType) and entity.key:
@@ -81,23 +61,24 @@ def read_columns(entity: NodeType | EdgeType, batch: pa.RecordBatch) -> Block:
     return Block({entity.table_key: TypedRecords(entity, kept, good + 1)}, bad, batch.num_rows)
 
 
-def _own(name: str, values: pa.Array, rejected: _Rejected) -> pa.Array:
+def _own(name: str, values: pa.Array, rejected: Rejected) -> pa.Array:
     """A column of ids: of the row itself, or of the ends of an edge."""
-    texts = _cast(values, pa.string(), f"'{name}' is a string", rejected)
-    if name == "id":
-        rejected.add_where(pc.fill_null(pc.equal(texts, ""), False), "'id' is a string")
+    said = "'id' is a string" if name == "id" else f"'{name}' is the id of a node, a string"
+    if is_text(values.type) or values.null_count == len(values):
+        texts = values.cast(pa.string())
     else:
-        rejected.add_where(pc.is_null(texts), f"'{name}' is the id of a node, a string")
+        rejected.add_where(values.is_valid(), said)
+        texts = pa.nulls(len(values), pa.string())
+    rejected.add_where(pc.fill_null(pc.equal(texts, ""), False) if name == "id" else texts.is_null(), said)
     return texts
 
 
-def _with_key(node: NodeType, rows: pa.Table, rejected: _Rejected) -> pa.Table:
+def _with_key(node: NodeType, rows: pa.Table, rejected: Rejected) -> pa.Table:
     """The rows with the ids that their keys give; an id that came with a row must be that one."""
     if len(node.key) == 1 and node.properties[node.key[0]].type.scalar is Scalar.STRING:
         canonical = rows[node.key[0]].combine_chunks()
     else:
-        values = rows.select(list(node.key)).to_pylist()
-        canonical = pa.array([_key_id(node, row) for row in values], pa.string())
+        canonical = _key_ids(node, rows, rejected)
     given = rows["id"].combine_chunks()
     different = pc.fill_null(pc.not_equal(given, canonical), False)
     for position in pc.indices_nonzero(different).to_pylist():
@@ -106,118 +87,12 @@ def _with_key(node: NodeType, rows: pa.Table, rejected: _Rejected) -> pa.Table:
     return rows.set_column(0, rows.schema.field(0), canonical)
 
 
-def _key_id(node: NodeType, values: dict[str, object]) -> str | None:
-    try:
-        return node.id_of(values)
-    except ValueError:
-        return None
-
-
-def _converted(entity: NodeType | EdgeType, prop: Property, values: pa.Array, rejected: _Rejected) -> pa.Array:
-    wanted = prop.type
-    said = f"{entity.name}.{prop.name} is {wanted}: a value of type {values.type} does not fit"
-    if wanted.is_blob:
-        return _blobs(prop, values, rejected)
-    target = stored_column(prop.name, wanted).type
-    if values.type == target:
-        converted = values
-    elif _is_number(values.type) != (wanted.scalar in _NUMBERS) and not _is_nested(values.type) and len(values):
-        converted = _texts(values, target, said, rejected)
-    else:
-        converted = _cast(values, target, said, rejected)
-    if wanted.is_list or wanted.is_vector:
-        _refuse_null_items(converted, said, rejected)
-        flat = converted.flatten() if not wanted.is_vector else None
-        if flat is not None and wanted.scalar in FLOATS and not _all_finite(flat):
-            _refuse_lists(converted, said, rejected)
-        return converted
-    if wanted.scalar in FLOATS:
-        rejected.add_where(pc.fill_null(pc.invert(pc.is_finite(converted)), False), f"{said} (out of range)")
-    return converted
-
-
-def _texts(values: pa.Array, target: pa.DataType, said: str, rejected: _Rejected) -> pa.Array:
-    """Values that are no numbers where numbers are wanted, or the reverse: only dates and times may come as text
-    or as numbers."""
-    temporal = pa.types.is_date(target) or pa.types.is_timestamp(target)
-    if temporal or pa.types.is_null(values.type) or pa.types.is_decimal(values.type):
-        return _cast(values, target, said, rejected)
-    rejected.add_where(pc.is_valid(values), said)
-    return pa.nulls(len(values), target)
-
-
-def _cast(values: pa.Array, target: pa.DataType, said: str, rejected: _Rejected) -> pa.Array:
-    """The values with another type; those that do not fit are rejected one by one."""
-    try:
-        return _cast_all(values, target)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        pass
-    kept = np.ones(len(values), bool)
-    for position in range(len(values)):
+def _key_ids(node: NodeType, rows: pa.Table, rejected: Rejected) -> pa.Array:
+    ids: list[str | None] = []
+    for position, values in enumerate(rows.select(list(node.key)).to_pylist()):
         try:
-            _cast_all(values.slice(position, 1), target)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-            kept[position] = False
-    rejected.add(np.flatnonzero(~kept).tolist(), said)
-    fitting = pc.if_else(pa.array(kept), values, pa.scalar(None, values.type))
-    return pa.nulls(len(values), target) if not kept.any() else _cast_all(fitting, target)
-
-
-def _cast_all(values: pa.Array, target: pa.DataType) -> pa.Array:
-    source = values.type
-    if pa.types.is_floating(source) and pa.types.is_integer(target):
-        raise pa.ArrowInvalid("a number with a fraction is no integer")
-    if pa.types.is_boolean(source) != pa.types.is_boolean(target) and not pa.types.is_null(source):
-        raise pa.ArrowInvalid("a truth value is only that")
-    if pa.types.is_string(target) and not _is_text(source) and not pa.types.is_null(source):
-        raise pa.ArrowInvalid("only text is text")
-    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
-        in_utc = values if source.tz is not None else pc.assume_timezone(values, "UTC")
-        return in_utc.cast(target, safe=False)
-    return values.cast(target, safe=not pa.types.is_floating(target))
-
-
-def _blobs(prop: Property, values: pa.Array, rejected: _Rejected) -> pa.Array:
-    found: list[bytes | None] = []
-    for position, value in enumerate(values.to_pylist()):
-        try:
-            found.append(blob_bytes(prop.name, value))
-        except BadValue as error:
-            rejected.add([position], error.reason)
-            found.append(None)
-    return lance.blob_array(found)
-
-
-def _refuse_null_items(lists: pa.Array, said: str, rejected: _Rejected) -> None:
-    if lists.flatten().null_count:
-        _refuse_lists(lists, said, rejected)
-
-
-def _refuse_lists(lists: pa.Array, said: str, rejected: _Rejected) -> None:
-    """Reject the lists that hold something which is no value of their type."""
-    for position, items in enumerate(lists.to_pylist()):
-        if items is not None and any(
-            item is None or item in (float("inf"), float("-inf")) or item != item for item in items
-        ):
-            rejected.add([position], said)
-
-
-def _is_value(item: object) -> bool:
-    return item is not None and not (isinstance(item, float) and not math.isfinite(item))
-
-
-def _all_finite(values: pa.Array) -> bool:
-    return bool(pc.all(pc.is_finite(values), min_count=0).as_py())
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def _is_nested(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_nested(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner) or inner == pa.string_view())
+            ids.append(node.id_of(values))
+        except ValueError as error:
+            rejected.add([position], f"the key of {node.name}: {error}")
+            ids.append(None)
+    return pa.array(ids, pa.string())

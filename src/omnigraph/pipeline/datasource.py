@@ -11,9 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+)
 
-from omnigraph.errors import RequestError
+from omnigraph.errors import NotOnSpark, RequestError
 from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.manifest.repository import Repository, open_existing
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 NAME: Final = "omnigraph"
-_STORAGE: Final = "storage."
+STORAGE: Final = "storage."
 _READ: Final = ("path", "type", "edge", "branch", "snapshot", "columns", "filter")
 _LONGEST_VERSION: Final = 20
 
@@ -70,6 +76,14 @@ class OmnigraphSource(DataSource):
             raise RequestError("the schema is the graph's; to read some columns, use the option 'columns'")
         return OmnigraphReader(pinned)
 
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
+        from omnigraph.pipeline.streamsink import GraphSink
+
+        return GraphSink(self._given, schema, overwrite=overwrite)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
+        raise NotOnSpark("a stream of a graph's changes", "there is no change feed yet; spark.read has snapshots")
+
     def _pin(self) -> _Pinned:
         """Open the graph and pin its state, once: Spark keeps this object for the life of the DataFrame."""
         if self._pinned is None:
@@ -107,7 +121,7 @@ class OmnigraphReader(DataSourceReader):
 def check_options(given: Mapping[str, str], known: tuple[str, ...]) -> None:
     """Refuse options that nobody would look at, and ask for those that are needed."""
     for name in given:
-        if name not in known and not name.startswith(_STORAGE):
+        if name not in known and not name.startswith(STORAGE):
             raise RequestError(f"there is no option '{name}'; {suggest(name, known)}")
     if not given.get("path"):
         raise RequestError("which graph? give its address: load(path), save(path) or option('path', …)")
@@ -117,7 +131,7 @@ def check_options(given: Mapping[str, str], known: tuple[str, ...]) -> None:
 
 def opened(given: Mapping[str, str], *, read_only: bool) -> Repository:
     """The graph that options name; `storage.NAME` are the settings of its store."""
-    settings = {name.removeprefix(_STORAGE): value for name, value in given.items() if name.startswith(_STORAGE)}
+    settings = {name.removeprefix(STORAGE): value for name, value in given.items() if name.startswith(STORAGE)}
     return open_existing(parse_address(given["path"], settings or None), read_only=read_only)
 
 

@@ -28,25 +28,17 @@ from omnigraph.pipeline.pinned import Origin, PinnedGraph, require_shared
 from omnigraph.pipeline.targets import MARKER, RUNS, Target, check_arrived, parse_target
 from omnigraph.pipeline.tasks import JobEvent, Listener, Runner
 from omnigraph.storage.address import Scheme
-from omnigraph.write.engines import Format
+from omnigraph.write.engines import Engine, Format
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from omnigraph.read.limits import Cancellation
 
-SMALL_EXPORT: Final = 64 << 20
+SMALL_EXPORT: Final = 4 << 30
 """Up to this many stored bytes an export runs in this process, if nobody says otherwise."""
 _TELL_EVERY: Final = 0.2
 Kind = TypeVar("Kind", bound=StrEnum)
-
-
-class Engine(StrEnum):
-    """Who does the work."""
-
-    AUTO = "auto"
-    LOCAL = "local"
-    SPARK = "spark"
 
 
 def choice(kind: type[Kind], value: str) -> Kind:
@@ -107,6 +99,8 @@ class Request:
     engine: Engine
     force: bool = False
     spark: SparkSession | None = None
+    master: str | None = None
+    remote: str | None = None
     options: Mapping[str, str] | None = None
     listener: Listener | None = None
     cancellation: Cancellation | None = None
@@ -173,7 +167,7 @@ def _engine(request: Request, target: Target) -> Engine:
         return request.engine
     if request.graph.address.scheme is Scheme.MEMORY:
         return Engine.LOCAL
-    if request.spark is not None:
+    if request.spark is not None or request.master or request.remote:
         return Engine.SPARK
     if stored_bytes(request.graph, request.keys) <= SMALL_EXPORT or importlib.util.find_spec("pyspark") is None:
         return Engine.LOCAL
@@ -198,7 +192,7 @@ def _export_directory(request: Request, target: Target, engine: Engine) -> Expor
         from omnigraph.pipeline.session import spark_session
 
         try:
-            session = spark_session(request.spark)
+            session = spark_session(request.spark, master=request.master, remote=request.remote)
         except JavaUnavailable:
             if request.engine is Engine.SPARK:
                 raise

@@ -19,7 +19,7 @@ from omnigraph.pipeline.tasks import Listener, Runner
 from omnigraph.pipeline.typenames import edge_type, node_type
 from omnigraph.read.limits import Cancellation
 from omnigraph.write.engines import LoadOptions
-from omnigraph.write.requests import LoadResult
+from omnigraph.write.requests import LoadResult, warn_unembedded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +55,9 @@ def load_on_spark(
     given = _given(repository, data, nodes or {}, edges or {})
     session = spark_session(choice.spark, master=choice.master, remote=choice.remote)
     runner = Runner(session, listener=choice.listener, cancellation=choice.cancellation)
-    return load(repository, runner, given, options, embedder, cores(session))
+    done = load(repository, runner, given, options, embedder, cores(session))
+    warn_unembedded(done.warnings)
+    return done
 
 
 def _given(

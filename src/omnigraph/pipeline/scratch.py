@@ -7,7 +7,7 @@ committed rows take more, so they are written next to the graph and removed with
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -43,10 +43,7 @@ class Drops:
     def mask(self, file: StagedFile) -> npt.NDArray[np.bool_] | None:
         """Which rows of a file are dropped; None if none are."""
         packed = self.masks.get(file.name)
-        if packed is None:
-            return None
-        bits = np.unpackbits(np.frombuffer(zlib.decompress(packed), np.uint8), count=file.rows)
-        return bits.astype(bool)
+        return None if packed is None else unpacked_mask(packed, file.rows)
 
     def kept(self, file: StagedFile) -> npt.NDArray[np.int64]:
         """The places of the rows of a file that are not dropped."""
@@ -65,6 +62,11 @@ class Drops:
 def packed_mask(mask: npt.NDArray[np.bool_]) -> bytes:
     """A mask as it travels."""
     return zlib.compress(np.packbits(mask).tobytes(), 1)
+
+
+def unpacked_mask(packed: bytes, rows: int) -> npt.NDArray[np.bool_]:
+    """A mask that has travelled."""
+    return np.unpackbits(np.frombuffer(zlib.decompress(packed), np.uint8), count=rows).astype(bool)
 
 
 def _either(left: bytes, right: bytes) -> bytes:
@@ -109,6 +111,27 @@ def read_matches(address: Address, files: Iterable[MatchFile]) -> pa.Table:
         assert found is not None, file.key  # noqa: S101  written by an earlier pass of this job
         tables.append(pa.ipc.open_file(found.content).read_all())
     return pa.concat_tables(tables)
+
+
+def broken_rows_of(files: Iterable[StagedFile], broken: Mapping[tuple[int, str], Sequence[int]]) -> Drops:
+    """Drops of staged rows at places among the records of their type, by slice and table."""
+    masks: dict[str, bytes] = {}
+    for file in files:
+        places = np.array(broken.get((file.slice, file.table_key), ()), np.int64) - file.first
+        mine = places[(places >= 0) & (places < file.rows)]
+        if len(mine):
+            mask = np.zeros(file.rows, bool)
+            mask[mine] = True
+            masks[file.name] = packed_mask(mask)
+    return Drops(masks)
+
+
+def record_indexes(staged: Sequence[int], left_out: Sequence[int]) -> list[int]:
+    """The how-many-th records of their type in their slice staged rows were, given those that were not staged."""
+    before = np.array(left_out, np.int64) - np.arange(len(left_out))
+    rows = np.array(staged, np.int64)
+    indexes: list[int] = (rows + np.searchsorted(before, rows, side="right")).tolist()
+    return indexes
 
 
 def scratch_folder(job: str) -> str:

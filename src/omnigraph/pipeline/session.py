@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 import threading
+import uuid
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from weakref import WeakSet
 
 from omnigraph.errors import MissingExtra, SparkUnavailable
 from omnigraph.pipeline.java import find_java
@@ -20,8 +26,12 @@ if TYPE_CHECKING:
 
 MASTER: Final = "OMNIGRAPH_SPARK_MASTER"
 REMOTE: Final = "OMNIGRAPH_SPARK_REMOTE"
+_SOURCE: Final = Path(__file__).parent.parent
 _QUIET: Final = Path(__file__).with_name("log4j2.properties")
+_CONNECT_CORES: Final = 8
 _starting = threading.Lock()
+_supplied: WeakSet[SparkSession] = WeakSet()
+"""The sessions whose workers have this package."""
 
 _DEFAULTS: Final = {
     "spark.app.name": "omnigraph",
@@ -55,12 +65,20 @@ def spark_session(
         return spark
     with _starting:
         active = session_class.getActiveSession()
-        if active is not None and master is None and remote is None and not config:
-            return active
+        if active is not None and remote is None:
+            return _fitting(active, master)
         address = remote or (None if master else os.environ.get(REMOTE))
         if address:
             return _connected(session_class, address, config or {})
         return _started(session_class, master or os.environ.get(MASTER) or "local[*]", config or {})
+
+
+def _fitting(active: SparkSession, master: str | None) -> SparkSession:
+    """The session that is active, if it is where the caller wants to work: a process has one at a time."""
+    if master is None or is_connect(active) or active.sparkContext.master == master:
+        return active
+    there = active.sparkContext.master
+    raise SparkUnavailable(master, f"a session at {there} is active in this process; stop it, or work in it")
 
 
 def _session_class() -> type[SparkSession]:
@@ -72,12 +90,15 @@ def _session_class() -> type[SparkSession]:
 
 
 def _connected(session_class: type[SparkSession], address: str, config: Mapping[str, str]) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = session_class.builder.remote(address)
-    for name, value in {**config}.items():
+    for name, value in config.items():
         builder = builder.config(name, value)
+    said = _log_file()
     try:
-        session = builder.getOrCreate()
-        session.range(1).count()
+        with _errors_to(said):
+            session = builder.getOrCreate()
+            session.range(1).count()
     except ImportError as error:
         raise MissingExtra("pyspark[connect]", "connect", "Spark Connect") from error
     except Exception as error:
@@ -99,7 +120,7 @@ def _started(session_class: type[SparkSession], master: str, config: Mapping[str
     builder = session_class.builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    said = Path(tempfile.mkstemp(prefix="omnigraph-spark-", suffix=".log")[1])
+    said = _log_file()
     try:
         with _errors_to(said):
             session = builder.getOrCreate()
@@ -111,6 +132,13 @@ def _started(session_class: type[SparkSession], master: str, config: Mapping[str
     return session
 
 
+def _log_file() -> Path:
+    """A file for what Java prints."""
+    descriptor, name = tempfile.mkstemp(prefix="omnigraph-spark-", suffix=".log")
+    os.close(descriptor)
+    return Path(name)
+
+
 @contextmanager
 def _errors_to(path: Path) -> Iterator[None]:
     """Let processes that are started meanwhile write their errors to a file, for as long as they live."""
@@ -119,30 +147,46 @@ def _errors_to(path: Path) -> Iterator[None]:
     try:
         with path.open("ab") as target:
             os.dup2(target.fileno(), 2)
-        yield
+        with warnings.catch_warnings():
+            # Java is started by a fork, of which Lance warns; the child only becomes Java.
+            warnings.filterwarnings("ignore", message="lance is not fork-safe")
+            yield
     finally:
         os.dup2(kept, 2)
         os.close(kept)
 
 
 def _ship_package(session: SparkSession) -> None:
-    """Give the workers of a cluster this very version of the package; what it needs they must have."""
-    source = Path(__file__).parent.parent
-    if not source.is_dir():
+    """Give the workers of a cluster this very version of the package, once; what it needs they must have."""
+    if session in _supplied or not _SOURCE.is_dir():
         return
-    target = Path(tempfile.mkdtemp(prefix="omnigraph-ship-")) / "omnigraph.zip"
+    session.addArtifacts(str(_packed()), pyfile=True)
+    _supplied.add(session)
+
+
+@lru_cache(maxsize=1)
+def _packed() -> Path:
+    """The package as one file. Spark reads it whenever an executor starts, so it stays until this process ends; on
+    a server that others use too, its name must be nobody else's."""
+    folder = Path(tempfile.mkdtemp(prefix="omnigraph-ship-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    target = folder / f"omnigraph-{uuid.uuid4().hex}.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(source.rglob("*.py")):
-            archive.write(file, Path("omnigraph") / file.relative_to(source))
-    session.addArtifacts(str(target), pyfile=True)
+        for file in sorted(_SOURCE.rglob("*.py")):
+            archive.write(file, Path("omnigraph") / file.relative_to(_SOURCE))
+    return target
 
 
 def cores(session: SparkSession) -> int:
-    """How many tasks the session runs at a time, as far as it says."""
-    try:
-        return max(1, session.sparkContext.defaultParallelism)
-    except Exception:  # noqa: BLE001  Spark Connect has no context, and says so in several ways
-        return max(2, session.range(0).rdd.getNumPartitions() if hasattr(session, "rdd") else 2)
+    """How many tasks the session runs at a time; over Spark Connect as far as its settings say."""
+    if is_connect(session):
+        return int(session.conf.get("spark.default.parallelism", str(_CONNECT_CORES)) or _CONNECT_CORES)
+    return max(1, session.sparkContext.defaultParallelism)
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Is the session a client of Spark Connect, which has neither a context nor accumulators?"""
+    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 def _first_line(text: str) -> str:

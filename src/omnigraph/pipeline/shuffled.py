@@ -5,6 +5,7 @@ Only key columns pass through the JVM. A text is compared as a text here too: no
 
 from __future__ import annotations
 
+import datetime as dt
 import pickle
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,7 @@ import pyarrow as pa
 from omnigraph.errors import Violation
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.pipeline.checks import Findings, Ground, Question, Rule
-from omnigraph.pipeline.frames import as_spark, spark_schema, spark_types, table_frame
+from omnigraph.pipeline.frames import as_spark, piece_numbers, spark_schema, spark_types, table_frame
 from omnigraph.pipeline.pinned import Piece
 from omnigraph.pipeline.scratch import Drops, MatchFile, kept_rows, packed_mask, write_matches
 from omnigraph.pipeline.tasks import Runner
@@ -34,7 +35,7 @@ def staged_frame(runner: Runner, ground: Ground, table_key: str, columns: Sequen
     """Columns of the staged rows of a table; `at` is the place of a row: its file's number and its own."""
     files = ground.files.get(table_key, ())
     types = {"at": "bigint", **spark_types(ground.graph.entity(table_key), columns)}
-    frame = runner.spark.range(0, len(files), 1, max(1, min(len(files), 1000)))
+    frame = piece_numbers(runner.spark, len(files), sum(file.rows for file in files))
     return frame.mapInArrow(_reading(ground, files, columns, types), spark_schema(types))
 
 
@@ -77,13 +78,15 @@ def ask_shuffled(runner: Runner, ground: Ground, question: Question) -> Findings
 
 
 def _ids(runner: Runner, ground: Ground, table_key: str, findings: Findings) -> None:
+    from pyspark.sql import functions as f
+
     staged = staged_frame(runner, ground, table_key, ["id"])
-    repeated = staged.groupBy("id").count().where("count > 1")
-    findings.repeated_total, rows = _first(repeated, ground.most)
+    counted = staged.groupBy("id").agg(f.count("*").alias("count"), f.min("at").alias("first"))
+    findings.repeated_total, rows = _first(counted.where("count > 1").orderBy("first"), ground.most)
     findings.repeated = [(row["id"], row["count"]) for row in rows]
     if ground.mode is Mode.APPEND and ground.graph.rows(table_key):
         taken = committed_frame(runner, ground, table_key, ["id"]).join(staged, "id", "left_semi")
-        findings.taken_total, rows = _first(taken, ground.most)
+        findings.taken_total, rows = _first(taken.orderBy("id"), ground.most)
         findings.taken = [row["id"] for row in rows]
 
 
@@ -129,7 +132,8 @@ def _unique(runner: Runner, ground: Ground, question: Question, findings: Findin
     for row in rows:
         values = [row[column] for column in question.columns]
         message = unique_message(name, question.columns, values, row["_low"], row["_high"])
-        findings.violations.append(Violation(question.table_key, row["_own"], "unique", message))
+        own = row["_high"] if row["_own"] == row["_high"] else row["_low"]
+        findings.violations.append(Violation(question.table_key, own, "unique", message))
 
 
 def node_ids(runner: Runner, ground: Ground, table_key: str) -> DataFrame:
@@ -166,7 +170,7 @@ def _kept(runner: Runner, ground: Ground, node: NodeType, findings: Findings) ->
 
 def _note(describe: Any, rows: Sequence[Any], findings: Findings) -> None:
     for row in rows:
-        table_key, message = describe(row.asDict())
+        table_key, message = describe(row)
         findings.violations.append(Violation(table_key, row["id"], "endpoint", message))
 
 
@@ -195,12 +199,19 @@ def _card(runner: Runner, ground: Ground, edge: EdgeType, findings: Findings) ->
             findings.violations.append(Violation(edge.table_key, row["src"], "card", message))
 
 
-def _first(frame: DataFrame, most: int) -> tuple[int, list[Any]]:
-    """How many rows there are, and the first of them; counted only if there are more."""
-    rows = frame.limit(most + 1).collect()
+def _first(frame: DataFrame, most: int) -> tuple[int, list[dict[str, Any]]]:
+    """How many rows there are, and the first of them; counted only if there are more.
+
+    They come through Arrow, as rows of tables do: Spark's own rows would have instants in some local time.
+    """
+    rows = [_in_utc(row) for row in frame.limit(most + 1).toArrow().to_pylist()]
     if len(rows) <= most:
         return len(rows), rows
     return frame.count(), rows[:most]
+
+
+def _in_utc(row: dict[str, Any]) -> dict[str, Any]:
+    return {k: v.astimezone(dt.UTC) if isinstance(v, dt.datetime) else v for k, v in row.items()}
 
 
 def shuffled_losers(runner: Runner, ground: Ground, table_key: str) -> Drops:
@@ -229,7 +240,8 @@ def shuffled_matches(runner: Runner, ground: Ground, table_key: str) -> list[Mat
     staged = staged_frame(runner, ground, table_key, ["id"])
     pieces = ground.graph.pieces(table_key)
     schema = "id string, row_id bigint, row_address bigint"
-    committed = runner.spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(_located(pieces), schema)
+    numbers = piece_numbers(runner.spark, len(pieces), ground.graph.rows(table_key))
+    committed = numbers.mapInArrow(_located(pieces), schema)
     pairs = staged.join(committed, "id").selectExpr("at", "row_id", "row_address", "row_address >> 32 as fragment")
     written = pairs.repartition("fragment").mapInArrow(_writing(runner.job, ground, table_key), "file binary")
     with runner.watched(f"finding replaced rows of {table_key}"):
@@ -270,8 +282,3 @@ def _writing(
         yield pa.RecordBatch.from_pydict({"file": pa.array([pickle.dumps(written)], pa.binary())})
 
     return batches
-
-
-def distinct(questions: Sequence[Question]) -> list[Question]:
-    """Each question once, about all files: a shuffle needs no groups."""
-    return list(dict.fromkeys(Question(q.rule, q.table_key, q.columns) for q in questions))

@@ -29,14 +29,22 @@ Finder = Callable[[Runner, Ground, str], "DataFrame"]
 
 
 def find_bad_rows(runner: Runner, ground: Ground) -> tuple[Drops, dict[int, list[BadRow]]]:
-    """The staged rows that must be left out, and why, by slice."""
+    """The staged rows that must be left out, and why, by slice.
+
+    Where a row is left out that was to replace another, that one stays, and may be in the way of others. So a
+    merge is looked at until nothing more is found.
+    """
     rows: dict[int, list[BadRow]] = {}
-    drops = ground.drops
-    for table_key in sorted(ground.files, key=lambda key: (key.startswith("edge:"), key)):
-        for find in _finders(ground, table_key):
-            current = replace(ground, drops=drops)
-            with runner.watched(f"finding bad records of {table_key}"):
-                drops = drops.with_more(_noted(current, table_key, find(runner, current, table_key), rows))
+    drops, found = ground.drops, True
+    while found:
+        found = False
+        for table_key in sorted(ground.files, key=lambda key: (key.startswith("edge:"), key)):
+            for find in _finders(ground, table_key):
+                current = replace(ground, drops=drops)
+                with runner.watched(f"finding bad records of {table_key}"):
+                    more = _noted(current, table_key, find(runner, current, table_key), rows)
+                drops = drops.with_more(more)
+                found = found or (bool(more) and ground.mode is Mode.MERGE)
     return drops, rows
 
 
@@ -64,19 +72,8 @@ def _noted(ground: Ground, table_key: str, found: DataFrame, rows: dict[int, lis
         number, position = divmod(row["at"], _ROW)
         file = files[number]
         masks.setdefault(number, np.zeros(file.rows, bool))[position] = True
-        index = record_index(ground.left_out.get((file.slice, table_key), ()), file.first + position)
-        rows.setdefault(file.slice, []).append(BadRow(table_key, index, row["reason"]))
+        rows.setdefault(file.slice, []).append(BadRow(table_key, file.first + position, row["reason"]))
     return Drops({files[number].name: packed_mask(mask) for number, mask in masks.items()})
-
-
-def record_index(left_out: Sequence[int], staged: int) -> int:
-    """The how-many-th record of its type in its slice a staged row was, given those that were not staged."""
-    index = staged
-    for place in left_out:
-        if place > index:
-            break
-        index += 1
-    return index
 
 
 def _repeated(runner: Runner, ground: Ground, table_key: str) -> DataFrame:

@@ -62,16 +62,15 @@ def find_files(
     found: list[SourceFile] = []
     for place in places:
         text = os.fspath(place)
-        listed = _in_bucket(text, options) if text.startswith("s3://") else _on_disk(text)
-        found += [recognised(name, size, options, is_named=name == text) for name, size in listed]
+        named = {text, str(_path(text))}
+        found += [recognised(name, size, options, is_named=name in named) for name, size in _listed(text, options)]
     return [file if file.format is Format.JSONL else _typed(file, catalog) for file in found]
 
 
 def typed_files(place: str | os.PathLike[str], table_key: str, options: Mapping[str, str]) -> list[SourceFile]:
     """The Parquet files of a place that all hold rows of one type."""
     text = os.fspath(place)
-    listed = _in_bucket(text, options) if text.startswith("s3://") else _on_disk(text)
-    files = [recognised(name, size, options, is_named=False) for name, size in listed]
+    files = [recognised(name, size, options, is_named=False) for name, size in _listed(text, options)]
     for file in files:
         if file.format is not Format.PARQUET:
             raise SourceUnusable(
@@ -80,8 +79,17 @@ def typed_files(place: str | os.PathLike[str], table_key: str, options: Mapping[
     return [SourceFile(f.name, f.size, f.format, None, table_key, f.options) for f in files]
 
 
+def _listed(text: str, options: Mapping[str, str]) -> list[tuple[str, int]]:
+    """The names and sizes of the files of one place."""
+    return _in_bucket(text, options) if text.startswith("s3://") else _on_disk(text)
+
+
+def _path(text: str) -> Path:
+    return Path(text.removeprefix("file://")).expanduser()
+
+
 def _on_disk(text: str) -> list[tuple[str, int]]:
-    path = Path(text.removeprefix("file://")).expanduser()
+    path = _path(text)
     if path.is_dir():
         listed = sorted(_below(path))
         if not listed:
@@ -98,28 +106,31 @@ def _on_disk(text: str) -> list[tuple[str, int]]:
 
 
 def _matching(pattern: Path) -> Iterable[Path]:
-    """The files that a glob names."""
-    fixed = pattern.parts[: _first_wild_part(pattern)]
-    return Path(*fixed).glob(str(PurePosixPath(*pattern.parts[len(fixed) :])))
-
-
-def _first_wild_part(pattern: Path) -> int:
-    return next(index for index, part in enumerate(pattern.parts) if WILD & set(part))
+    """The files and directories that a glob names."""
+    count = next(index for index, part in enumerate(pattern.parts) if WILD & set(part))
+    fixed = Path(*pattern.parts[:count])
+    for path in fixed.glob(str(PurePosixPath(*pattern.parts[count:]))):
+        if _is_data(path.relative_to(fixed).parts):
+            yield path
 
 
 def _below(folder: Path) -> Iterable[Path]:
-    """The files of a directory and those below; names that start with a dot or an underscore are not data."""
+    """The files of a directory and those below."""
     for path in folder.rglob("*"):
-        inner = path.relative_to(folder).parts
-        if path.is_file() and not any(part.startswith((".", "_")) for part in inner):
+        if path.is_file() and _is_data(path.relative_to(folder).parts):
             yield path
+
+
+def _is_data(inner: Sequence[str]) -> bool:
+    """Is something data by its path below what was named? A dot or an underscore in front says that it is not."""
+    return not any(part.startswith((".", "_")) for part in inner)
 
 
 def _in_bucket(text: str, options: Mapping[str, str]) -> list[tuple[str, int]]:
     bucket, _, key = text.removeprefix("s3://").partition("/")
     address = parse_address(f"s3://{bucket}", options)
     store = s3_store(address)
-    wild = _first_wild(key)
+    wild = next((index for index, letter in enumerate(key) if letter in WILD), None)
     with translated(text):
         if wild is None and key and not key.endswith("/"):
             try:
@@ -129,8 +140,9 @@ def _in_bucket(text: str, options: Mapping[str, str]) -> list[tuple[str, int]]:
         prefix = key[: key.rfind("/", 0, wild) + 1] if wild is not None else (key.rstrip("/") + "/" if key else "")
         pages = list(obstore.list(store, prefix or None))
     entries = sorted((entry["path"], entry["size"]) for page in pages for entry in page)
-    inner = [(path, size) for path, size in entries if _is_data(path.removeprefix(prefix))]
-    matched = [(path, size) for path, size in inner if wild is None or fnmatch.fnmatchcase(path, key)]
+    inner = [(path, size) for path, size in entries if _is_data(path.removeprefix(prefix).split("/"))]
+    pattern = key.rstrip("/").split("/") if wild is not None else []
+    matched = [(path, size) for path, size in inner if _fits(path.split("/"), pattern)]
     if not matched:
         raise SourceUnusable(
             text, "no object matches" if wild is not None else "there is no such object or prefix"
@@ -138,12 +150,13 @@ def _in_bucket(text: str, options: Mapping[str, str]) -> list[tuple[str, int]]:
     return [(f"s3://{bucket}/{path}", size) for path, size in matched]
 
 
-def _is_data(inner: str) -> bool:
-    return not any(part.startswith((".", "_")) for part in inner.split("/"))
-
-
-def _first_wild(key: str) -> int | None:
-    return next((index for index, letter in enumerate(key) if letter in WILD), None)
+def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Does a glob name an object or a folder it is in? As on a disk `*` stays within a folder, `**` does not."""
+    if not pattern or not parts:
+        return not pattern
+    if pattern[0] == "**":
+        return _fits(parts, pattern[1:]) or _fits(parts[1:], pattern)
+    return fnmatch.fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
 
 
 def recognised(name: str, size: int, options: Mapping[str, str], *, is_named: bool) -> SourceFile:
@@ -157,8 +170,15 @@ def recognised(name: str, size: int, options: Mapping[str, str], *, is_named: bo
         raise SourceUnusable(name, f"its name does not say how its records are written; known are {formats}")
     if known is Format.PARQUET and compression is not None:
         raise SourceUnusable(name, f"Parquet compresses itself; unpack the {compression} around it")
-    own = options if name.startswith("s3://") else {}
-    return SourceFile(name, size, known, compression, None, own)
+    return SourceFile(name, size, known, compression, None, _reaching(name, options))
+
+
+def _reaching(name: str, options: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings with which a worker reaches a file: in a bucket those of this process."""
+    if not name.startswith("s3://"):
+        return {}
+    bucket = name.removeprefix("s3://").partition("/")[0]
+    return parse_address(f"s3://{bucket}", options).options
 
 
 def _typed(file: SourceFile, catalog: Catalog) -> SourceFile:
@@ -176,11 +196,11 @@ def _typed(file: SourceFile, catalog: Catalog) -> SourceFile:
 
 
 def _named_type(name: str) -> str | None:
-    parts = name.split("/")
-    for kind, folder in (("node", "nodes"), ("edge", "edges")):
-        if folder in parts[:-1]:
-            after = parts[len(parts) - parts[::-1].index(folder) :]
-            return f"{kind}:{after[0].partition('.')[0]}"
+    """The type that the innermost of the folders `nodes` and `edges` has below it."""
+    kinds = {"nodes": "node", "edges": "edge"}
+    for folder, inner in reversed(list(pairwise(name.split("/")))):
+        if folder in kinds:
+            return f"{kinds[folder]}:{inner.partition('.')[0]}"
     return None
 
 

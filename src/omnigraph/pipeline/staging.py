@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
@@ -50,8 +50,10 @@ class StagePlan:
 class SliceReport:
     """What became of one slice: files, counts by table, and everything wrong with single records.
 
-    Lines count from the start of the slice, where they are not those of a whole file. ``left_out`` has the places
-    of records that can be read but break a rule, among those of their type, where a load goes on without them.
+    Lines count from the start of the slice, where they are not those of a whole file. ``broken`` has the places of
+    records that can be read but break a rule, among those of their type, where anybody will ask for them; they are
+    staged with the others unless the load goes on without them. ``breaking`` names the tables of such records. A
+    slice ``is_partial`` if it was not read to its end because enough is wrong with it.
     """
 
     slice: int
@@ -63,7 +65,9 @@ class SliceReport:
     violations: list[Violation] = field(default_factory=list)
     violations_total: int = 0
     unembedded: set[str] = field(default_factory=set)
-    left_out: dict[str, list[int]] = field(default_factory=dict)
+    broken: dict[str, list[int]] = field(default_factory=dict)
+    breaking: set[str] = field(default_factory=set)
+    is_partial: bool = False
 
     @property
     def errors(self) -> int:
@@ -114,19 +118,24 @@ class SliceStager:
         found = Violations(plan.most)
         check_rows(entity, rows, found)
         if found.total:
+            report.breaking.add(key)
             self._note_violations(rows, records.lines + before, found)
-            if plan.skips:
+            if plan.skips or plan.bad_records is not None:
                 broken = broken_rows(entity, rows)
-                report.left_out.setdefault(key, []).extend(
-                    (pc.indices_nonzero(broken).to_numpy() + earlier).tolist()
-                )
-                rows = rows.filter(pc.invert(broken))
-        if rows.num_rows and (plan.skips or not report.errors):
+                places = pc.indices_nonzero(broken).to_numpy() + earlier
+                report.broken.setdefault(key, []).extend(places.tolist())
+                rows = rows.filter(pc.invert(broken)) if plan.skips else rows
+        if rows.num_rows and self._is_worth_staging:
             self._hold(key, rows, given)
+
+    @property
+    def _is_worth_staging(self) -> bool:
+        """May the load be committed, or be asked what else is wrong with it? Not if a record cannot be read."""
+        return self.plan.skips or not self.report.unreadable_total
 
     def finish(self) -> SliceReport:
         """Stage what is still held; the report."""
-        if self.plan.skips or not self.report.errors:
+        if self._is_worth_staging:
             for key in list(self._held):
                 self._stage(key)
         return self.report
@@ -156,8 +165,8 @@ class SliceStager:
 
     def _stage(self, key: str) -> None:
         """Write the rows that are held as files of even size."""
-        target = self.plan.targets[key]
         rows = pa.concat_tables(self._held.pop(key))
+        target = _holding(self.plan.targets[key], rows)
         files = -(-rows.num_rows // ROWS_PER_FILE)
         edges = [rows.num_rows * part // files for part in range(files + 1)]
         for low, high in pairwise(edges):
@@ -172,13 +181,20 @@ class SliceStager:
             )
 
 
+def _holding(target: Destination, rows: pa.Table) -> Destination:
+    """The destination, made to hold rows that lack what they must have; such rows are never committed."""
+    fields = [column.with_nullable(True) if rows[column.name].null_count else column for column in target.schema]
+    return replace(target, schema=pa.schema(fields, target.schema.metadata))
+
+
 def stage_slice(plan: StagePlan, part: Slice) -> Done:
     """Stage one slice of a file."""
     stager = SliceStager(plan, part.number, part.file.name)
     for block in blocks_of(part, plan.catalog):
-        stager.add_block(block)
         if stager.is_over:
+            stager.report.is_partial = True
             break
+        stager.add_block(block)
     report = stager.finish()
     return Done(report, rows=sum(report.records.values()), bytes=_size(part))
 
@@ -189,7 +205,8 @@ def _size(part: Slice) -> int:
     )
 
 
-def _portions(part: Slice) -> Iterator[Lines]:
+def portions(part: Slice) -> Iterator[Lines]:
+    """The lines of a slice of JSON, as much at a time as is read."""
     file = part.file
     if file.compression is None:
         yield read_range(file.name, file.options, part.start, part.stop)
@@ -231,7 +248,7 @@ def blocks_of(part: Slice, catalog: Catalog) -> Iterator[Block]:
     if part.file.format is Format.PARQUET:
         yield from _row_group_blocks(part, catalog)
         return
-    for lines in _portions(part):
+    for lines in portions(part):
         yield read_block(lines.data, catalog)
         if lines.overlong is not None:
             yield Block({}, [Unreadable(1, 1, too_long(lines.overlong))], 1)

@@ -7,18 +7,20 @@ the Python workers do everything else. Only DataFrame operations are used, so it
 from __future__ import annotations
 
 import pickle
+import re
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 from ulid import ULID
 
-from omnigraph.errors import JobCancelled, JobFailed, OmniError
+from omnigraph.errors import JobCancelled, JobFailed, OmniError, StorageError
+from omnigraph.pipeline.session import is_connect
 from omnigraph.read.limits import Cancellation
 
 if TYPE_CHECKING:
@@ -28,6 +30,11 @@ if TYPE_CHECKING:
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
 _LOOK_EVERY: Final = 0.2
+_LAST_TASKS: Final = 30.0
+"""How long the tasks of a stage that failed or was cancelled are waited for, in seconds."""
+_GROUP: Final = "spark.jobGroup.id"
+_LOCAL: Final = re.compile(r"local(\[[^,\]]*(,\s*(?P<tries>\d+))?\])?")
+_MISSING: Final = re.compile(r"No module named '([A-Za-z_]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +81,18 @@ class Runner:
     def run(self, stage: str, work: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Any]:
         """Do the work for each task somewhere; the outcomes in the order of the tasks.
 
-        An `OmniError` that a task raises is raised here, the one of the first such task. Anything else that a task
-        raises is tried again by Spark, and in the end a JobFailed.
+        An `OmniError` that a task raises is raised here, the one of the first such task; if the store was to
+        blame, Spark has tried the task again before. Anything else that a task raises is tried again as well, and
+        in the end a JobFailed.
         """
         if not tasks:
             return []
+        from pyspark import cloudpickle
+
         counters = _Counters.of(self.spark)
-        sent = zlib.compress(pickle.dumps(list(tasks)), 1)
+        sent = zlib.compress(cloudpickle.dumps(list(tasks)), 1)  # type: ignore[no-untyped-call]
         frame = self.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(
-            _working(work, sent, counters), "task long, outcome binary"
+            _working(work, sent, counters, tries_of(self.spark)), "task long, outcome binary"
         )
         with self.watched(stage, len(tasks), counters):
             collected = frame.toArrow()
@@ -107,7 +117,8 @@ class Runner:
         )
         watcher.start()
         try:
-            yield
+            with self._to_the_end(tag):
+                yield
         except OmniError:
             raise
         except Exception as error:
@@ -120,6 +131,35 @@ class Runner:
             self.spark.removeTag(tag)
         if self.cancellation is not None and self.cancellation.is_cancelled:
             raise JobCancelled(self.job)
+
+    @contextmanager
+    def _to_the_end(self, tag: str) -> Iterator[None]:
+        """Leave a stage that fails only when no task of it is at work, so that none writes files afterwards.
+
+        Spark tells a job's failure while its other tasks still run, and needs some seconds to end them. It counts
+        them by the job's group, which is the caller's if there is one. Spark Connect does not say.
+        """
+        if is_connect(self.spark):
+            try:
+                yield
+            except BaseException:
+                self.spark.interruptTag(tag)
+                raise
+            return
+        context = self.spark.sparkContext
+        given = context.getLocalProperty(_GROUP)
+        group = given or tag
+        context.setLocalProperty(_GROUP, group)
+        try:
+            yield
+        except BaseException:
+            with suppress(Exception):
+                self.spark.interruptTag(tag)
+                _wait_for_tasks(self.spark, group)
+            raise
+        finally:
+            with suppress(Exception):
+                context.setLocalProperty(_GROUP, given)  # type: ignore[arg-type]
 
     def _watch(self, tag: str, event: JobEvent, counters: _Counters | None, over: threading.Event) -> None:
         """Tell the listener how far the stage is, until it is over; stop its tasks if the job is cancelled."""
@@ -159,13 +199,27 @@ class _Counters:
         return tasks, rows, size
 
 
-def is_connect(spark: SparkSession) -> bool:
-    """Is the session a client of Spark Connect, which has neither a context nor accumulators?"""
-    return type(spark).__module__.startswith("pyspark.sql.connect")
+def _wait_for_tasks(spark: SparkSession, group: str) -> None:
+    """Wait until no task of a group of Spark's jobs runs, or patience is over."""
+    tracker, deadline = spark.sparkContext.statusTracker(), time.monotonic() + _LAST_TASKS
+    while time.monotonic() < deadline:
+        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
+        stages = [tracker.getStageInfo(number) for job in jobs if job is not None for number in job.stageIds]
+        if not any(stage.numActiveTasks for stage in stages if stage is not None):
+            return
+        time.sleep(_LOOK_EVERY)
+
+
+def tries_of(spark: SparkSession) -> int:
+    """How often Spark runs a task before it gives up."""
+    local = _LOCAL.fullmatch(spark.conf.get("spark.master", "local") or "")
+    if local is not None:
+        return int(local["tries"] or 1)
+    return int(spark.conf.get("spark.task.maxFailures", "4") or 4)
 
 
 def _working(
-    work: Callable[[Task], Done], sent: bytes, counters: _Counters
+    work: Callable[[Task], Done], sent: bytes, counters: _Counters, tries: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark runs: unpack the tasks, do those of this partition, pack the outcomes."""
 
@@ -177,6 +231,8 @@ def _working(
                 try:
                     done = work(tasks[index])
                 except OmniError as error:
+                    if isinstance(error, StorageError) and _attempt() < tries:
+                        raise
                     done = Done(error)
                 counters.add(done)
                 yield pa.RecordBatch.from_pydict(
@@ -189,11 +245,20 @@ def _working(
     return batches
 
 
+def _attempt() -> int:
+    """The how-many-th attempt at its task a worker is in."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 1 if context is None else context.attemptNumber() + 1
+
+
 def reason_of(error: BaseException) -> str:
     """What went wrong in a task, without the stack traces of three languages around it."""
     text = str(error)
-    if "No module named 'omnigraph'" in text:
-        return "the workers' Python has no omnigraph; install it there, or set PYSPARK_PYTHON to one that has it"
+    missing = _MISSING.search(text)
+    if missing is not None:
+        return f"the workers' Python has no {missing[1]}; install omnigraph there, or set PYSPARK_PYTHON"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if _looks_raised(line)]
     return (raised or lines or [type(error).__name__])[-1][:500]

@@ -19,6 +19,7 @@ from omnigraph.errors import LockTimeout, OmniError, StorageUnavailable
 from omnigraph.failpoints import hit
 from omnigraph.manifest.repository import Repository
 from omnigraph.storage import layout
+from omnigraph.storage.objects import ObjectStore
 
 _SLACK: Final = dt.timedelta(days=1)
 """How far the clocks of two machines may be apart before a job's own commit would be taken for an older one."""
@@ -88,6 +89,11 @@ class RunningJob:
         _remove(self.repository, self.record, unused)
 
 
+def announce(objects: ObjectStore, record: JobRecord) -> None:
+    """Write a job down, so that what it stages can be told from the work of others."""
+    objects.put(record.key, json.dumps(record.as_json(), indent=1).encode())
+
+
 @contextmanager
 def running(repository: Repository, record: JobRecord) -> Iterator[RunningJob]:
     """Be a job: known by its record, alive by its lock.
@@ -97,7 +103,7 @@ def running(repository: Repository, record: JobRecord) -> Iterator[RunningJob]:
     """
     job = RunningJob(repository, record)
     with repository.locks.job(record.job):
-        repository.objects.put(record.key, json.dumps(record.as_json(), indent=1).encode())
+        announce(repository.objects, record)
         hit("job.after_record")
         try:
             yield job

@@ -16,6 +16,7 @@ from omnigraph.errors import OmniError, SidecarUnreadable
 from omnigraph.failpoints import hit
 from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
 from omnigraph.manifest.state import TablePin, Tombstone
+from omnigraph.manifest.streams import Batch
 from omnigraph.storage import layout
 from omnigraph.storage.objects import ObjectStore
 
@@ -115,6 +116,7 @@ def _encode(sidecar: Sidecar) -> bytes:
             "actor_id": sidecar.draft.actor_id,
             "message": sidecar.draft.message,
             "merged_parents": list(sidecar.draft.merged_parents),
+            "batch": None if sidecar.draft.batch is None else sidecar.draft.batch.as_json(),
         },
         "tables": [
             {
@@ -144,6 +146,7 @@ def _decode(stored: Mapping[str, Any]) -> Sidecar:
             _optional(commit["actor_id"]),
             _optional(commit["message"]),
             _texts(commit["merged_parents"]),
+            _batch(commit.get("batch")),
         ),
         moves=tuple(
             TableMove(_pin(entry["before"]), _pin(entry["after"]), _texts(entry["transaction_ids"]))
@@ -155,6 +158,13 @@ def _decode(stored: Mapping[str, Any]) -> Sidecar:
         ),
         started_at=dt.datetime.fromisoformat(stored["started_at"]),
     )
+
+
+def _batch(stored: Mapping[str, Any] | None) -> Batch | None:
+    """The micro-batch a commit brings; sidecars of older releases know of none."""
+    if stored is None:
+        return None
+    return Batch(_text(stored["stream"]), _number(stored["number"]), _optional(stored["query"]))
 
 
 def _pin(stored: Mapping[str, Any]) -> TablePin:

@@ -136,7 +136,7 @@ def _rows(form: _Form, text: Text, table: pa.Table, doubts: Doubts) -> pa.Table:
     members: dict[str, pa.Array] = {name: table[name].combine_chunks() for name in table.column_names}
     if form.named is not None:
         member, name = form.named
-        pass
+        doubts.mark(pc.fill_null(pc.not_equal(members[member], name), True))
     data = members.pop("data", None)
     read: dict[str, pa.Array] = {}
     if data is not None:

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from omnigraph.errors import RequestError
+from omnigraph.manifest.streams import Batch
 from omnigraph.write.loads import Mode
 
 SMALL_LOAD: Final = 32 << 20
@@ -45,7 +46,7 @@ _COMPRESSIONS: Final = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd":
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """Where a load goes, and what is to happen with records that are wrong."""
+    """Where a load goes, and what is to happen with records that are wrong; of which stream it is a ``batch``."""
 
     mode: Mode
     branch: str
@@ -55,6 +56,7 @@ class LoadOptions:
     max_errors: int | None = None
     bad_records: str | None = None
     skip_bad: bool = False
+    batch: Batch | None = None
 
 
 def format_of(name: str) -> tuple[Format | None, str | None]:

@@ -21,14 +21,14 @@ from omnigraph.write.rules import SHOWN, Describe, Violations, check_rows
 Delta = Mapping[str, TableDelta]
 
 
-def validate(delta: Delta, base: Base) -> None:
-    """Raise unless everything the delta leaves behind keeps the schema's promises."""
-    found = Violations()
+def validate(delta: Delta, base: Base, most: int = SHOWN) -> None:
+    """Raise unless everything the delta leaves behind keeps the schema's promises; lists the first ``most``."""
+    found = Violations(most)
     for table_key, change in delta.items():
         check_rows(base.entity(table_key), change.upserts, found)
     for table_key, change in delta.items():
         if change.strict:
-            check_new(change, base)
+            check_new(change, base, most)
         for group in base.entity(table_key).uniques:
             check_unique(change, group, base, found)
     for table_key, change in delta.items():
@@ -55,11 +55,11 @@ def read_set(delta: Delta, catalog: Catalog) -> set[str]:
     return read
 
 
-def check_new(change: TableDelta, base: Base) -> None:
+def check_new(change: TableDelta, base: Base, most: int = SHOWN) -> None:
     """A strict insert names nothing that is there."""
     taken = base.existing(change.table_key, change.ids)
     if len(taken):
-        raise KeyConflict(change.table_key, taken.slice(0, SHOWN).to_pylist(), len(taken))
+        raise KeyConflict(change.table_key, taken.slice(0, most).to_pylist(), len(taken))
 
 
 def check_unique(change: TableDelta, group: Sequence[str], base: Base, found: Violations) -> None:

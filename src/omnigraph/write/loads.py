@@ -17,8 +17,7 @@ from omnigraph.write.blocklines import Lines
 from omnigraph.write.blocks import TypedRecords, read_block
 from omnigraph.write.delta import TableDelta, last_per_id
 from omnigraph.write.rows import fill_vectors, with_fresh_ids
-
-_SHOWN = 20
+from omnigraph.write.rules import SHOWN
 
 
 class Mode(StrEnum):
@@ -68,17 +67,21 @@ class LoadChange:
     unembedded: tuple[str, ...]
 
 
-def read_records(content: bytes, catalog: Catalog, source: str) -> dict[str, TypedRecords]:
-    """All records by table key; RecordError lists the bad ones."""
+def read_records(content: bytes, catalog: Catalog, source: str, most: int = SHOWN) -> dict[str, TypedRecords]:
+    """All records by table key; RecordError lists the first bad ones."""
     block = read_block(content, catalog)
     if block.unreadable:
-        listed = [RecordProblem(source, bad.line, bad.column, bad.reason) for bad in block.unreadable[:_SHOWN]]
+        listed = [RecordProblem(source, bad.line, bad.column, bad.reason) for bad in block.unreadable[:most]]
         raise RecordError(listed, len(block.unreadable))
     return block.records
 
 
 def change_of(
-    records: Mapping[str, TypedRecords], mode: Mode, embedder: EmbeddingClient | None, source: str
+    records: Mapping[str, TypedRecords],
+    mode: Mode,
+    embedder: EmbeddingClient | None,
+    source: str,
+    most: int = SHOWN,
 ) -> LoadChange:
     """The change that loading the records makes."""
     delta: dict[str, TableDelta] = {}
@@ -90,7 +93,7 @@ def change_of(
         rows = with_fresh_ids(found.rows).combine_chunks()
         places.tables[table_key] = rows["id"].combine_chunks(), found.lines
         if mode is not Mode.MERGE:
-            _refuse_repeats(entity, places)
+            _refuse_repeats(entity, places, most)
         if isinstance(entity, NodeType):
             rows, skipped = fill_vectors(entity, rows, dict.fromkeys(entity.embeds, True), embedder)
             unembedded.update(skipped)
@@ -105,7 +108,7 @@ def change_of(
     return LoadChange(delta, places, tuple(sorted(unembedded)))
 
 
-def _refuse_repeats(entity: NodeType | EdgeType, places: Places) -> None:
+def _refuse_repeats(entity: NodeType | EdgeType, places: Places, most: int) -> None:
     """A repeated id is an error, except in a merge, where the last record wins."""
     table_key = entity.table_key
     ids, _ = places.tables[table_key]
@@ -113,7 +116,7 @@ def _refuse_repeats(entity: NodeType | EdgeType, places: Places) -> None:
         return
     counts = pc.value_counts(ids)
     repeated = counts.filter(pc.greater(counts.field("counts"), 1))
-    shown = [(row["values"], row["counts"]) for row in repeated.slice(0, _SHOWN).to_pylist()]
+    shown = [(row["values"], row["counts"]) for row in repeated.slice(0, most).to_pylist()]
     if not isinstance(entity, NodeType) or not entity.key:
         raise KeyConflict(table_key, [value for value, _ in shown], len(repeated))
     where = entity.key[0] if len(entity.key) == 1 else f"({', '.join(entity.key)})"

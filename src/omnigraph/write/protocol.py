@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -29,6 +30,7 @@ from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.publisher import CommitDraft
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit, ManifestState, TablePin
+from omnigraph.manifest.streams import Batch, require_next
 from omnigraph.recovery.heal import heal, heal_branch
 from omnigraph.recovery.sidecar import Sidecar, TableMove, delete_sidecar, is_pending, write_sidecar
 from omnigraph.storage.locks import CommitLock
@@ -37,6 +39,7 @@ from omnigraph.storage.tables import TableMoved, TableRef
 from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import read_set, validate
+from omnigraph.write.rules import SHOWN
 
 OPTIMISTIC_ATTEMPTS: Final = 2
 """How often a change is prepared without the lock before it is prepared under it."""
@@ -60,7 +63,7 @@ class Prepared:
 
     ``delta`` has rows, which are validated and then staged. ``stages`` has tables of which the writer knows
     better how to stage their change, and that no rule of the schema can object to it; ``reads`` names the tables
-    whose rows told it so.
+    whose rows told it so. Of what objects, the first ``most`` are listed.
     """
 
     delta: Mapping[str, TableDelta]
@@ -68,6 +71,7 @@ class Prepared:
     lineage_only: bool = False
     stages: Mapping[str, Stage] = field(default_factory=dict)
     reads: frozenset[str] = frozenset()
+    most: int = SHOWN
 
     @property
     def tables(self) -> set[str]:
@@ -77,13 +81,14 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """Who writes what kind of change to which branch."""
+    """Who writes what kind of change to which branch; a ``batch`` of a stream is written once, in its turn."""
 
     writer: str
     branch: Branch
     actor: str | None = None
     message: str | None = None
     if_commit: str | None = None
+    batch: Batch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +112,8 @@ Prepare = Callable[[Base], Prepared]
 def commit_write(repository: Repository, request: WriteRequest, prepare: Prepare) -> Commit | None:
     """Run a write to its end; the commit it published, or None if there was nothing to change.
 
-    A change that may be prepared again is first prepared without the lock. If others are faster each time, it
-    takes the lock first, and then nobody can be.
+    A batch of a stream that somebody has committed raises BatchDone. A change that may be prepared again is first
+    prepared without the lock. If others are faster each time, it takes the lock first, and then nobody can be.
     """
     repository.require_writable()
     operation_id = str(ULID())
@@ -116,6 +121,7 @@ def commit_write(repository: Repository, request: WriteRequest, prepare: Prepare
         heal(repository, request.branch.name)
         ready = _make_ready(repository, request, prepare, operation_id, None)
         if ready is None:
+            _finish_empty(repository, request, None)
             return None
         hit("write.after_stage")
         with repository.locks.commit(request.branch.name) as lock:
@@ -129,6 +135,7 @@ def commit_write(repository: Repository, request: WriteRequest, prepare: Prepare
         heal_branch(repository, request.branch.name, lock)
         ready = _make_ready(repository, request, prepare, operation_id, lock)
         if ready is None:
+            _finish_empty(repository, request, lock)
             return None
         conflict = _revalidate(request, ready, lock)
         if conflict is not None:
@@ -141,11 +148,11 @@ def _make_ready(
 ) -> _Ready | None:
     """Capture, prepare, validate and stage; None if there is nothing to change. No table moves."""
     base = capture(repository, request.branch)
-    _require_head(request, base.state)
+    _require_unchanged(request, base.state)
     prepared = prepare(base)
     if not prepared.tables and not prepared.lineage_only:
         return None
-    validate(prepared.delta, base)
+    validate(prepared.delta, base, prepared.most)
     _fork(base, prepared.tables, lock)
     stages: dict[str, Stage] = {key: partial(_stage_rows, base, change) for key, change in prepared.delta.items()}
     stages.update(prepared.stages)
@@ -153,8 +160,20 @@ def _make_ready(
     return _Ready(base, prepared, staged)
 
 
-def _require_head(request: WriteRequest, state: ManifestState) -> None:
-    """Compare-and-swap on the branch's head, if the caller asked for it."""
+def _finish_empty(repository: Repository, request: WriteRequest, lock: CommitLock | None) -> None:
+    """Nothing is to be changed: a stream's batch without rows is noted as done, under the lock."""
+    if request.batch is None:
+        return
+    with repository.locks.commit(request.branch.name) if lock is None else nullcontext(lock) as held:
+        heal_branch(repository, request.branch.name, held)
+        _require_unchanged(request, repository.manifest.latest(request.branch.native))
+        repository.manifest.note_batch(request.branch.ref, request.batch, held)
+
+
+def _require_unchanged(request: WriteRequest, state: ManifestState) -> None:
+    """Compare-and-swap: on the branch's head, if the caller asked for it, and on how far a stream has come."""
+    if request.batch is not None:
+        require_next(state.streams, request.branch.name, request.branch.native, request.batch)
     actual = None if state.head is None else state.head.graph_commit_id
     if request.if_commit is not None and request.if_commit != actual:
         raise PreconditionFailed(request.branch.name, request.if_commit, actual)
@@ -219,7 +238,7 @@ def _revalidate(request: WriteRequest, ready: _Ready, lock: CommitLock) -> OmniE
     repository = base.repository
     heal_branch(repository, request.branch.name, lock)
     current = repository.manifest.latest(request.branch.native)
-    _require_head(request, current)
+    _require_unchanged(request, current)
     if current.version != base.state.version:
         read = read_set(prepared.delta, base.catalog) | prepared.tables | prepared.reads
         for key in sorted(read, key=lambda key: (key not in prepared.tables, key)):
@@ -250,9 +269,7 @@ def _commit(
     repository: Repository, request: WriteRequest, operation_id: str, staged: list[_StagedMove], lock: CommitLock
 ) -> Commit:
     """Phases A to D. Once there is a sidecar the write will happen: by this writer, or by whoever finds it."""
-    draft = CommitDraft(
-        request.writer, actor_id=request.actor, message=request.message, graph_commit_id=str(ULID())
-    )
+    draft = CommitDraft(request.writer, str(ULID()), request.actor, request.message, batch=request.batch)
     moves = tuple(table.move for table in staged)
     sidecar = Sidecar(operation_id, request.writer, request.branch.ref, draft, moves)
     lock.verify()

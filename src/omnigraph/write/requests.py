@@ -28,6 +28,7 @@ from omnigraph.write.loads import LoadChange, Mode, Places, change_of, read_reco
 from omnigraph.write.mutations import execute
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
 from omnigraph.write.rows import BadValue
+from omnigraph.write.rules import SHOWN
 
 SMALL_LOAD: Final = 32 << 20
 """Up to this many bytes a load runs in this process."""
@@ -112,17 +113,18 @@ def mutate(
 
     request = WriteRequest("mutation", branch, actor, if_commit=if_commit)
     commit = commit_write(repository, request, prepare)
-    _warn_unembedded(skipped)
+    warn_unembedded(skipped)
     return MutationResult(branch.name, query.name, counted[0], counted[1], commit, actor)
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedLoad:
-    """Records that were read and understood, and the change they make."""
+    """Records that were read and understood, and the change they make. Of errors the first ``most`` are listed."""
 
     mode: Mode
     records: Mapping[str, TypedRecords]
     change: LoadChange
+    most: int = SHOWN
 
     def counts(self, kind: str) -> dict[str, int]:
         """How many records there were of each type of a kind."""
@@ -133,11 +135,18 @@ class PreparedLoad:
         }
 
 
-def prepare_load(repository: Repository, data: Data, mode: Mode, embedder: EmbeddingClient | None) -> PreparedLoad:
-    """Read the records of a load; nothing is written."""
+def prepare_load(
+    repository: Repository,
+    data: Data,
+    mode: Mode,
+    embedder: EmbeddingClient | None,
+    max_errors: int | None = None,
+) -> PreparedLoad:
+    """Read the records of a load; nothing is written. Up to ``max_errors`` bad records are listed."""
+    most = max_errors or SHOWN
     content, source = _content(data)
-    records = read_records(content, repository.catalog, source)
-    return PreparedLoad(mode, records, change_of(records, mode, embedder, source))
+    records = read_records(content, repository.catalog, source, most)
+    return PreparedLoad(mode, records, change_of(records, mode, embedder, source, most), most)
 
 
 def load(
@@ -149,11 +158,12 @@ def load(
     message: str | None = None,
 ) -> LoadResult:
     """Commit a prepared load."""
-    change = Prepared(prepared.change.delta, repeatable=prepared.mode is not Mode.OVERWRITE, lineage_only=True)
+    repeatable = prepared.mode is not Mode.OVERWRITE
+    change = Prepared(prepared.change.delta, repeatable, lineage_only=True, most=prepared.most)
     with _placing(prepared.change.places):
         commit = commit_write(repository, WriteRequest("load", branch, actor, message), lambda _: change)
     assert commit is not None  # noqa: S101  a load always commits
-    _warn_unembedded(prepared.change.unembedded)
+    warn_unembedded(prepared.change.unembedded)
     return LoadResult(
         branch.name,
         prepared.mode.value,
@@ -179,7 +189,7 @@ def load_into_fork(
     except BranchNotFound:
         repository.branches.check_create(name, parent)
         with _placing(prepared.change.places):
-            validate(prepared.change.delta, capture(repository, repository.branches.find(parent)))
+            validate(prepared.change.delta, capture(repository, repository.branches.find(parent)), prepared.most)
         with repository.locks.control() as lock:
             branch, created = repository.branches.create(name, parent, lock, actor), True
     done = load(repository, branch, prepared, actor=actor, message=message)
@@ -259,8 +269,8 @@ def _now() -> dt.datetime:
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
-def _warn_unembedded(names: Iterable[str]) -> None:
-    """Say once that vectors stayed empty."""
+def warn_unembedded(names: Iterable[str]) -> None:
+    """Say once that vectors stayed empty, to whoever called what calls the caller of this."""
     shown = sorted(set(names))
     if shown:
         warnings.warn(

@@ -122,12 +122,18 @@ def fill_vectors(
                 )
             skipped.append(f"{node.name}.{name}")
             continue
-        if embed.model is not None and embed.model != client.model:
-            raise EmbeddingUnavailable(
-                f"{node.name}.{name} is computed by model {embed.model}, and the configured one is {client.model}"
-            )
-        rows = _with_vectors(rows, prop, positions, sources, client)
+        require_model(node, name, client)
+        rows = with_vectors(rows, prop, positions, sources, client)
     return rows, skipped
+
+
+def require_model(node: NodeType, name: str, client: EmbeddingClient) -> None:
+    """Refuse a client of another model than the schema names for a vector."""
+    wanted = node.embeds[name].model
+    if wanted is not None and wanted != client.model:
+        raise EmbeddingUnavailable(
+            f"{node.name}.{name} is computed by model {wanted}, and the configured one is {client.model}"
+        )
 
 
 def _without_values(rows: pa.Table, name: str) -> pa.Table:
@@ -137,9 +143,10 @@ def _without_values(rows: pa.Table, name: str) -> pa.Table:
     return rows.set_column(index, field, pa.nulls(rows.num_rows, field.type))
 
 
-def _with_vectors(
+def with_vectors(
     rows: pa.Table, prop: Property, positions: pa.Array, sources: pa.ChunkedArray, client: EmbeddingClient
 ) -> pa.Table:
+    """The rows with new vectors at some positions, computed from their sources."""
     dimension = prop.type.dimension or 0
     texts = sources.take(positions).to_pylist()
     vectors = client.embed(texts, dimension, "document")

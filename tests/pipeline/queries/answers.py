@@ -22,7 +22,7 @@ from omnigraph.lang.parameters import Value, bind_parameters
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledQuery, compile_read
 from omnigraph.pipeline.pinned import PinnedGraph
-from omnigraph.pipeline.queries import run_query
+from omnigraph.pipeline.queries.execution import run_query
 from omnigraph.read.result import Result, Target
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 AT_A_TIME = 4
 QUICK = {
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -93,9 +94,7 @@ def problems(spark: SparkSession, questions: Sequence[Question]) -> dict[str, st
 def problem(spark: SparkSession, question: Question) -> str:
     """How Spark's answer differs from what is expected; empty if it does not."""
     try:
-        table = run_query(
-            spark, question.graph, question.query, question.values, embedder=question.embedder
-        )
+        table = run_query(spark, question.graph, question.query, question.values, embedder=question.embedder)
     except NotOnSpark as error:
         return f"refused: {error.what}"
     except Exception:  # noqa: BLE001  whatever goes wrong is what we look for

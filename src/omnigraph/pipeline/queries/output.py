@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
@@ -200,5 +201,19 @@ def _aggregated(agg: ir.Agg, values: Column, kind: ValueType) -> Column:
 def as_table(query: ir.QueryIR, collected: pa.Table) -> pa.Table:
     """What Spark sent, with the names and types that results have."""
     fields = [pa.field(one.name, arrow_type(one.type)) for one in query.columns]
-    columns = [column.cast(field.type) for column, field in zip(collected.columns, fields, strict=True)]
+    columns = [_typed(column, field.type) for column, field in zip(collected.columns, fields, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _typed(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if not pa.types.is_fixed_size_list(kind):
+        return column.cast(kind)
+    return pa.chunked_array([_vectors(chunk, kind) for chunk in column.chunks], kind)
+
+
+def _vectors(lists: pa.ListArray, kind: pa.DataType) -> pa.FixedSizeListArray:
+    """Lists of one length as vectors. Arrow's own cast ends the process on nulls as Spark sends them."""
+    present = np.asarray(lists.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    matrix = np.zeros((len(lists), kind.list_size), dtype=np.float32)
+    matrix[present] = np.asarray(lists.flatten().to_numpy(zero_copy_only=False)).reshape(-1, kind.list_size)
+    return pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel()), type=kind, mask=pa.array(~present))

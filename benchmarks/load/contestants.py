@@ -1,0 +1,206 @@
+"""Who loads: the floor, which checks nothing, other databases, and OmniGraph; each in a process of its own."""
+
+from __future__ import annotations
+
+import importlib
+import resource
+import shutil
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from benchmarks.load.data import SCHEMA
+
+if TYPE_CHECKING:
+    from omnigraph.pipeline.tasks import JobEvent
+
+_RAW: Final = pa.schema(
+    [
+        ("type", pa.string()),
+        ("edge", pa.string()),
+        ("from", pa.string()),
+        ("to", pa.string()),
+        (
+            "data",
+            pa.struct(
+                [
+                    ("name", pa.string()),
+                    ("age", pa.int32()),
+                    ("city", pa.string()),
+                    ("score", pa.float64()),
+                    ("since", pa.int32()),
+                    ("weight", pa.float64()),
+                ]
+            ),
+        ),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a load took: seconds, and for Spark those of the first one and of the session's start; and its size."""
+
+    seconds: float
+    nodes: int
+    edges: int
+    cold: float = 0.0
+    start: float = 0.0
+    driver_bytes: int = 0
+    stages: dict[str, float] = field(default_factory=dict)
+
+
+def floor(lines: Path, to: Path) -> Loaded:
+    """Plain pyarrow.json and Lance, two files at a time: no rule is checked and no id is looked at twice."""
+    import lance
+
+    start = time.perf_counter()
+    shutil.rmtree(to, ignore_errors=True)
+    files = sorted(lines.iterdir())
+    with ThreadPoolExecutor(2) as pool:
+        parts = list(pool.map(lambda entry: _floor_file(entry[1], to, entry[0]), enumerate(files)))
+    for index, name in enumerate(("Person", "Knows")):
+        fragments = [fragment for part in parts for fragment in part[index]]
+        lance.LanceDataset.commit(str(to / name), lance.LanceOperation.Overwrite(_stored(index), fragments))
+    seconds = time.perf_counter() - start
+    nodes, edges = (lance.dataset(str(to / name)).count_rows() for name in ("Person", "Knows"))
+    return Loaded(seconds, nodes, edges)
+
+
+def _stored(index: int) -> pa.Schema:
+    data = _RAW.field("data").type
+    if index == 0:
+        names = ("name", "age", "city", "score")
+        return pa.schema([("id", pa.string()), *((name, data.field(name).type) for name in names)])
+    ends = [(name, pa.string()) for name in ("id", "src", "dst")]
+    return pa.schema([*ends, ("since", pa.int32()), ("weight", pa.float64())])
+
+
+def _floor_file(file: Path, to: Path, number: int) -> tuple[list[Any], list[Any]]:
+    import pyarrow.json as pj
+    from lance.fragment import write_fragments
+
+    rows = pj.read_json(
+        file,
+        read_options=pj.ReadOptions(block_size=8 << 20, use_threads=False),
+        parse_options=pj.ParseOptions(explicit_schema=_RAW, unexpected_field_behavior="error"),
+    )
+    written: list[list[Any]] = []
+    for index, member in enumerate(("type", "edge")):
+        mine = rows.filter(pc.is_valid(rows[member]))
+        data = {name: pc.struct_field(mine["data"], name) for name in _RAW.field("data").type.names}
+        ids = pa.array(np.arange(mine.num_rows) + (number << 40)).cast(pa.string())
+        own = (
+            {"id": data["name"], **data}
+            if index == 0
+            else {"id": ids, "src": mine["from"], "dst": mine["to"], **data}
+        )
+        table = pa.table([own[name] for name in _stored(index).names], schema=_stored(index))
+        uri = str(to / ("Person" if index == 0 else "Knows"))
+        written.append(
+            list(write_fragments(table, uri, mode="overwrite", schema=table.schema, max_rows_per_file=100_000))
+        )
+    return written[0], written[1]
+
+
+def duckdb(lines: Path, to: Path) -> Loaded:
+    """Read the lines, split them into tables with keys, and check the ends of edges."""
+    import duckdb as engine
+
+    to.unlink(missing_ok=True)
+    start = time.perf_counter()
+    with engine.connect(str(to)) as connection:
+        members = "type: 'VARCHAR', edge: 'VARCHAR', \"from\": 'VARCHAR', \"to\": 'VARCHAR'"
+        data = "name VARCHAR, age INTEGER, city VARCHAR, score DOUBLE, since INTEGER, weight DOUBLE"
+        source = (
+            f"read_json('{lines}/*.jsonl', format='newline_delimited', "
+            f"columns={{{members}, data: 'STRUCT({data})'}})"
+        )
+        connection.execute(f"CREATE TEMP TABLE raw AS SELECT * FROM {source}")
+        connection.execute(
+            "CREATE TABLE Person(name VARCHAR PRIMARY KEY, age INTEGER, city VARCHAR, score DOUBLE)"
+        )
+        connection.execute(
+            "INSERT INTO Person SELECT data.name, data.age, data.city, data.score FROM raw WHERE type = 'Person'"
+        )
+        connection.execute(
+            'CREATE TABLE Knows AS SELECT "from" AS src, "to" AS dst, data.since AS since, data.weight AS weight '
+            "FROM raw WHERE edge = 'Knows'"
+        )
+        for side in ("src", "dst"):
+            dangling = f"SELECT count(*) FROM Knows ANTI JOIN Person ON Knows.{side} = Person.name"
+            assert connection.execute(dangling).fetchone() == (0,)
+        connection.execute("CHECKPOINT")
+        seconds = time.perf_counter() - start
+        counted = connection.execute("SELECT (SELECT count(*) FROM Person), (SELECT count(*) FROM Knows)")
+        nodes, edges = counted.fetchall()[0]
+    return Loaded(seconds, nodes, edges)
+
+
+def kuzu(tables: Path, to: Path, package: str = "kuzu") -> Loaded:
+    """COPY from Parquet: nothing has to be parsed; the edges get their index."""
+    engine = importlib.import_module(package)
+    shutil.rmtree(to, ignore_errors=True)
+    start = time.perf_counter()
+    database = engine.Database(str(to))
+    connection = engine.Connection(database)
+    connection.execute(
+        "CREATE NODE TABLE Person(name STRING, age INT32, city STRING, score DOUBLE, PRIMARY KEY (name))"
+    )
+    connection.execute("CREATE REL TABLE Knows(FROM Person TO Person, since INT32, weight DOUBLE)")
+    for name in ("Person", "Knows"):
+        connection.execute(f"COPY {name} FROM '{tables / name}.parquet'")
+    connection.execute("CHECKPOINT")
+    seconds = time.perf_counter() - start
+    nodes = connection.execute("MATCH (a:Person) RETURN count(*)").get_next()[0]
+    edges = connection.execute("MATCH ()-[e:Knows]->() RETURN count(*)").get_next()[0]
+    return Loaded(seconds, nodes, edges)
+
+
+def ladybug(tables: Path, to: Path) -> Loaded:
+    """The successor of Kuzu."""
+    return kuzu(tables, to, "ladybug")
+
+
+def omnigraph(lines: Path, to: Path, repeats: int = 3, master: str | None = None) -> Loaded:
+    """OmniGraph on Spark: a cold load that starts the session, then warm ones, of which the fastest counts."""
+    import omnigraph as engine
+    from omnigraph.pipeline.session import spark_session
+
+    start = time.perf_counter()
+    session = spark_session(master=master)
+    started = time.perf_counter() - start
+    runs: list[tuple[float, dict[str, float]]] = []
+    for _ in range(repeats + 1):
+        shutil.rmtree(to, ignore_errors=True)
+        graph = engine.init(to, SCHEMA)
+        stages: dict[str, float] = {}
+        begin = time.perf_counter()
+        graph.load(str(lines), mode="append", engine="spark", spark=session, listener=_noting(stages))
+        runs.append((time.perf_counter() - begin, stages))
+    tables = graph.snapshot().tables
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    session.stop()
+    best = min(runs[1:], key=lambda run: run[0])
+    return Loaded(
+        best[0],
+        tables["node:Person"].row_count,
+        tables["edge:Knows"].row_count,
+        cold=runs[0][0],
+        start=started,
+        driver_bytes=peak,
+        stages=best[1],
+    )
+
+
+def _noting(stages: dict[str, float]) -> Callable[[JobEvent], None]:
+    def note(event: JobEvent) -> None:
+        stages[event.stage] = event.seconds
+
+    return note

@@ -1,0 +1,99 @@
+"""How far streams have come: which micro-batches are in a branch, said by the very version that has their rows.
+
+A stream writes batches 0, 1, 2, … to a branch, each as one commit. The state of the branch holds, for each stream,
+the number of its last batch. A commit of batch n and the mark "n" are one version of the manifest, so no crash can
+part them, and whoever reads the newest state under the branch's commit lock knows whether n is done. The mark is
+part of the state, not of the history: it does not matter how many commits follow, which of them are archived, or
+what maintenance removes.
+
+A mark belongs to one incarnation of a branch. Forks inherit the rows of their parent but not its marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from omnigraph.errors import BatchDone, RequestError, StreamOutOfStep
+
+_LONGEST_NAME: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One micro-batch of a stream. ``query`` numbers the batches: the id that Spark keeps in a checkpoint."""
+
+    stream: str
+    number: int
+    query: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"stream": self.stream, "number": self.number, "query": self.query}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamMark:
+    """The last batch of a stream that is done, on which native branch, and the last commit that brought rows."""
+
+    batch: Batch
+    native: str | None
+    graph_commit_id: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self.batch.as_json(), "native": self.native, "graph_commit_id": self.graph_commit_id}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> StreamMark:
+        batch = Batch(stored["stream"], stored["number"], stored["query"])
+        return cls(batch, stored["native"], stored["graph_commit_id"])
+
+
+Marks = Mapping[str, StreamMark]
+"""The marks of a state by the names of their streams."""
+
+
+def check_stream_name(name: str) -> str:
+    """A name that a stream may have."""
+    if not name or len(name) > _LONGEST_NAME or name != name.strip() or not name.isprintable():
+        raise RequestError(
+            f"a stream is named by 1 to {_LONGEST_NAME} printable characters, no space around; not {name!r}"
+        )
+    return name
+
+
+def own_marks(marks: Marks, native: str | None) -> dict[str, StreamMark]:
+    """The marks of this incarnation of a branch, without those it inherited."""
+    return {name: mark for name, mark in marks.items() if mark.native == native}
+
+
+def require_next(marks: Marks, branch: str, native: str | None, batch: Batch) -> None:
+    """Raise BatchDone if a batch is done, StreamOutOfStep if it is not the one that comes next."""
+    mark = own_marks(marks, native).get(batch.stream)
+    last = -1 if mark is None else mark.batch.number
+    known = None if mark is None else mark.batch.query
+    if known is not None and batch.query is not None and known != batch.query:
+        raise StreamOutOfStep(
+            batch.stream,
+            branch,
+            batch.number,
+            f"its batches up to {last} came through another checkpoint, that of query {known}, and"
+            f" this one, of query {batch.query}, counts its own; go on with that one, or use another name",
+        )
+    if batch.number <= last:
+        raise BatchDone(batch.stream, branch, batch.number)
+    if batch.number > last + 1:
+        behind = "it has none of those before" if mark is None else f"it has them up to {last}"
+        remedy = "start with a new checkpoint" + ("" if mark is None else " and another name")
+        reason = f"{behind}, so rows would be missing; {remedy}"
+        raise StreamOutOfStep(batch.stream, branch, batch.number, reason)
+
+
+def marked(marks: Marks, native: str | None, batch: Batch | None, graph_commit_id: str | None) -> Marks:
+    """The marks of a branch once a batch is done, with the commit that has its rows, if it had any."""
+    own = own_marks(marks, native)
+    if batch is not None:
+        before = own.get(batch.stream)
+        commit = graph_commit_id or (None if before is None else before.graph_commit_id)
+        own[batch.stream] = StreamMark(batch, native, commit)
+    return dict(sorted(own.items()))
