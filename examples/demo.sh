@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The main job, end to end. So far: check, explain and evolve a schema and its queries; create a graph, load it, change
-# it, branch it, query it and look at its history.
+# it, branch it, query it and look at its history; load and export it on Spark.
 set -euo pipefail
 here="$(cd "$(dirname "$0")/aviation" && pwd)"
 work="$(mktemp -d)"
@@ -46,3 +46,9 @@ say omnigraph index
 say omnigraph explain colleagues --query queries.gq --params '{"call": "ace"}' --analyze
 say omnigraph query related_reports --query queries.gq --params '{"text": "engine failure", "k": 3}'
 say omnigraph query -e 'query all() { match { $p: Pilot } return { $p.call, $p.hours } order { $p.call } limit 3 }' --snapshot 2 --format jsonl
+
+note 'In bulk, on Spark: a directory out, and into another graph, as one commit:'
+say omnigraph export --out all/ --format parquet --ordered
+say omnigraph init --schema schema.pg again.omni
+say omnigraph load again.omni --data all/ --mode append --message 'all at once'
+say omnigraph query colleagues --store again.omni --query queries.gq --params '{"call": "ace"}'

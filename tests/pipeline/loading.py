@@ -1,7 +1,7 @@
-"""Loads for tests: what becomes of the same files on either engine, in a form in which two outcomes can be compared.
+"""Loads for tests: what becomes of the same files on either engine, in a form in which outcomes can be compared.
 
-`InlineRunner` runs a job's tasks in this process instead of on Spark; what it sends is pickled as Spark does. So the
-pipeline itself can be tried many times a second, and Spark is only there where it matters.
+`InlineRunner` runs a job's tasks in this process instead of on Spark; what it sends is pickled as Spark does. So
+the pipeline itself can be tried many times a second, and Spark is only there where it matters.
 """
 
 from __future__ import annotations
@@ -44,13 +44,17 @@ class InlineRunner:
 
     def run(self, stage: str, work: Callable[[Any], Done], tasks: Sequence[Any]) -> list[Any]:
         self.stages.append(stage)
-        sent = cloudpickle.loads(cloudpickle.dumps(work))
-        arrived = [cloudpickle.loads(cloudpickle.dumps(task)) for task in tasks]
-        return [cloudpickle.loads(cloudpickle.dumps(sent(task).outcome)) for task in arrived]
+        sent = _sent(work)
+        return [_sent(sent(_sent(task)).outcome) for task in tasks]
 
     @contextmanager
     def watched(self, *_: Any) -> Iterator[None]:
         yield
+
+
+def _sent(value: Any) -> Any:
+    """What arrives of a value at a worker, or of its result here."""
+    return cloudpickle.loads(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
 
 
 @pytest.fixture
@@ -148,7 +152,7 @@ def _masked(text: str | None) -> str | None:
 
 
 def left_behind(graph: Graph) -> list[str]:
-    """Files of jobs that are over: records, notes, and data files that no table refers to."""
+    """What jobs left that are over: records, notes, and data files with their names that no table refers to."""
     root = Path(graph.address)
     jobs = [str(path.relative_to(root)) for path in (root / "__jobs").rglob("*") if path.is_file()]
     used: set[str] = set()
@@ -156,4 +160,5 @@ def left_behind(graph: Graph) -> list[str]:
         for pin in graph.snapshot(branch.name).tables.values():
             used |= graph._repository.tables.data_files(pin.location, pin.table_branch, _LONG_AGO)
     staged = [path for kind in ("nodes", "edges") for path in (root / kind).rglob("data/*.lance")]
-    return jobs + [str(path.relative_to(root)) for path in staged if path.name not in used]
+    own = [path for path in staged if _GENERATED.match(path.name)]
+    return jobs + [str(path.relative_to(root)) for path in own if path.name not in used]

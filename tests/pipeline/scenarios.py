@@ -63,13 +63,18 @@ LOADED = (
     Scenario(
         "merge: the last record wins",
         "merge",
-        tuple(node("Person", name=name, age=age) for age in range(3) for name in ("ada", "dee")),
+        (
+            *(node("Person", name=name, age=age) for age in range(3) for name in ("ada", "dee")),
+            edge("Knows", "ada", "dee", id="k1"),
+            edge("Knows", "dee", "ada", id="k1"),
+            edge("Knows", "dee", "dee"),
+        ),
         WORLD,
     ),
     Scenario(
         "merge: a record that a later one replaces may break a rule",
         "merge",
-        (node("Person", name="ada", age=999), node("Person", name="dee", mood="odd"), ADA, node("Person", name="dee")),
+        (node("Person", name="ada", age=999), node("Person", name="d", mood="odd"), ADA, node("Person", name="d")),
         WORLD,
     ),
     Scenario("overwrite: tables without records stay", "overwrite", (*PEOPLE, node("Person", name="dee")), WORLD),
@@ -127,7 +132,8 @@ LOADED = (
             ' { "type" : "Person" , "data" : { "name" : "sp\\u00e4t\\n\\"\\ud83d\\ude00" , "age" : 7 } } ',
             '{"edge": "kNoWs", "from": "ada", "to": "cy"}\r',
             '{"type": "Person", "data": {"name": "x", "weight": 1e3, "age": null}}',
-            '{"type": "Event", "data": {"at": "2024-02-29T23:59:59.9999+01:00", "size": 16777217, "day": "0001-01-01"}}',
+            '{"type": "Event", "data": {"at": "2024-02-29T23:59:59.9999+01:00", "size": 16777217}}',
+            '{"type": "Event", "data": {"day": "0001-01-01"}}',
             '{"type": "Event", "data": {"at": -1, "big": 18446744073709551615}}',
         ),
         WORLD,
@@ -160,7 +166,9 @@ REFUSED = (
         WORLD,
     ),
     Scenario("keys come twice where all is replaced", "overwrite", (ADA, ADA), WORLD),
-    Scenario("ids exist already", "append", (node("Person", name="new", age=-1), ADA, node("Event", id="e1")), WORLD),
+    Scenario(
+        "ids exist already", "append", (node("Person", name="x", age=-1), ADA, node("Event", id="e1")), WORLD
+    ),
     Scenario(
         "everything that is wrong is said at once",
         "append",
@@ -201,10 +209,10 @@ REFUSED = (
         WORLD,
     ),
     Scenario("merge: too few edges are left", "merge", (edge("Hosts", "c", "e1", id="h1"),), WORLD),
-    Scenario("merge: too many edges", "merge", (edge("Leads", "ada", "b"), edge("Leads", "bo", "b", id="l2")), WORLD),
-    Scenario("merge: an edge is moved to a node that has one", "merge", (edge("Leads", "ada", "c", id="l2"),), WORLD),
+    Scenario("merge: too many edges", "merge", (edge("Leads", "ada", "b"), edge("Leads", "bo", "b")), WORLD),
+    Scenario("merge: an edge too many has an id", "merge", (edge("Leads", "ada", "c", id="l2"),), WORLD),
     Scenario("overwrite: nodes that edges still need", "overwrite", (BO, node("Base", code="c")), WORLD),
-    Scenario("overwrite: edges of nodes that are gone", "overwrite", (BO, edge("Knows", "bo", "ada", id="k9")), WORLD),
+    Scenario("overwrite: edges of nodes that are gone", "overwrite", (BO, edge("Knows", "bo", "ada")), WORLD),
     Scenario(
         "more than are listed",
         "append",

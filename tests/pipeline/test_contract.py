@@ -44,27 +44,23 @@ def test_refusals(scenario: Scenario, tmp_path: Path, monkeypatch: pytest.Monkey
     assert tried(tmp_path / "there", scenario, engine="spark") == here
 
 
-ON_SPARK = (
-    "merge: rows are replaced as a whole",
+SHUFFLED = (
     "merge: the last record wins",
-    "overwrite: nodes go with their edges",
-    "ids that are given, generated, and keys",
     "everything that is wrong is said at once",
     "merge: the last record counts",
-    "merge: too few edges are left",
     "overwrite: nodes that edges still need",
-    "overwrite: edges of nodes that are gone",
     "ids come twice",
     "ids exist already",
 )
+ON_SPARK = [s for s in (*LOADED, *REFUSED) if s.name in SHUFFLED]
 
 
-@pytest.mark.parametrize("scenario", [s for s in (*LOADED, *REFUSED) if s.name in ON_SPARK], ids=lambda s: s.name)
-def test_on_spark_keys_in_memory_and_shuffled(
+@pytest.mark.parametrize("scenario", ON_SPARK, ids=lambda s: s.name)
+def test_keys_that_need_a_shuffle(
     scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
 ) -> None:
+    """On Spark itself, with every question asked as if its keys were too many for one task."""
     cut_small(monkeypatch, 400)
     here = tried(tmp_path / "here", scenario, engine="local")
-    assert tried(tmp_path / "memory", scenario, engine="spark", spark=spark) == here
     monkeypatch.setattr(checks, "KEY_BUDGET", 0)
-    assert tried(tmp_path / "shuffled", scenario, engine="spark", spark=spark) == here
+    assert tried(tmp_path / "there", scenario, engine="spark", spark=spark) == here

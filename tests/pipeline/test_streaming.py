@@ -262,7 +262,7 @@ def test_what_a_stream_refuses(place: Place, spark: SparkSession) -> None:
         ({"type": "Person"}, SourceUnusable),
     ):
         with pytest.raises(error):
-            stream(place.graph.address, frame, **{**given, **wrong})  # type: ignore[arg-type]
+            stream(place.graph.address, frame, **{**given, **wrong})
     with pytest.raises(SourceUnusable, match="not a streaming DataFrame"):
         place.graph.stream(spark.range(1), records=True, **given)
     memory = omnigraph.init("memory://streams", SCHEMA)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from tests.recovery.racers import errors, meeting, once, together
 from tests.recovery.scenes import KNOWS, PERSON, assert_settled, contents, edge, new_graph, person, sidecars
 from tests.recovery.test_windows import OUTCOMES, Interrupted
-from tests.stores import Store
+from tests.stores import Store, present
 
 import omnigraph
 from omnigraph import Graph, failpoints
@@ -100,6 +101,23 @@ def test_a_dead_writers_batch_is_finished_before_it_is_asked_for(local_store: St
     assert sidecar.draft.batch == Batch("s", 0, "query of s")
     assert run(graph, [0]) == [0]
     assert (written(graph), [r.recovery_kind for r in graph.recoveries()]) == ([0], ["RolledForward"])
+
+
+def test_a_sidecar_from_before_there_were_streams(local_store: Store) -> None:
+    graph = new_graph(local_store)
+    objects = graph._repository.objects
+
+    def interrupt() -> None:
+        raise Interrupted
+
+    with failpoints.armed("write.after_tables", interrupt), pytest.raises(Interrupted):
+        graph.load(rows(0), "merge")
+    (sidecar,) = sidecars(graph._repository)
+    stored = json.loads(present(objects, sidecar.key).content)
+    assert stored["commit"].pop("batch") is None
+    objects.put(sidecar.key, json.dumps(stored).encode())
+    assert [recovery.recovery_kind for recovery in graph.refresh()] == ["RolledForward"]
+    assert (written(graph), marks(graph)) == ([0], {})
 
 
 def test_of_two_drivers_one_commits(shared_store: Store) -> None:
@@ -221,7 +239,7 @@ def test_marks_are_rows_of_the_manifest(local_store: Store) -> None:
     state = graph._repository.manifest.latest(None)
     table = encode(state, "main")
     assert decode(table, state.version) == state
-    older = table.filter(pa.compute.not_equal(table["object_type"], "stream"))
+    older = table.filter(pc.not_equal(table["object_type"], "stream"))
     assert decode(older, state.version).streams == {}
 
 

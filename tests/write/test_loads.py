@@ -21,6 +21,7 @@ from omnigraph.errors import (
     ConstraintViolation,
     DataError,
     KeyConflict,
+    NotOnSpark,
     ReadOnlyGraph,
     RecordError,
     ResourceLimit,
@@ -61,9 +62,15 @@ class TestInputs:
         assert graph.load(str(path), "merge").total_entities == 1
 
     def test_files_that_are_not_there(self, graph: Graph, tmp_path: Path) -> None:
-        for path in (tmp_path / "nothing.jsonl", str(tmp_path / "nothing.jsonl"), tmp_path):
+        for path in (tmp_path / "nothing.jsonl", str(tmp_path / "nothing.jsonl")):
             with pytest.raises(StorageUnavailable):
                 graph.load(path, "append")
+
+    def test_a_directory_is_for_spark_which_cannot_reach_a_graph_in_memory(
+        self, graph: Graph, tmp_path: Path
+    ) -> None:
+        with pytest.raises(NotOnSpark, match="a graph in memory"):
+            graph.load(tmp_path, "append")
 
     def test_dictionaries(self, graph: Graph) -> None:
         day, moment = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 10, 0, 0, 123456, tzinfo=dt.UTC)

@@ -88,7 +88,7 @@ def query(
     if branch is not None and snapshot is not None:
         raise typer.BadParameter("give --branch or --snapshot, not both")
     if (master or remote) and engine is not QueryEngine.SPARK:
-        raise typer.BadParameter("--master and --remote say where Spark runs; add --engine spark")
+        raise typer.BadParameter("--master and --remote need --engine spark")
     chosen = chosen_format(form, as_json, out)
     source = read_query(query, text, _NO_STORED_QUERIES)
     given = read_parameters(params, params_file)

@@ -87,7 +87,7 @@ def embed(
     with running(repository, record) as job:
         keeping = resumable(client, repository.address, scratch_folder(runner.job)) or client
         preparation = _Preparation(runner, repository, request, keeping)
-        commit = commit_write(repository, request.write, preparation)
+        commit = commit_write(repository, request.write, preparation, job.lock)
         if commit is not None:
             job.committed = preparation.used
     name = Engine.SPARK if isinstance(runner, Runner) else Engine.LOCAL

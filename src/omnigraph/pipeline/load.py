@@ -33,7 +33,7 @@ from omnigraph.pipeline.frameloads import RowSource, stage_frames
 from omnigraph.pipeline.pinned import require_shared
 from omnigraph.pipeline.preparing import LeftOutOthers, Preparation, Staged
 from omnigraph.pipeline.scratch import scratch_folder
-from omnigraph.pipeline.sources import Slice, SourceFile, cut
+from omnigraph.pipeline.sources import Slice, SourceFile, cut, rows_per_file
 from omnigraph.pipeline.staging import SliceReport, StagePlan, stage_slice
 from omnigraph.pipeline.tasks import Runner
 from omnigraph.recovery.jobs import JobRecord, RunningJob, running
@@ -87,6 +87,7 @@ def load(
         stops=options.max_errors is not None,
         skips=options.skip_bad,
         bad_records=options.bad_records,
+        rows_per_file=rows_per_file(given.files),
     )
     with running(repository, record) as job:
         staged = _stage(runner, plan, slices, given.frames)
@@ -152,7 +153,7 @@ def destination(repository: Repository, base: Base, branch: Branch, table_key: s
     native = branch.native
     folder = f"{repository.address.lance_root}/{layout.native_prefix(pin.location, native)}"
     version = str(base.open(table_key).data_storage_version)
-    return Destination(table_key, folder, base.schema(table_key), version, dict(repository.address.options))
+    return Destination(table_key, repository.address, folder, base.schema(table_key), version)
 
 
 def _stage(runner: Runner, plan: StagePlan, slices: list[Slice], frames: Sequence[RowSource]) -> Staged:
@@ -174,7 +175,7 @@ def _commit(
     *,
     created: bool,
 ) -> LoadResult:
-    commit = _committed(repository, branch, preparation, options)
+    commit = _committed(repository, job, branch, preparation, options)
     job.committed = preparation.used
     if commit is None:
         assert options.batch is not None  # noqa: S101  every other load commits
@@ -196,7 +197,7 @@ def _commit(
 
 
 def _committed(
-    repository: Repository, branch: Branch, preparation: Preparation, options: LoadOptions
+    repository: Repository, job: RunningJob, branch: Branch, preparation: Preparation, options: LoadOptions
 ) -> Commit | None:
     """Commit; the message tells how many records are left out, so these are known, and written down, before."""
     while True:
@@ -204,10 +205,9 @@ def _committed(
             preparation.check(capture(repository, branch))
             preparation.write_bad(repository)
         message = preparation.announced = preparation.bad.message(options.message)
+        request = WriteRequest("load", branch, options.actor, message, batch=options.batch)
         try:
-            return commit_write(
-                repository, WriteRequest("load", branch, options.actor, message, batch=options.batch), preparation
-            )
+            return commit_write(repository, request, preparation, job.lock)
         except LeftOutOthers:
             continue
 

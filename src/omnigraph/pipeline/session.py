@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -29,6 +30,7 @@ REMOTE: Final = "OMNIGRAPH_SPARK_REMOTE"
 _SOURCE: Final = Path(__file__).parent.parent
 _QUIET: Final = Path(__file__).with_name("log4j2.properties")
 _CONNECT_CORES: Final = 8
+_LOGGED: Final = re.compile(r"^[\d:]+ [A-Z]+ \S+: ")
 _starting = threading.Lock()
 _supplied: WeakSet[SparkSession] = WeakSet()
 """The sessions whose workers have this package."""
@@ -196,5 +198,5 @@ def _first_line(text: str) -> str:
 def _last_line(text: str) -> str:
     """The line that tells most in what a JVM printed before it went: the last error, else the last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if "Error" in line or "Exception" in line]
-    return (errors or lines or [""])[-1]
+    errors = [line for line in lines if "Error" in line or "Exception" in line or " ERROR " in line]
+    return _LOGGED.sub("", (errors or lines or [""])[-1])

@@ -9,7 +9,7 @@ import datetime as dt
 import pickle
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,46 +17,24 @@ import pyarrow as pa
 from omnigraph.errors import Violation
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.pipeline.checks import Findings, Ground, Question, Rule
-from omnigraph.pipeline.frames import as_spark, piece_numbers, spark_schema, spark_types, table_frame
+from omnigraph.pipeline.frames import piece_numbers
+from omnigraph.pipeline.keyframes import (
+    ROW,
+    committed_frame,
+    frame_names,
+    node_ids,
+    staged_frame,
+    surviving,
+    with_one_zero,
+)
 from omnigraph.pipeline.pinned import Piece
-from omnigraph.pipeline.scratch import Drops, MatchFile, kept_rows, packed_mask, write_matches
+from omnigraph.pipeline.scratch import Drops, MatchFile, packed_mask, write_matches
 from omnigraph.pipeline.tasks import Runner
-from omnigraph.storage.datafiles import StagedFile, read_file
 from omnigraph.write.evaluator import cardinality_message, endpoint_describer, unique_message
 from omnigraph.write.loads import Mode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_ROW: Final = 1 << 32
-
-
-def staged_frame(runner: Runner, ground: Ground, table_key: str, columns: Sequence[str]) -> DataFrame:
-    """Columns of the staged rows of a table; `at` is the place of a row: its file's number and its own."""
-    files = ground.files.get(table_key, ())
-    types = {"at": "bigint", **spark_types(ground.graph.entity(table_key), columns)}
-    frame = piece_numbers(runner.spark, len(files), sum(file.rows for file in files))
-    return frame.mapInArrow(_reading(ground, files, columns, types), spark_schema(types))
-
-
-def _reading(
-    ground: Ground, files: Sequence[StagedFile], columns: Sequence[str], types: dict[str, str]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def batches(indexes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in indexes:
-            for number in batch.column(0).to_pylist():
-                file = files[number]
-                rows = read_file(ground.targets[file.table_key], file.name, columns)
-                placed = rows.append_column("at", pa.array(np.arange(file.rows) + number * _ROW))
-                for part in kept_rows(placed, file, ground.drops).to_batches():
-                    yield as_spark(part, types)
-
-    return batches
-
-
-def committed_frame(runner: Runner, ground: Ground, table_key: str, columns: Sequence[str]) -> DataFrame:
-    """Columns of the committed rows of a table."""
-    return table_frame(runner.spark, ground.graph, table_key, columns)
 
 
 def ask_shuffled(runner: Runner, ground: Ground, question: Question) -> Findings:
@@ -90,58 +68,32 @@ def _ids(runner: Runner, ground: Ground, table_key: str, findings: Findings) -> 
         findings.taken = [row["id"] for row in rows]
 
 
-def surviving(
-    runner: Runner, ground: Ground, table_key: str, columns: Sequence[str]
-) -> tuple[DataFrame, DataFrame | None]:
-    """The staged rows of a table, and the committed ones that stay."""
-    staged = staged_frame(runner, ground, table_key, columns) if table_key in ground.files else None
-    replaced = staged is not None and ground.mode is Mode.OVERWRITE
-    committed = None
-    if not replaced and ground.graph.rows(table_key):
-        committed = committed_frame(runner, ground, table_key, columns)
-        if staged is not None and ground.mode is Mode.MERGE and ground.gives_ids(table_key):
-            ids = staged_frame(runner, ground, table_key, ["id"]).select("id")
-            committed = committed.join(ids, "id", "left_anti")
-    if staged is None:
-        staged = staged_frame(runner, ground, table_key, columns)
-    return staged, committed
-
-
 def _unique(runner: Runner, ground: Ground, question: Question, findings: Findings) -> None:
     from pyspark.sql import functions as f
 
-    columns = [*question.columns, "id"]
-    staged, committed = surviving(runner, ground, question.table_key, columns)
-    mine = staged.select(*columns, f.lit(True).alias("mine")).dropna(subset=list(question.columns))
-    every = mine
+    staged, committed = surviving(runner, ground, question.table_key, [*question.columns, "id"])
+    group = frame_names(question.columns)
+    every = staged.select(*group, "id", f.lit(True).alias("mine"))
     if committed is not None:
-        others = committed.select(*columns, f.lit(False).alias("mine")).dropna(subset=list(question.columns))
-        every = mine.unionByName(others)
-    for name, kind in every.dtypes:
-        if kind in ("float", "double"):
-            every = every.withColumn(name, every[name] + f.lit(0.0).cast(kind))
-    groups = every.groupBy(*question.columns).agg(
-        f.count("*").alias("_count"),
-        f.max("mine").alias("_mine"),
-        f.min("id").alias("_low"),
-        f.max("id").alias("_high"),
-        f.max(f.when(f.col("mine"), f.col("id"))).alias("_own"),
+        every = every.unionByName(committed.select(*group, "id", f.lit(False).alias("mine")))
+    groups = (
+        with_one_zero(every.dropna(subset=group))
+        .groupBy(*group)
+        .agg(
+            f.count("*").alias("_count"),
+            f.max("mine").alias("_mine"),
+            f.min("id").alias("_low"),
+            f.max("id").alias("_high"),
+            f.max(f.when(f.col("mine"), f.col("id"))).alias("_own"),
+        )
     )
     findings.total, rows = _first(groups.where("_count > 1 and _mine"), ground.most)
     name = ground.graph.entity(question.table_key).name
     for row in rows:
-        values = [row[column] for column in question.columns]
+        values = [row[column] for column in group]
         message = unique_message(name, question.columns, values, row["_low"], row["_high"])
         own = row["_high"] if row["_own"] == row["_high"] else row["_low"]
         findings.violations.append(Violation(question.table_key, own, "unique", message))
-
-
-def node_ids(runner: Runner, ground: Ground, table_key: str) -> DataFrame:
-    """The ids of a node type once the change is applied."""
-    staged = staged_frame(runner, ground, table_key, ["id"]).select("id")
-    if table_key in ground.files and ground.mode is Mode.OVERWRITE:
-        return staged
-    return staged.unionByName(committed_frame(runner, ground, table_key, ["id"]))
 
 
 def _ends(runner: Runner, ground: Ground, edge: EdgeType, side: str, findings: Findings) -> None:
@@ -230,7 +182,7 @@ def masks_at(ground: Ground, table_key: str, places: DataFrame) -> Drops:
     files = ground.files[table_key]
     masks: dict[int, Any] = {}
     for row in places.toLocalIterator(prefetchPartitions=True):
-        number, position = divmod(row["at"], _ROW)
+        number, position = divmod(row["at"], ROW)
         masks.setdefault(number, np.zeros(files[number].rows, bool))[position] = True
     return Drops({files[number].name: packed_mask(mask) for number, mask in masks.items()})
 
@@ -273,7 +225,7 @@ def _writing(
         matches = pa.table(
             {
                 "file": names.take(pa.array(at >> 32)),
-                "row": at & (_ROW - 1),
+                "row": at & (ROW - 1),
                 "row_id": rows["row_id"].cast(pa.uint64()),
                 "row_address": rows["row_address"].cast(pa.uint64()),
             }

@@ -8,22 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from omnigraph.lang.schema.catalog import EdgeType
 from omnigraph.pipeline.badrecords import BadRow
 from omnigraph.pipeline.checks import Ground
+from omnigraph.pipeline.keyframes import (
+    ROW,
+    committed_frame,
+    frame_names,
+    node_ids,
+    staged_frame,
+    surviving,
+    with_one_zero,
+)
 from omnigraph.pipeline.scratch import Drops, packed_mask
-from omnigraph.pipeline.shuffled import committed_frame, node_ids, staged_frame, surviving
 from omnigraph.pipeline.tasks import Runner
 from omnigraph.write.loads import Mode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_ROW: Final = 1 << 32
 Finder = Callable[[Runner, Ground, str], "DataFrame"]
 """Finds staged rows of a table that break one rule: a DataFrame of their places and reasons."""
 
@@ -69,7 +76,7 @@ def _noted(ground: Ground, table_key: str, found: DataFrame, rows: dict[int, lis
     files = ground.files[table_key]
     masks: dict[int, Any] = {}
     for row in found.toLocalIterator():
-        number, position = divmod(row["at"], _ROW)
+        number, position = divmod(row["at"], ROW)
         file = files[number]
         masks.setdefault(number, np.zeros(file.rows, bool))[position] = True
         rows.setdefault(file.slice, []).append(BadRow(table_key, file.first + position, row["reason"]))
@@ -113,17 +120,16 @@ def _shared(group: Sequence[str]) -> Finder:
     def find(runner: Runner, ground: Ground, table_key: str) -> DataFrame:
         from pyspark.sql import functions as f
 
-        columns = [*group, "id"]
-        staged, committed = surviving(runner, ground, table_key, columns)
-        every = staged.select(*columns, "at").dropna(subset=list(group))
+        staged, committed = surviving(runner, ground, table_key, [*group, "id"])
+        names = frame_names(group)
+        every = staged.select(*names, "at")
         if committed is not None:
-            others = committed.select(*columns, f.lit(-1).cast("bigint").alias("at")).dropna(subset=list(group))
-            every = every.unionByName(others)
-        every = with_one_zero(every)
-        first = every.groupBy(*group).agg(f.min("at").alias("first"), f.count("*").alias("n")).where("n > 1")
+            every = every.unionByName(committed.select(*names, f.lit(-1).cast("bigint").alias("at")))
+        every = with_one_zero(every.dropna(subset=names))
+        first = every.groupBy(*names).agg(f.min("at").alias("first"), f.count("*").alias("n")).where("n > 1")
         name = ground.graph.entity(table_key).name
         reason = f.lit(f"@unique violation on {name}.({', '.join(group)}): another row has the same value")
-        return every.join(first, list(group)).where("at > first").select("at", reason.alias("reason"))
+        return every.join(first, names).where("at > first").select("at", reason.alias("reason"))
 
     return find
 
@@ -143,13 +149,3 @@ def _too_many(runner: Runner, ground: Ground, table_key: str) -> DataFrame:
     said = f"@card violation on edge {edge.name}: source '%s' has more than {most} edges"
     ranked = every.withColumn("rank", rank).where((f.col("rank") > most) & (f.col("at") >= 0))
     return ranked.select("at", f.format_string(said, "src").alias("reason"))
-
-
-def with_one_zero(frame: DataFrame) -> DataFrame:
-    """The rows with -0.0 as 0.0, which is the same number."""
-    from pyspark.sql import functions as f
-
-    for name, kind in frame.dtypes:
-        if kind in ("float", "double"):
-            frame = frame.withColumn(name, frame[name] + f.lit(0.0).cast(kind))
-    return frame

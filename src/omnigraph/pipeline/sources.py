@@ -19,12 +19,18 @@ from omnigraph.errors import OmniError, SourceUnusable
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.pipeline.ranges import open_file
 from omnigraph.storage.address import parse_address
+from omnigraph.storage.datafiles import ROWS_PER_FILE
 from omnigraph.storage.remoteobjects import s3_store
 from omnigraph.storage.unavailable import translated
 from omnigraph.write.engines import FORMATS, WILD, Format, format_of
 
 SLICE_BYTES: Final = 64 << 20
 SMALLEST_SLICE: Final = 1 << 20
+_LARGEST_SLICE: Final = 256 << 20
+_MOST_SLICES: Final = 10_000
+_FEW_FILES: Final = 1_000
+_MOST_ROWS_PER_FILE: Final = 1_000_000
+_BYTES_PER_RECORD: Final = 100
 TABLE_KEY: Final = b"omnigraph.table"
 
 
@@ -58,13 +64,14 @@ class Slice:
 def find_files(
     places: Iterable[str | os.PathLike[str]], catalog: Catalog, options: Mapping[str, str]
 ) -> list[SourceFile]:
-    """The files that places name, each directory's and glob's in the order of their names."""
-    found: list[SourceFile] = []
+    """The files that places name, each directory's and glob's in the order of their names, and none twice."""
+    found: dict[str, SourceFile] = {}
     for place in places:
         text = os.fspath(place)
         named = {text, str(_path(text))}
-        found += [recognised(name, size, options, is_named=name in named) for name, size in _listed(text, options)]
-    return [file if file.format is Format.JSONL else _typed(file, catalog) for file in found]
+        for name, size in _listed(text, options):
+            found.setdefault(name, recognised(name, size, options, is_named=name in named))
+    return [file if file.format is Format.JSONL else _typed(file, catalog) for file in found.values()]
 
 
 def typed_files(place: str | os.PathLike[str], table_key: str, options: Mapping[str, str]) -> list[SourceFile]:
@@ -85,7 +92,8 @@ def _listed(text: str, options: Mapping[str, str]) -> list[tuple[str, int]]:
 
 
 def _path(text: str) -> Path:
-    return Path(text.removeprefix("file://")).expanduser()
+    """A path that means the same to workers, wherever they run."""
+    return Path(text.removeprefix("file://")).expanduser().absolute()
 
 
 def _on_disk(text: str) -> list[tuple[str, int]]:
@@ -218,9 +226,18 @@ def _parquet(file: SourceFile) -> pq.ParquetFile:
         raise SourceUnusable(file.name, f"it cannot be read as Parquet: {error}") from error
 
 
+def rows_per_file(files: Sequence[SourceFile]) -> int:
+    """How many rows a staged file gets: few, because a later change of one row costs what its file has; but more
+    where a table would otherwise get thousands of files, as every commit lists them all."""
+    records = sum(file.size for file in files) // _BYTES_PER_RECORD
+    return min(_MOST_ROWS_PER_FILE, max(ROWS_PER_FILE, records // _FEW_FILES))
+
+
 def cut(files: Sequence[SourceFile], cores: int, size: int = SLICE_BYTES) -> list[Slice]:
-    """Slices of about that size, as many as keep all cores busy to the end."""
+    """Slices of about that size, as many as keep all cores busy to the end; larger ones where they would be too
+    many for one driver."""
     total = sum(file.size for file in files)
+    size = min(_LARGEST_SLICE, max(size, total // _MOST_SLICES))
     rounds = max(1, math.ceil(total / size / cores))
     wanted = max(SMALLEST_SLICE, math.ceil(total / (rounds * cores)))
     slices: list[Slice] = []

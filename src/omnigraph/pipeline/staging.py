@@ -28,13 +28,13 @@ from omnigraph.write.rows import fill_vectors, with_fresh_ids
 from omnigraph.write.rules import Violations, broken_rows, check_rows
 
 _LISTED: Final = 20
-_HELD_ROWS: Final = 4 * ROWS_PER_FILE
+_HELD_FILES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
     """What every task of the first pass must know. ``most`` errors of one slice are listed, and, if the load is to
-    stop at that many, no more are looked for."""
+    stop at that many, no more are looked for. Files get up to ``rows_per_file`` rows."""
 
     job: str
     catalog: Catalog
@@ -44,6 +44,7 @@ class StagePlan:
     stops: bool = False
     skips: bool = False
     bad_records: str | None = None
+    rows_per_file: int = ROWS_PER_FILE
 
 
 @dataclass(slots=True)
@@ -146,7 +147,7 @@ class SliceStager:
         held.append(rows)
         if given:
             self._given.add(key)
-        if sum(part.num_rows for part in held) >= _HELD_ROWS:
+        if sum(part.num_rows for part in held) >= _HELD_FILES * self.plan.rows_per_file:
             self._stage(key)
 
     def _note_violations(self, rows: pa.Table, lines: npt.NDArray[np.int64], found: Violations) -> None:
@@ -167,7 +168,7 @@ class SliceStager:
         """Write the rows that are held as files of even size."""
         rows = pa.concat_tables(self._held.pop(key))
         target = _holding(self.plan.targets[key], rows)
-        files = -(-rows.num_rows // ROWS_PER_FILE)
+        files = -(-rows.num_rows // self.plan.rows_per_file)
         edges = [rows.num_rows * part // files for part in range(files + 1)]
         for low, high in pairwise(edges):
             part = rows.slice(low, high - low)

@@ -8,6 +8,7 @@ looked at under the branch's commit lock.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,9 +25,9 @@ from omnigraph.pipeline.columnar import check_columns
 from omnigraph.pipeline.frameloads import FrameSource, RowSource
 from omnigraph.pipeline.load import Input, load
 from omnigraph.pipeline.pinned import require_shared
-from omnigraph.pipeline.session import cores
+from omnigraph.pipeline.session import cores, is_connect
 from omnigraph.pipeline.streamrecords import RecordFrame, check_record_columns
-from omnigraph.pipeline.tasks import Runner, is_connect
+from omnigraph.pipeline.tasks import Runner
 from omnigraph.pipeline.typenames import edge_type, node_type
 from omnigraph.recovery.heal import heal
 from omnigraph.storage.address import Address, parse_address
@@ -34,7 +35,7 @@ from omnigraph.write.engines import LoadOptions
 from omnigraph.write.loads import Mode
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 QUERY_ID = "sql.streaming.queryId"
@@ -85,16 +86,18 @@ class BatchWriter:
 
     address: Address
     options: StreamOptions
+    checkpoint: str
     embedder: EmbeddingClient | None = None
     error: Exception | None = None
     _opened: Repository | None = field(default=None, repr=False)
+    _query: str | None = None
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.address, self.options, self.embedder
+        return self.address, self.options, self.checkpoint, self.embedder
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.address, self.options, self.embedder = state
-        self.error = self._opened = None
+        self.address, self.options, self.checkpoint, self.embedder = state
+        self.error = self._opened = self._query = None
 
     @property
     def repository(self) -> Repository:
@@ -113,8 +116,7 @@ class BatchWriter:
     def _write(self, frame: DataFrame, number: int) -> None:
         options, repository = self.options, self.repository
         spark = frame.sparkSession
-        query = None if is_connect(spark) else spark.sparkContext.getLocalProperty(QUERY_ID)
-        batch, title = Batch(options.name, number, query), options.batch_title(number)
+        batch, title = Batch(options.name, number, self._query_id(spark)), options.batch_title(number)
         given = LoadOptions(options.mode, options.branch, actor=options.actor, message=title, batch=batch)
         entity = options.entity(repository.catalog)
         source: RowSource = RecordFrame(frame, title) if entity is None else FrameSource(entity, frame, title)
@@ -124,6 +126,15 @@ class BatchWriter:
         except BatchDone:
             return
         hit("stream.after_commit")
+
+    def _query_id(self, spark: SparkSession) -> str:
+        """The id of the query, as Spark tells it; over Spark Connect, as it is written in the checkpoint."""
+        if self._query is None and not is_connect(spark):
+            self._query = spark.sparkContext.getLocalProperty(QUERY_ID)
+        if self._query is None:
+            (row,) = spark.read.text(f"{self.checkpoint.rstrip('/')}/metadata").collect()
+            self._query = str(json.loads(row.value)["id"])
+        return self._query
 
 
 def require_open(repository: Repository, branch: str, batch: Batch) -> None:
@@ -167,8 +178,8 @@ def stream(
     if not getattr(frame, "isStreaming", False):
         raise SourceUnusable(f"stream {name}", "it is not a streaming DataFrame; spark.readStream makes one")
     options.check(repository.catalog, frame.dtypes)
-    writer = BatchWriter(repository.address, options, embedder or configured_client())
-    query = frame.writeStream.foreachBatch(writer).option("checkpointLocation", os.fspath(checkpoint))
+    writer = BatchWriter(repository.address, options, os.fspath(checkpoint), embedder or configured_client())
+    query = frame.writeStream.foreachBatch(writer).option("checkpointLocation", writer.checkpoint)
     if available_now:
         query = query.trigger(availableNow=True)
     elif processing_time is not None:

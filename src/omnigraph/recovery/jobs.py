@@ -2,7 +2,8 @@
 
 A job writes down its name before its first file and removes it after its last. Its files carry that name, and
 it holds a lock of its own while it runs; so a file whose job's lock is free, and which nothing refers
-to, is nobody's.
+to, is nobody's. It commits only while it holds the lock, and whoever removes its files holds that lock and the
+branch's: a job that was taken for dead finds out before its tables refer to files that are gone.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from __future__ import annotations
 import datetime as dt
 import json
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from omnigraph.errors import LockTimeout, OmniError, StorageUnavailable
 from omnigraph.failpoints import hit
 from omnigraph.manifest.repository import Repository
 from omnigraph.storage import layout
+from omnigraph.storage.datafiles import remove_file
+from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
 
 _SLACK: Final = dt.timedelta(days=1)
@@ -39,7 +43,7 @@ class JobRecord:
 
     @property
     def key(self) -> str:
-        return f"{layout.JOBS}/{self.job}.json"
+        return layout.job_record(self.job)
 
     @property
     def trees(self) -> list[str]:
@@ -71,22 +75,24 @@ class LeftJob:
 
 
 class RunningJob:
-    """A job at work. ``committed`` names the files that its commit refers to, once there is one."""
+    """A job at work, and the lock that says so. ``committed`` names the files that its commit refers to, once
+    there is one."""
 
-    def __init__(self, repository: Repository, record: JobRecord) -> None:
+    def __init__(self, repository: Repository, record: JobRecord, lock: CommitLock) -> None:
         self.repository = repository
         self.record = record
+        self.lock = lock
         self.committed: set[str] | None = None
         self.removed: tuple[str, ...] = ()
 
     def forget(self) -> None:
         """Remove the files that nothing refers to, and the job's name with them."""
+        self.removed = _remove(self.repository, self.record, self._unused)
+
+    def _unused(self) -> list[str]:
         if self.committed is None:
-            unused = unreferenced(self.repository, self.record)
-        else:
-            unused = [k for k in staged_by(self.repository, self.record) if _name(k) not in self.committed]
-        self.removed = tuple(unused)
-        _remove(self.repository, self.record, unused)
+            return unreferenced(self.repository, self.record)
+        return [key for key in staged_by(self.repository, self.record) if _name(key) not in self.committed]
 
 
 def announce(objects: ObjectStore, record: JobRecord) -> None:
@@ -101,8 +107,8 @@ def running(repository: Repository, record: JobRecord) -> Iterator[RunningJob]:
     What it staged and nothing refers to is removed at the end, however it ends; if that cannot be done now, the
     record stays for `reclaim`.
     """
-    job = RunningJob(repository, record)
-    with repository.locks.job(record.job):
+    with repository.locks.job(record.job) as lock:
+        job = RunningJob(repository, record, lock)
         announce(repository.objects, record)
         hit("job.after_record")
         try:
@@ -118,21 +124,38 @@ def running(repository: Repository, record: JobRecord) -> Iterator[RunningJob]:
                 )
 
 
-def _remove(repository: Repository, record: JobRecord, files: Iterable[str]) -> None:
-    for key in files:
-        repository.objects.delete(key)
-    repository.objects.delete_prefix(f"{layout.JOBS}/{record.job}")
+def _remove(repository: Repository, record: JobRecord, unused: Callable[[], list[str]]) -> tuple[str, ...]:
+    """Remove what a job staged in vain, then its name, then what was staged meanwhile; all those files.
+
+    A task that comes even later finds the name gone when it has written a file, and removes the file itself.
+    """
+    removed = _remove_files(repository, record, unused())
     repository.objects.delete(record.key)
+    return (*removed, *_remove_files(repository, record, unused()))
+
+
+def _remove_files(repository: Repository, record: JobRecord, files: list[str]) -> list[str]:
+    for key in files:
+        remove_file(repository.objects, key, has_blobs=not _is_named(key, record))
+    repository.objects.delete_prefix(f"{layout.JOBS}/{record.job}")
+    return files
 
 
 def _name(key: str) -> str:
     return key.rpartition("/")[2]
 
 
+def _is_named(key: str, record: JobRecord) -> bool:
+    """Does a data file carry the job's name? One with blobs has a name that Lance chose."""
+    return _name(key).startswith(f"{record.job}-")
+
+
 def staged_by(repository: Repository, record: JobRecord) -> list[str]:
-    """All data files that carry the job's name, used or not."""
+    """All data files that carry the job's name or are noted under it, used or not."""
+    note = layout.job_note(record.job, "")
+    noted = {key.removeprefix(note) for key in repository.objects.list(note.rstrip("/"))}
     keys = (key for tree in record.trees for key in repository.objects.list(tree))
-    return [key for key in keys if _name(key).startswith(f"{record.job}-")]
+    return [key for key in keys if key in noted or _is_named(key, record)]
 
 
 def unreferenced(repository: Repository, record: JobRecord) -> list[str]:
@@ -154,7 +177,7 @@ def unreferenced(repository: Repository, record: JobRecord) -> list[str]:
 def left_jobs(repository: Repository) -> list[LeftJob]:
     """Every job that is written down, running or not, with the files it staged that nothing refers to."""
     return [
-        LeftJob(record, tuple(unreferenced(repository, record)), _is_running(repository, record))
+        LeftJob(record, tuple(unreferenced(repository, record)), repository.locks.is_alive(record.job))
         for record in _records(repository)
     ]
 
@@ -164,22 +187,24 @@ def reclaim(repository: Repository) -> list[LeftJob]:
     repository.require_writable()
     gone: list[LeftJob] = []
     for record in _records(repository):
-        try:
-            with repository.locks.abandoned(record.job):
-                files = tuple(unreferenced(repository, record))
-                _remove(repository, record, files)
-                gone.append(LeftJob(record, files, False))
-        except LockTimeout:
-            continue
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(repository.locks.abandoned(record.job))
+            except LockTimeout:
+                continue
+            stack.enter_context(repository.locks.commit(record.branch))
+            files = _remove(repository, record, partial(unreferenced, repository, record))
+            gone.append(LeftJob(record, files, False))
+    _remove_leftovers(repository)
     return gone
 
 
-def _is_running(repository: Repository, record: JobRecord) -> bool:
-    try:
-        with repository.locks.abandoned(record.job):
-            return False
-    except LockTimeout:
-        return True
+def _remove_leftovers(repository: Repository) -> None:
+    """Remove what last tasks of jobs that are over have kept beside records that are gone."""
+    kept = [key.removeprefix(f"{layout.JOBS}/").split("/") for key in repository.objects.list(layout.JOBS)]
+    known = {record.job for record in _records(repository)}
+    for job in {parts[0] for parts in kept if len(parts) > 1} - known:
+        repository.objects.delete_prefix(f"{layout.JOBS}/{job}")
 
 
 def _records(repository: Repository) -> list[JobRecord]:

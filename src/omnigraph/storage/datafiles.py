@@ -1,6 +1,7 @@
 """What tasks leave on the store for the driver to commit: data files that no table refers to yet.
 
-Files carry the job's name in theirs, so that whatever a failed attempt leaves can be told from the work of others.
+Files carry the job's name in theirs, or are noted under it, so that whatever a failed attempt leaves can be told
+from the work of others. A task that outlives its job finds the job's record gone, and takes its file back.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,10 @@ from lance import FragmentMetadata
 from lance.file import LanceFileReader, LanceFileWriter
 from lance.fragment import RowIdSequence, write_fragments
 
+from omnigraph.errors import JobFailed
+from omnigraph.storage import layout
+from omnigraph.storage.address import Address
+from omnigraph.storage.objects import ObjectStore, open_objects
 from omnigraph.storage.unavailable import translated
 
 ROWS_PER_FILE: Final = 100_000
@@ -28,10 +33,14 @@ class Destination:
     """Where the files of one table go: the folder of its trunk or of a native branch, and how they are written."""
 
     table_key: str
+    address: Address
     folder: str
     schema: pa.Schema
     version: str
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        return self.address.options
 
     @property
     def has_blobs(self) -> bool:
@@ -40,6 +49,10 @@ class Destination:
     def path(self, name: str) -> str:
         """The address of one of its files."""
         return f"{self.folder}/{_DATA}/{name}"
+
+    def key(self, name: str) -> str:
+        """One of its files among the objects of the graph."""
+        return self.path(name).removeprefix(f"{self.address.lance_root}/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +97,38 @@ class StagedFile:
 
 
 def write_file(target: Destination, job: str, rows: pa.Table) -> tuple[str, int]:
-    """Write rows as one data file; its name and size."""
-    fitting = rows.cast(target.schema)
+    """Write rows as one data file; its name and size. JobFailed if the job is over by then; no file is left."""
+    fitting, objects = rows.cast(target.schema), open_objects(target.address)
     with translated(target.folder):
-        if target.has_blobs:
-            return _write_with_blobs(target, fitting)
-        name = f"{job}-{uuid.uuid4().hex}.lance"
-        with LanceFileWriter(
-            target.path(name),
-            target.schema,
-            version=target.version,
-            storage_options=dict(target.options) or None,
-        ) as writer:
-            for batch in fitting.to_batches():
-                writer.write_batch(batch)
-        return name, _size(target.path(name))
+        name, size = _write_with_blobs(target, fitting) if target.has_blobs else _write(target, job, fitting)
+    note = layout.job_note(job, target.key(name))
+    if target.has_blobs:
+        objects.put(note, b"")
+    if not objects.has(layout.job_record(job)):
+        remove_file(objects, target.key(name), has_blobs=target.has_blobs)
+        objects.delete(note)
+        raise JobFailed(job, "staging", "the job was over before this task was")
+    return name, size
+
+
+def _write(target: Destination, job: str, rows: pa.Table) -> tuple[str, int]:
+    name = f"{job}-{uuid.uuid4().hex}.lance"
+    with LanceFileWriter(
+        target.path(name),
+        target.schema,
+        version=target.version,
+        storage_options=dict(target.options) or None,
+    ) as writer:
+        for batch in rows.to_batches():
+            writer.write_batch(batch)
+    return name, _size(target.path(name))
+
+
+def remove_file(objects: ObjectStore, key: str, *, has_blobs: bool) -> None:
+    """Remove a data file, and the blobs that lie beside it."""
+    objects.delete(key)
+    if has_blobs:
+        objects.delete_prefix(key.removesuffix(".lance"))
 
 
 def _size(path: str) -> int:

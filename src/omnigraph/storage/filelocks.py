@@ -58,6 +58,19 @@ class FileLocks:
         for kind in ("lock", "gate"):
             (self._folder / f"{name}.{kind}").unlink(missing_ok=True)
 
+    def is_held(self, name: str) -> bool:
+        """Is the lock's file there, and locked?"""
+        try:
+            descriptor = os.open(self._folder / f"{name}.lock", os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise StorageUnavailable(str(self._folder), f"cannot look: {error.strerror}") from error
+        try:
+            return not _locked(descriptor, fcntl.LOCK_SH, Patience(0))
+        finally:
+            os.close(descriptor)
+
     @property
     def silence(self) -> float:
         """The kernel knows at once."""

@@ -54,6 +54,16 @@ def head_hint(native: str | None) -> str:
     return f"{HEAD_HINTS}/{native or 'main'}.json"
 
 
+def job_record(job: str) -> str:
+    """The object that says that there is a job; whatever the job keeps for itself lies in the folder beside it."""
+    return f"{JOBS}/{job}.json"
+
+
+def job_note(job: str, data_file: str) -> str:
+    """The object that says that a data file is a job's, where its name cannot."""
+    return f"{JOBS}/{job}/staged/{data_file}"
+
+
 def native_prefix(location: str, branch: str | None) -> str:
     """Where a table's own files lie: at its root, or in the tree of a native branch."""
     return location if branch is None else f"{location}/tree/{branch}"

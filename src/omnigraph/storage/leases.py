@@ -120,6 +120,19 @@ class LeaseLocks:
         with suppress(StorageError):
             self._objects.delete(_key(name))
 
+    def is_held(self, name: str) -> bool:
+        """Is the lease renewed? That takes as long as the holder needs for its next beat, or is dead without."""
+        watch, seen = _Watch(self._ttl), None
+        while (present := self._objects.get(_key(name))) is not None:
+            found = _decode(present.content)
+            if found.get("holder") is None or watch.is_still(present.token, found):
+                return False
+            if seen not in (None, present.token):
+                return True
+            seen = present.token
+            time.sleep(_FIRST_PAUSE * 4)
+        return False
+
     @property
     def silence(self) -> float:
         """A holder that lives renews its lease within its time to live."""

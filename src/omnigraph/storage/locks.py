@@ -44,6 +44,9 @@ class Backend(Protocol):
     def discard(self, name: str) -> None:
         """Remove what is left of a lock that nobody will ask for again."""
 
+    def is_held(self, name: str) -> bool:
+        """Does somebody who lives hold a lock alone? Only looks, and writes nothing."""
+
     @property
     def silence(self) -> float:
         """For how many seconds a lock must not be had before its holder is known to be alive."""
@@ -113,6 +116,10 @@ class Locks:
                 yield CommitLock([own])
             finally:
                 self._backend.discard(f"job-{job}")
+
+    def is_alive(self, job: str) -> bool:
+        """Does a job hold its lock?"""
+        return self._backend.is_held(f"job-{job}")
 
     @contextmanager
     def _turn(self, name: str, shown: str, patience: Patience) -> Iterator[None]:

@@ -33,7 +33,7 @@ from omnigraph.manifest.state import Commit, ManifestState, TablePin
 from omnigraph.manifest.streams import Batch, require_next
 from omnigraph.recovery.heal import heal, heal_branch
 from omnigraph.recovery.sidecar import Sidecar, TableMove, delete_sidecar, is_pending, write_sidecar
-from omnigraph.storage.locks import CommitLock
+from omnigraph.storage.locks import CommitLock, Held
 from omnigraph.storage.staging import Staged, stage_append, stage_changes, stage_overwrite
 from omnigraph.storage.tables import TableMoved, TableRef
 from omnigraph.write.base import Base, capture
@@ -109,11 +109,14 @@ class _Ready:
 Prepare = Callable[[Base], Prepared]
 
 
-def commit_write(repository: Repository, request: WriteRequest, prepare: Prepare) -> Commit | None:
+def commit_write(
+    repository: Repository, request: WriteRequest, prepare: Prepare, keeper: Held | None = None
+) -> Commit | None:
     """Run a write to its end; the commit it published, or None if there was nothing to change.
 
     A batch of a stream that somebody has committed raises BatchDone. A change that may be prepared again is first
     prepared without the lock. If others are faster each time, it takes the lock first, and then nobody can be.
+    A ``keeper`` is a lock of the writer's own, without which others may have removed what it has staged.
     """
     repository.require_writable()
     operation_id = str(ULID())
@@ -128,7 +131,7 @@ def commit_write(repository: Repository, request: WriteRequest, prepare: Prepare
             hit("write.after_lock")
             conflict = _revalidate(request, ready, lock)
             if conflict is None:
-                return _commit(repository, request, operation_id, ready.staged, lock)
+                return _commit(repository, request, operation_id, ready.staged, lock, keeper)
         if not (ready.prepared.repeatable and isinstance(conflict, ManifestConflict)):
             raise conflict
     with repository.locks.commit(request.branch.name) as lock:
@@ -140,7 +143,7 @@ def commit_write(repository: Repository, request: WriteRequest, prepare: Prepare
         conflict = _revalidate(request, ready, lock)
         if conflict is not None:
             raise conflict
-        return _commit(repository, request, operation_id, ready.staged, lock)
+        return _commit(repository, request, operation_id, ready.staged, lock, keeper)
 
 
 def _make_ready(
@@ -266,13 +269,20 @@ def _drift(repository: Repository, request: WriteRequest, move: TableMove) -> Ta
 
 
 def _commit(
-    repository: Repository, request: WriteRequest, operation_id: str, staged: list[_StagedMove], lock: CommitLock
+    repository: Repository,
+    request: WriteRequest,
+    operation_id: str,
+    staged: list[_StagedMove],
+    lock: CommitLock,
+    keeper: Held | None,
 ) -> Commit:
     """Phases A to D. Once there is a sidecar the write will happen: by this writer, or by whoever finds it."""
     draft = CommitDraft(request.writer, str(ULID()), request.actor, request.message, batch=request.batch)
     moves = tuple(table.move for table in staged)
     sidecar = Sidecar(operation_id, request.writer, request.branch.ref, draft, moves)
     lock.verify()
+    if keeper is not None:
+        keeper.verify()
     if moves:
         write_sidecar(repository.objects, sidecar)
     hit("write.after_sidecar")

@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 AT_A_TIME = 4
 QUICK = {
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "Asia/Tokyo",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""A handful of rows is sooner read than a program for them compiled."""
+"""A handful of rows is sooner read than a program for them compiled; and no result depends on the time zone."""
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,21 @@ def most_hops(hop: Hop, graph: PinnedGraph) -> int:
 
 def pairs(tables: Tables, edge: EdgeType, direction: Direction) -> tuple[DataFrame, str, str]:
     """Each pair of neighbours once: where an edge starts as it is followed, and where it leads."""
+    frame, at, to = _followed(tables, edge, direction)
+    is_distinct = direction is not Direction.BOTH and any(set(one) == {"src", "dst"} for one in edge.uniques)
+    return (frame if is_distinct else frame.distinct()), at, to
+
+
+def _followed(tables: Tables, edge: EdgeType, direction: Direction) -> tuple[DataFrame, str, str]:
+    """The ends of all edges of a type, as they are followed; several edges may have the same."""
     frame, source, target = tables.ends(edge)
-    if direction is Direction.BOTH:
-        frame, source, target = _both_ways(tables, frame, source, target)
-        return frame.distinct(), source, target
-    is_distinct = any(set(columns) == {"src", "dst"} for columns in edge.uniques)
-    ends = (source, target) if direction is Direction.OUT else (target, source)
-    return (frame if is_distinct else frame.distinct()), *ends
+    match direction:
+        case Direction.OUT:
+            return frame, source, target
+        case Direction.IN:
+            return frame, target, source
+        case Direction.BOTH:
+            return _both_ways(tables, frame, source, target)
 
 
 def edges(tables: Tables, hop: Hop) -> tuple[DataFrame, Bound, str, str]:
@@ -98,7 +106,7 @@ def reached(tables: Tables, hop: Hop, sources: DataFrame) -> tuple[DataFrame, st
 
 def _links(tables: Tables, hop: Hop) -> tuple[DataFrame, str, str, str]:
     """Neighbours, one step apart, if there is such a node; and every node with itself, no step apart."""
-    near, at, to = pairs(tables, hop.edge, hop.direction)
+    near, at, to = _followed(tables, hop.edge, hop.direction)
     ids, own = tables.ids(tables.graph.catalog.nodes[hop.edge.source])
     step = tables.fresh()
     existing = near.join(ids, fn.col(to) == fn.col(own), "left_semi")

@@ -1,0 +1,63 @@
+"""The same load on a cluster of one and of two workers. Run with `python -m benchmarks.load.cluster`.
+
+Each worker is a process with one core on this machine. Printed are the seconds of a warm load, the share of them
+in which only the driver works, and what that share allows at most however many workers there are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.kept import apart
+from benchmarks.load.contestants import Loaded, omnigraph
+from benchmarks.load.data import made
+from rich.console import Console
+from rich.table import Table
+from tests.pipeline.cluster import DRIVER, standalone
+
+
+def main() -> int:
+    """Load with one worker, then with two, and print what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--edges", type=int, default=5_000_000)
+    parser.add_argument("--repeats", type=int, default=2, help="warm loads per cluster; the fastest counts")
+    options = parser.parse_args()
+    os.environ.update(DRIVER)
+    lines = made(options.nodes, options.edges) / "lines"
+    with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
+        found = {count: _loaded(lines, Path(folder), count, options.repeats) for count in (1, 2)}
+    Console(width=130).print(_table(found, options.nodes, options.edges))
+    return 0
+
+
+def _loaded(lines: Path, folder: Path, workers: int, repeats: int) -> Loaded:
+    with standalone(folder / f"cluster-{workers}", workers, 1, memory="3g") as cluster:
+        return apart(omnigraph, lines, folder / f"graph-{workers}.omni", repeats, cluster.master)
+
+
+def _table(found: dict[int, Loaded], nodes: int, edges: int) -> Table:
+    title = f"{nodes:,} nodes and {edges:,} edges on a standalone cluster"
+    table = Table("workers", title=title, title_justify="left")
+    for heading in ("cold s", "warm s", "of one worker", "driver alone s", "share", "at most faster"):
+        table.add_column(heading, justify="right")
+    for workers, loaded in found.items():
+        serial = loaded.seconds - sum(loaded.stages.values())
+        table.add_row(
+            str(workers),
+            f"{loaded.cold:.1f}",
+            f"{loaded.seconds:.2f}",
+            f"{loaded.seconds / found[1].seconds:.2f}",
+            f"{serial:.2f}",
+            f"{serial / loaded.seconds:.1%}",
+            f"{loaded.seconds / serial:.0f} times",
+        )
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())
