@@ -121,8 +121,10 @@ class Before:
 def test_whatever_tasks_need_travels(driver: Driver, local_store: Store, tmp_path: Path) -> None:
     """The package, the client's class, which is known only to the driver's script, and the meaning of a path."""
     before = Before(local_store)
-    data = write_input(driver.folder / "input", dict.fromkeys(range(PARTS), "hello"))
+    data = write_input(driver.folder / "input", {0: "wait", 1: "wait"})
     marks = driver.start(local_store, "input")
+    until(lambda: len(asked(marks)) == 2)
+    (marks / "go").touch()
     assert driver.outcome() == {"rows": ROWS}
     assert content(reader(local_store)) == loaded_here(tmp_path / "calm", data) != before.contents
     assert kept_by_jobs(local_store) == []

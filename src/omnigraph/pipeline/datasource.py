@@ -1,4 +1,4 @@
-"""Graphs as a data source of Spark: `spark.read.format("omnigraph")`.
+"""Graphs as a data source of Spark: `spark.read.format("omnigraph")`, `df.write` and `df.writeStream`.
 
 Filters are not pushed down: Spark 4.3 keeps a pushed filter on the loaded relation, where it leaks into every
 other use of the DataFrame. The options `columns` and `filter` say what is read.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
+    DataSourceArrowWriter,
     DataSourceReader,
     DataSourceStreamArrowWriter,
     DataSourceStreamReader,
@@ -75,6 +76,11 @@ class OmnigraphSource(DataSource):
         if schema.fieldNames() != list(pinned.types):
             raise RequestError("the schema is the graph's; to read some columns, use the option 'columns'")
         return OmnigraphReader(pinned)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        from omnigraph.pipeline.batchsink import GraphWriter
+
+        return GraphWriter(self._given, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
         from omnigraph.pipeline.streamsink import GraphSink

@@ -1,4 +1,4 @@
-"""The keys of a load as DataFrames: of staged rows, of committed ones, and of what will be there after the load."""
+"""The keys of a load as DataFrames: of staged rows, of committed ones, and of what is there after the load."""
 
 from __future__ import annotations
 

@@ -125,9 +125,10 @@ def commit_reports(
     plan: StagePlan,
     reports: list[SliceReport],
     options: LoadOptions,
+    source: str,
 ) -> LoadResult:
-    """Commit what workers have staged by themselves, all of it from one source."""
-    staged = Staged(reports, [options.message or ""] * len(reports))
+    """Commit what workers have staged by themselves, all of it from one source, which errors call by its name."""
+    staged = Staged(reports, [source] * len(reports))
     staged.count(options.mode)
     preparation = Preparation(runner, plan, staged, options)
     preparation.require_readable(repository)

@@ -1,65 +1,38 @@
-"""Graphs as a streaming sink: `df.writeStream.format("omnigraph")`.
-
-Tasks stage the rows of a micro-batch as data files; Spark hands what they report to `commit`, in a process of its
-own beside the driver, without a session. There everything is asked and committed in memory, exactly once, as
-`pipeline.stream` does. No process lives as long as a batch, so nobody holds the lock of the batch's job while its
-files wait: `commit` takes it, and looks whether they are all still there.
-"""
+"""Graphs as a streaming sink: `df.writeStream.format("omnigraph")`. Each batch is one commit, exactly once."""
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from ulid import ULID
 
-from omnigraph.embed.client import configured_client
-from omnigraph.errors import BatchDone, JobFailed, NotOnSpark, OmniError, RequestError, StreamOutOfStep
+from omnigraph.errors import BatchDone, NotOnSpark, RequestError, StreamOutOfStep
 from omnigraph.failpoints import hit
 from omnigraph.lang.diagnostics import suggest
-from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import MAIN
 from omnigraph.manifest.streams import Batch
 from omnigraph.pipeline.columnar import read_columns
 from omnigraph.pipeline.datasource import STORAGE, opened
-from omnigraph.pipeline.frameloads import BlockReader, in_order, stage_rows
-from omnigraph.pipeline.load import commit_reports, destination
-from omnigraph.pipeline.local import LocalRunner
-from omnigraph.pipeline.pinned import require_shared
-from omnigraph.pipeline.staging import SliceReport, StagePlan
+from omnigraph.pipeline.frameloads import BlockReader
+from omnigraph.pipeline.load import commit_reports
+from omnigraph.pipeline.sinks import HereRunner, StagedPart, Staging, parts_of
 from omnigraph.pipeline.stream import QUERY_ID, StreamOptions, load_mode, require_open
 from omnigraph.pipeline.streamrecords import read_values
-from omnigraph.pipeline.tasks import Done, Runner
-from omnigraph.recovery.jobs import JobRecord, announce, running
-from omnigraph.storage import layout
-from omnigraph.storage.objects import open_objects
-from omnigraph.write.base import capture
+from omnigraph.recovery.jobs import running
 from omnigraph.write.engines import LoadOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-Task = TypeVar("Task")
 BATCH_ID: Final = "streaming.sql.batchId"
 _WRITTEN: Final = ("path", "stream", "type", "edge", "records", "mode", "branch", "actor", "checkpointlocation")
-
-
-@dataclass
-class StagedPart(WriterCommitMessage):
-    """What a task staged of a batch: under which job, for which folders, and what came of it."""
-
-    job: str
-    query: str | None
-    folders: frozenset[str]
-    outcome: SliceReport | OmniError
 
 
 class GraphSink(DataSourceStreamArrowWriter):
@@ -72,19 +45,12 @@ class GraphSink(DataSourceStreamArrowWriter):
         if overwrite:
             raise RequestError("a stream adds to a graph: its output mode is append or update, not complete")
         repository = self._repository()
-        self._address = repository.address
-        require_shared(self._address)
-        self._options.check(
-            repository.catalog, [(column.name, column.dataType.simpleString()) for column in schema]
-        )
-        self._branch = repository.branches.find(self._options.branch)
-        base = capture(repository, self._branch)
-        targets = {key: destination(repository, base, self._branch, key) for key in base.state.tables}
-        self._plan = StagePlan("", base.catalog, targets, configured_client())
-        self._locations = {key: pin.location for key, pin in sorted(base.state.tables.items())}
-        entity = self._options.entity(base.catalog)
+        catalog = repository.catalog
+        self._options.check(catalog, [(column.name, column.dataType.simpleString()) for column in schema])
+        self._staging = Staging.of(repository, self._options.branch, "stream", self._options.actor)
+        entity = self._options.entity(catalog)
         self._read: BlockReader
-        self._read = partial(read_values, base.catalog) if entity is None else partial(read_columns, entity)
+        self._read = partial(read_values, catalog) if entity is None else partial(read_columns, entity)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPart:
         """On a worker: stage the rows of a partition."""
@@ -92,96 +58,41 @@ class GraphSink(DataSourceStreamArrowWriter):
         number = None if context is None else context.getLocalProperty(BATCH_ID)
         if context is None or number is None:
             raise NotOnSpark("a streaming sink without micro-batches", "use a trigger that makes some")
-        record = self._record(_job_of(self._run, number))
-        outcome = stage_rows(
-            replace(self._plan, job=record.job),
-            self._read,
-            self._options.batch_title(int(number)),
-            context.partitionId(),
-            self._announced(record, iterator),
-        )
-        return StagedPart(record.job, context.getLocalProperty(QUERY_ID), self._folders, outcome)
+        job, title = _job_of(self._run, number), self._options.batch_title(int(number))
+        outcome = self._staging.stage(job, self._read, title, context.partitionId(), iterator)
+        return StagedPart(job, self._staging.folders, outcome, context.getLocalProperty(QUERY_ID))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Beside the driver: commit a batch, unless it is done."""
-        parts = _parts(messages)
-        query = parts[0].query if parts else None
-        batch, title = Batch(self._options.name, batchId, query), self._options.batch_title(batchId)
-        record = self._record(parts[0].job if parts else str(ULID()))
-        repository, options = self._repository(), self._options
+        parts, staging, options = parts_of(messages), self._staging, self._options
+        batch = Batch(options.name, batchId, parts[0].query if parts else None)
+        title = options.batch_title(batchId)
+        job_id = parts[0].job if parts else str(ULID())
+        repository = self._repository()
         given = LoadOptions(options.mode, options.branch, actor=options.actor, message=title, batch=batch)
         try:
-            with running(repository, record) as job:
+            with running(repository, staging.record(job_id)) as job:
                 require_open(repository, options.branch, batch)
-                reports = self._staged(repository, parts, batch)
-                runner = _HereRunner(record.job)
-                plan = replace(self._plan, job=record.job)
-                commit_reports(repository, runner, job, self._branch, plan, reports, given)
+                self._require_same_branch(parts, batch)
+                reports = staging.reports(repository, parts)
+                plan, runner = staging.plan_of(job_id), HereRunner(job_id)
+                commit_reports(repository, runner, job, staging.branch, plan, reports, given, title)
         except BatchDone:
             return
         hit("stream.after_commit")
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         """Beside the driver: remove what tasks staged of a batch that was not committed."""
-        repository = self._repository()
-        for job in {part.job for part in _parts(messages)}:
-            record = self._record(job)
-            if repository.objects.has(record.key):
-                with running(repository, record):
-                    pass
-
-    @property
-    def _folders(self) -> frozenset[str]:
-        return frozenset(target.folder for target in self._plan.targets.values())
+        self._staging.discard(self._repository(), {part.job for part in parts_of(messages)})
 
     def _repository(self) -> Repository:
         return opened(self._given, read_only=False)
 
-    def _record(self, job: str) -> JobRecord:
-        branch: Branch = self._branch
-        locations = tuple(sorted(self._locations.values()))
-        now = dt.datetime.now(dt.UTC)
-        return JobRecord(job, "stream", branch.name, branch.native, locations, self._options.actor, now)
-
-    def _announced(self, record: JobRecord, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows, of which the first come after the job is written down."""
-        is_known = False
-        for batch in batches:
-            if batch.num_rows and not is_known:
-                announce(open_objects(self._address), record)
-                is_known = True
-            yield batch
-
-    def _staged(self, repository: Repository, parts: Sequence[StagedPart], batch: Batch) -> list[SliceReport]:
-        """What tasks staged, if it is for the branch as it is now, and all of it is there."""
-        if any(part.folders != self._folders for part in parts):
+    def _require_same_branch(self, parts: Sequence[StagedPart], batch: Batch) -> None:
+        """Refuse what tasks staged for a branch that has been deleted and created again since."""
+        if any(part.folders != self._staging.folders for part in parts):
             reason = "the branch is not the one that this query started with; start it again"
-            raise StreamOutOfStep(batch.stream, self._branch.name, batch.number, reason)
-        reports = in_order(part.outcome for part in parts)
-        for file in (file for report in reports for file in report.files):
-            folder = layout.native_prefix(self._locations[file.table_key], self._branch.native)
-            if not repository.objects.has(f"{folder}/data/{file.name}"):
-                raise JobFailed(parts[0].job, "committing", f"staged file {file.name} was removed meanwhile")
-        return reports
-
-
-class _HereRunner(Runner):
-    """Runs stages on threads of this process, which has no Spark session."""
-
-    def __init__(self, job: str) -> None:
-        self.job = job
-        self._threads = LocalRunner()
-
-    def __getattr__(self, name: str) -> Any:
-        """What a stage wants of a session, it wants because keys do not fit into memory."""
-        raise NotOnSpark(f"checking so many keys in a streaming sink ({name})", "use Graph.stream, which can")
-
-    def run(self, stage: str, work: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Any]:
-        return self._threads.run(stage, work, tasks)
-
-
-def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[StagedPart]:
-    return [message for message in messages if isinstance(message, StagedPart)]
+            raise StreamOutOfStep(batch.stream, self._staging.branch.name, batch.number, reason)
 
 
 def _job_of(run: str, number: str) -> str:
