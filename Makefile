@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format bench fuzz torture docs clean
+.PHONY: help install demo test cluster lint format bench fuzz torture docs clean
 
 help: ## Show what can be done here
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,8 +20,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: install ## Run the main job end to end on the example graph
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
-test: install ## Run all tests
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --quiet
+test: install ## Run the tests; those that start clusters have their own target
+	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --quiet -m 'not cluster'
+
+cluster: install ## Run the tests that start Spark clusters and drivers, and kill them
+	$(BIN)/python -m pytest --quiet -m cluster tests/pipeline
 
 lint: install ## Check style, types and import rules
 	$(BIN)/ruff check

@@ -10,10 +10,11 @@ import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.kept import apart
-from benchmarks.load.contestants import Loaded, omnigraph
+from benchmarks.load.contestants import Loaded, omnigraph, shuffling
 from benchmarks.load.data import made
 from rich.console import Console
 from rich.table import Table
@@ -30,28 +31,38 @@ def main() -> int:
     os.environ.update(DRIVER)
     lines = made(options.nodes, options.edges) / "lines"
     with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as folder:
-        found = {count: _loaded(lines, Path(folder), count, options.repeats) for count in (1, 2)}
-    Console(width=130).print(_table(found, options.nodes, options.edges))
+        to = Path(folder)
+        found = {
+            "1": _loaded(omnigraph, lines, to / "one", 1, options.repeats),
+            "2": _loaded(omnigraph, lines, to / "two", 2, options.repeats),
+            "2, all keys shuffled": _loaded(shuffling, lines, to / "shuffled", 2, options.repeats),
+        }
+    out = Console(width=130)
+    out.print(_table(found, options.nodes, options.edges))
+    for workers, loaded in found.items():
+        spent = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in loaded.stages.items())
+        out.print(f"{workers}: {spent}")
     return 0
 
 
-def _loaded(lines: Path, folder: Path, workers: int, repeats: int) -> Loaded:
-    with standalone(folder / f"cluster-{workers}", workers, 1, memory="3g") as cluster:
-        return apart(omnigraph, lines, folder / f"graph-{workers}.omni", repeats, cluster.master)
+def _loaded(load: Callable[..., Loaded], lines: Path, folder: Path, workers: int, repeats: int) -> Loaded:
+    with standalone(folder, workers, 1, memory="3g") as cluster:
+        return apart(load, lines, folder / "graph.omni", repeats, cluster.master)
 
 
-def _table(found: dict[int, Loaded], nodes: int, edges: int) -> Table:
+def _table(found: dict[str, Loaded], nodes: int, edges: int) -> Table:
     title = f"{nodes:,} nodes and {edges:,} edges on a standalone cluster"
     table = Table("workers", title=title, title_justify="left")
     for heading in ("cold s", "warm s", "of one worker", "driver alone s", "share", "at most faster"):
         table.add_column(heading, justify="right")
+    alone = found["1"].seconds
     for workers, loaded in found.items():
         serial = loaded.seconds - sum(loaded.stages.values())
         table.add_row(
-            str(workers),
+            workers,
             f"{loaded.cold:.1f}",
             f"{loaded.seconds:.2f}",
-            f"{loaded.seconds / found[1].seconds:.2f}",
+            f"{loaded.seconds / alone:.2f}",
             f"{serial:.2f}",
             f"{serial / loaded.seconds:.1%}",
             f"{loaded.seconds / serial:.0f} times",

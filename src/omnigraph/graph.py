@@ -367,7 +367,7 @@ class Graph:
 
         state = self.snapshot(branch, at=snapshot)
         pinned = PinnedGraph.of(self._repository, state.tables)
-        return SparkGraph(spark_session(spark), pinned, state.origin)
+        return SparkGraph(spark_session(spark), pinned, state.origin, self._embedder)
 
     def stream(
         self,

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    # Tests are over before the better compiler pays for itself.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,6 +35,6 @@ def spark() -> Iterator[SparkSession]:
     with warnings.catch_warnings():
         # Starting Java forks, of which Lance warns; the child only becomes Java.
         warnings.filterwarnings("ignore", message="lance is not fork-safe")
-        session = spark_session(master="local[2]", config={"spark.sql.shuffle.partitions": "2"})
+        session = spark_session(master="local[2]", config=SETTINGS)
     yield session
     session.stop()

@@ -11,11 +11,12 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, cast
 
 import numpy as np
 from tests.pipeline.cluster import DRIVER
 from tests.pipeline.everything import content
+from tests.pipeline.loading import InlineRunner
 from tests.processes import PATIENCE
 from tests.stores import Store
 
@@ -24,14 +25,12 @@ from omnigraph import failpoints
 from omnigraph.embed.client import Role, Vectors
 from omnigraph.graph import Graph
 from omnigraph.pipeline.load import Input, load
-from omnigraph.pipeline.local import LocalRunner
 from omnigraph.pipeline.sources import find_files
-from omnigraph.pipeline.tasks import Done, Runner
+from omnigraph.pipeline.tasks import Runner
 from omnigraph.storage import layout
 from omnigraph.write.engines import LoadOptions
 from omnigraph.write.loads import Mode
 
-Task = TypeVar("Task")
 Contents = dict[str, list[dict[str, Any]]]
 SCHEMA = """
 node Doc { name: String @key  size: I32?  note: String?  meaning: Vector(2)? @embed("note") }
@@ -187,21 +186,10 @@ def driver_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | DRIVER
 
 
-class Here(Runner):
-    """Runs tasks on threads of this process. What happens to a driver between stages needs no cluster."""
-
-    def __init__(self) -> None:
-        self._threads = LocalRunner()
-        self.job = self._threads.job
-
-    def run(self, stage: str, work: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Any]:
-        return self._threads.run(stage, work, tasks)
-
-
 def load_here(graph: Graph, data: str) -> None:
     """Merge files as a job does, with the tasks in this process."""
-    files = find_files([data], graph.catalog, {})
-    load(graph._repository, Here(), Input(files), LoadOptions(Mode.MERGE, "main"), None, 2)
+    files, runner = find_files([data], graph.catalog, {}), cast(Runner, InlineRunner())
+    load(graph._repository, runner, Input(files), LoadOptions(Mode.MERGE, "main"), None, 2)
 
 
 def be_killed(store: Store, data: str, failpoint: str) -> None:

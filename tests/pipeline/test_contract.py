@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.pipeline.loading import Outcome, cut_small, inline, left_behind, new_graph, outcome, write
-from tests.pipeline.scenarios import LOADED, REFUSED, SCHEMA, Scenario
+from tests.pipeline.loading import (
+    Outcome,
+    cut_small,
+    edge,
+    inline,
+    left_behind,
+    new_graph,
+    node,
+    outcome,
+    rows_of,
+    text_of,
+    write,
+)
+from tests.pipeline.scenarios import LOADED, REFUSED, SCHEMA, WORLD, Scenario
 
-from omnigraph.pipeline import checks
+from omnigraph.errors import ConstraintViolation
+from omnigraph.pipeline import checks, staging
+from omnigraph.pipeline import load as load_module
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,37 +32,81 @@ if TYPE_CHECKING:
 __all__ = ["inline"]
 
 
-def tried(place: Path, scenario: Scenario, **how: object) -> Outcome:
+CUTS = ("slices", "files", "packed")
+"""A load is cut into many slices, or staged as many files, or comes out of a compressed file bit by bit."""
+
+
+def cut_in(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    if way == "slices":
+        cut_small(monkeypatch, 90)
+    elif way == "files":
+        monkeypatch.setattr(load_module, "rows_per_file", lambda _: 2)
+    else:
+        monkeypatch.setattr(staging, "SLICE_BYTES", 120)
+
+
+def tried(place: Path, scenario: Scenario, *, packed: bool = False, **how: object) -> Outcome:
     """What a scenario comes to, and that nothing else is left of it."""
     graph = new_graph(place / "g", SCHEMA, scenario.base)
-    path = write(place / "load.jsonl", scenario.load)
+    content = text_of(scenario.load).encode()
+    path = write(place / f"load.jsonl{'.gz' if packed else ''}", gzip.compress(content) if packed else content)
     found = outcome(graph, path, scenario.mode, shown=str(place), actor="me", message="said", **how)
     assert left_behind(graph) == []
     return found
 
 
+@pytest.mark.parametrize("way", CUTS)
 @pytest.mark.parametrize("scenario", LOADED, ids=lambda s: s.name)
 @pytest.mark.usefixtures("inline")
-def test_loads(scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cut_small(monkeypatch, 90)
+def test_loads(scenario: Scenario, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_in(monkeypatch, way)
     here = tried(tmp_path / "here", scenario, engine="local")
     assert "rows" in here
-    assert tried(tmp_path / "there", scenario, engine="spark") == here
+    assert tried(tmp_path / "there", scenario, packed=way == "packed", engine="spark") == here
 
 
+@pytest.mark.parametrize("way", CUTS)
 @pytest.mark.parametrize("scenario", REFUSED, ids=lambda s: s.name)
 @pytest.mark.usefixtures("inline")
-def test_refusals(scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cut_small(monkeypatch, 90)
+def test_refusals(scenario: Scenario, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_in(monkeypatch, way)
     here = tried(tmp_path / "here", scenario, engine="local")
     assert "error" in here
-    assert tried(tmp_path / "there", scenario, engine="spark") == here
+    assert tried(tmp_path / "there", scenario, packed=way == "packed", engine="spark") == here
+
+
+@pytest.mark.usefixtures("inline")
+def test_the_last_record_wins_across_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are loaded in the order in which they are named, those of a directory in the order of their names."""
+    cut_small(monkeypatch, 90)
+    first = write(tmp_path / "in/1.jsonl", [node("Person", name="ada", age=age) for age in (1, 2, 3)])
+    second = write(tmp_path / "in/2.jsonl", [node("Person", name="ada", age=age) for age in (4, 5)])
+    for places, age in ((tmp_path / "in", 5), ([second, first], 3), ([first, second], 5)):
+        graph = new_graph(tmp_path / f"g{age}{isinstance(places, list)}", SCHEMA, WORLD)
+        done = graph.load(places, "merge", engine="spark")
+        assert dict(done.nodes) == {"Person": 5}
+        assert [row["age"] for row in rows_of(graph)["node:Person"] if row["id"] == "ada"] == [age]
+
+
+@pytest.mark.usefixtures("inline")
+def test_what_is_wrong_across_files_is_told_by_file_and_line(tmp_path: Path) -> None:
+    first = write(tmp_path / "1.jsonl", ["", node("Person", name="x"), node("Person", name="y", mail="m")])
+    second = write(tmp_path / "2.jsonl", [node("Person", name="z", mail="m"), edge("Knows", "x", "nobody")])
+    graph = new_graph(tmp_path / "g", SCHEMA, WORLD)
+    with pytest.raises(ConstraintViolation) as raised:
+        graph.load([first, second], "append", engine="spark")
+    assert [(v.source, v.line, v.rule) for v in raised.value.violations] == [
+        (str(second), 1, "unique"),
+        (str(second), 2, "endpoint"),
+    ]
+    with pytest.raises(ConstraintViolation) as raised:
+        graph.load([first, write(tmp_path / "3.jsonl", ["// again", node("Person", name="x")])], "append")
+    assert [(v.source, v.line) for v in raised.value.violations] == [(str(tmp_path / "3.jsonl"), 2)]
 
 
 SHUFFLED = (
     "merge: the last record wins",
     "everything that is wrong is said at once",
-    "merge: the last record counts",
     "overwrite: nodes that edges still need",
     "ids come twice",
     "ids exist already",

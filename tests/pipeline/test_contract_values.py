@@ -29,6 +29,7 @@ from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import NotOnSpark, RecordError, RequestError
 from omnigraph.graph import Graph
 from omnigraph.pipeline import staging
+from omnigraph.pipeline.pinned import PinnedGraph
 from omnigraph.storage.tables import TableRef
 
 if TYPE_CHECKING:
@@ -101,12 +102,16 @@ def row_ids(graph: Graph, table_key: str) -> dict[str, int]:
 
 @pytest.mark.usefixtures("inline")
 def test_rows_that_are_replaced_keep_their_row_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that what changed can be told from what is new, whichever engine changed it."""
+    """So that what changed can be told from what is new, whichever engine changed it; indexes find what is new."""
     cut_small(monkeypatch, 100)
+    whole = PinnedGraph.pieces
+    monkeypatch.setattr(PinnedGraph, "pieces", lambda self, key: whole(self, key, 3))
     changes = []
     for engine in ("local", "spark"):
         graph = new_graph(tmp_path / engine, SCHEMA, WORLD)
-        graph.load([node("Person", name=f"p{index}") for index in range(5)], "append")
+        graph.load([node("Person", name=f"p{index}") for index in range(6)], "append")
+        graph.mutate('query q() { delete Person where name = "p2" }')
+        graph.ensure_indices()
         before, pin = row_ids(graph, "node:Person"), graph.snapshot().tables["node:Person"]
         people = [node("Person", name=name, age=7) for name in ("new", "bo", "p3", "ada", "last", "bo")]
         path = write(tmp_path / "x.jsonl", [*people, edge("Knows", "bo", "new", id="k1")])
@@ -125,6 +130,8 @@ def test_rows_that_are_replaced_keep_their_row_ids(tmp_path: Path, monkeypatch: 
             )
         )
         assert now.row_count == 10
+        found = graph.query('query q() { match { $p: Person { name: "bo" } } return { $p.age } }')
+        assert [list(row.values()) for row in found] == [[7]]
     assert changes == [(["last", "new"], ["ada", "bo", "p3"], [])] * 2
 
 

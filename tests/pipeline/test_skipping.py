@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.pipeline.loading import Record, edge, left_behind, new_graph, node, rows_of, write
+from tests.pipeline.loading import Record, edge, inline, left_behind, new_graph, node, rows_of, write
 
 import omnigraph
 from omnigraph import failpoints
@@ -19,6 +19,8 @@ from omnigraph.storage.datafiles import StagedFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+__all__ = ["inline"]
 
 SCHEMA = """
 node Person { name: String @key  mail: String? @unique  age: I32?  @range(age, 0..150) }
@@ -140,6 +142,16 @@ def test_a_file_that_cannot_be_written_stops_the_load_before_its_commit(
         graph.load(path, "append", spark=spark, skip_bad=True, bad_records=tmp_path / "file" / "bad.jsonl")
     assert people(graph).keys() == {"ada", "bo"}
     assert left_behind(graph) == []
+
+
+@pytest.mark.usefixtures("inline")
+def test_a_table_of_which_nothing_is_left_is_replaced_too(tmp_path: Path) -> None:
+    schema = "node Event { size: I32?  @range(size, 0..9) }\nnode Place { name: String? }"
+    graph = new_graph(tmp_path / "g", schema, [node("Event", size=1), node("Place", name="here")])
+    path = write(tmp_path / "x.jsonl", [node("Event", size=-1), node("Event", size=10)])
+    done = graph.load(path, "overwrite", engine="spark", skip_bad=True)
+    assert (dict(done.nodes), done.commit.message) == ({"Event": 0}, "left out 2 bad records")
+    assert {key: len(rows) for key, rows in rows_of(graph).items()} == {"node:Event": 0, "node:Place": 1}
 
 
 def test_places_among_records_and_among_what_was_staged() -> None:

@@ -129,3 +129,12 @@ def _person(name: str, **values: Any) -> dict[str, Any]:
 
 def _line(type_name: str, **values: Any) -> str:
     return json.dumps({"type": type_name, "data": values})
+
+
+def test_of_records_that_share_a_value_the_last_is_too_much(graph: Graph) -> None:
+    """Whatever their ids are: those of things without a key are generated, and say nothing of the order."""
+    schema = "node Thing { label: String? @unique }"
+    for _ in range(8):
+        things = [{"type": "Thing", "data": {"label": label}} for label in ("a", "b", "a", "c", "a")]
+        assert places(new_graph(schema), things) == [("unique", "<records>", 5)]
+    assert places(graph, [_person("z", mail="n@x"), _person("a", mail="n@x")]) == [("unique", "<records>", 2)]

@@ -37,6 +37,7 @@ from omnigraph.pipeline.sources import Slice, SourceFile, cut, rows_per_file
 from omnigraph.pipeline.staging import SliceReport, StagePlan, stage_slice
 from omnigraph.pipeline.tasks import Runner
 from omnigraph.recovery.jobs import JobRecord, RunningJob, running
+from omnigraph.recovery.sidecar import is_pending
 from omnigraph.storage import layout
 from omnigraph.storage.datafiles import Destination
 from omnigraph.write.base import Base, capture
@@ -111,9 +112,11 @@ def load(
 
 
 def _take_back(repository: Repository, branch: Branch) -> None:
-    """Delete a branch that was made for a load which then failed, unless somebody has written to it."""
+    """Delete a branch that was made for a load which then failed, unless somebody has written to it, or a write to
+    it is not over: an interrupted commit is for recovery to finish."""
     with suppress(OmniError), repository.locks.control() as lock:
-        if repository.manifest.latest(branch.native).version == branch.fork_version:
+        is_untouched = repository.manifest.latest(branch.native).version == branch.fork_version
+        if is_untouched and is_pending(repository.objects, branch.ref) is False:
             repository.branches.delete(branch.name, lock)
 
 

@@ -73,27 +73,26 @@ def _unique(runner: Runner, ground: Ground, question: Question, findings: Findin
 
     staged, committed = surviving(runner, ground, question.table_key, [*question.columns, "id"])
     group = frame_names(question.columns)
-    every = staged.select(*group, "id", f.lit(True).alias("mine"))
+    every = staged.select(*group, "id", "at")
     if committed is not None:
-        every = every.unionByName(committed.select(*group, "id", f.lit(False).alias("mine")))
+        every = every.unionByName(committed.select(*group, "id", f.lit(-1).cast("bigint").alias("at")))
     groups = (
         with_one_zero(every.dropna(subset=group))
         .groupBy(*group)
         .agg(
             f.count("*").alias("_count"),
-            f.max("mine").alias("_mine"),
+            f.max("at").alias("_last"),
             f.min("id").alias("_low"),
             f.max("id").alias("_high"),
-            f.max(f.when(f.col("mine"), f.col("id"))).alias("_own"),
+            f.max_by("id", "at").alias("_own"),
         )
     )
-    findings.total, rows = _first(groups.where("_count > 1 and _mine"), ground.most)
+    findings.total, rows = _first(groups.where("_count > 1 and _last >= 0").orderBy("_last"), ground.most)
     name = ground.graph.entity(question.table_key).name
     for row in rows:
         values = [row[column] for column in group]
         message = unique_message(name, question.columns, values, row["_low"], row["_high"])
-        own = row["_high"] if row["_own"] == row["_high"] else row["_low"]
-        findings.violations.append(Violation(question.table_key, own, "unique", message))
+        findings.violations.append(Violation(question.table_key, row["_own"], "unique", message))
 
 
 def _ends(runner: Runner, ground: Ground, edge: EdgeType, side: str, findings: Findings) -> None:

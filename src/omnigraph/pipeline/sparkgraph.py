@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import RequestError
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query import ir
@@ -27,6 +28,7 @@ class SparkGraph:
     spark: SparkSession
     graph: PinnedGraph
     snapshot: Origin
+    embedder: Callable[[], EmbeddingClient | None] = configured_client
 
     def __repr__(self) -> str:
         at = self.snapshot.manifest_version
@@ -54,7 +56,7 @@ class SparkGraph:
         values = bind_parameters(compiled.name, compiled.params, params)
         now = dt.datetime.now(dt.UTC)
         values[ir.NOW] = now.replace(microsecond=now.microsecond // 1000 * 1000)
-        return query_frame(self.spark, self.graph, compiled, values)
+        return query_frame(self.spark, self.graph, compiled, values, embedder=self.embedder)
 
     def _frame(self, entity: NodeType | EdgeType, columns: Iterable[str] | None, where: str | None) -> DataFrame:
         chosen = checked_columns(entity, columns)

@@ -24,7 +24,7 @@ from omnigraph.pipeline.session import is_connect
 from omnigraph.read.limits import Cancellation
 
 if TYPE_CHECKING:
-    from pyspark import Accumulator
+    from pyspark import Accumulator, SparkContext
     from pyspark.sql import SparkSession
 
 Task = TypeVar("Task")
@@ -32,8 +32,8 @@ Outcome = TypeVar("Outcome")
 _LOOK_EVERY: Final = 0.2
 _LAST_TASKS: Final = 30.0
 """How long the tasks of a stage that failed or was cancelled are waited for, in seconds."""
-_GROUP: Final = "spark.jobGroup.id"
 _LOCAL: Final = re.compile(r"local(\[[^,\]]*(,\s*(?P<tries>\d+))?\])?")
+_CRASHED: Final = "Python worker exited unexpectedly"
 _MISSING: Final = re.compile(r"No module named '([A-Za-z_]+)")
 
 
@@ -110,14 +110,13 @@ class Runner:
         if self.cancellation is not None and self.cancellation.is_cancelled:
             raise JobCancelled(self.job)
         tag = f"omnigraph-{self.job}"
-        self.spark.addTag(tag)
         over = threading.Event()
         watcher = threading.Thread(
             target=self._watch, args=(tag, JobEvent(self.job, stage, 0, tasks), counters, over), daemon=True
         )
         watcher.start()
         try:
-            with self._to_the_end(tag):
+            with _tagged(self.spark, tag):
                 yield
         except OmniError:
             raise
@@ -128,38 +127,8 @@ class Runner:
         finally:
             over.set()
             watcher.join()
-            self.spark.removeTag(tag)
         if self.cancellation is not None and self.cancellation.is_cancelled:
             raise JobCancelled(self.job)
-
-    @contextmanager
-    def _to_the_end(self, tag: str) -> Iterator[None]:
-        """Leave a stage that fails only when no task of it is at work, so that none writes files afterwards.
-
-        Spark tells a job's failure while its other tasks still run, and needs some seconds to end them. It counts
-        them by the job's group, which is the caller's if there is one. Spark Connect does not say.
-        """
-        if is_connect(self.spark):
-            try:
-                yield
-            except BaseException:
-                self.spark.interruptTag(tag)
-                raise
-            return
-        context = self.spark.sparkContext
-        given = context.getLocalProperty(_GROUP)
-        group = given or tag
-        context.setLocalProperty(_GROUP, group)
-        try:
-            yield
-        except BaseException:
-            with suppress(Exception):
-                self.spark.interruptTag(tag)
-                _wait_for_tasks(self.spark, group)
-            raise
-        finally:
-            with suppress(Exception):
-                context.setLocalProperty(_GROUP, given)  # type: ignore[arg-type]
 
     def _watch(self, tag: str, event: JobEvent, counters: _Counters | None, over: threading.Event) -> None:
         """Tell the listener how far the stage is, until it is over; stop its tasks if the job is cancelled."""
@@ -168,7 +137,7 @@ class Runner:
         while not finished:
             finished = over.wait(_LOOK_EVERY)
             if self.cancellation is not None and self.cancellation.is_cancelled:
-                self.spark.interruptTag(tag)
+                _interrupt(self.spark, tag)
             if self.listener is not None:
                 seconds = time.monotonic() - start
                 done, rows, size = (0, 0, 0) if counters is None else counters.values()
@@ -199,11 +168,43 @@ class _Counters:
         return tasks, rows, size
 
 
-def _wait_for_tasks(spark: SparkSession, group: str) -> None:
-    """Wait until no task of a group of Spark's jobs runs, or patience is over."""
-    tracker, deadline = spark.sparkContext.statusTracker(), time.monotonic() + _LAST_TASKS
+@contextmanager
+def _tagged(spark: SparkSession, tag: str) -> Iterator[None]:
+    """Give what Spark does for this thread a name. What fails is left only when no task of it is at work.
+
+    Spark tells a failure while other tasks still run, and needs some seconds to end them; they would stage files
+    for a job that is over. Tags of a session are known to one thread only, so those of the context are used. Spark
+    Connect has tags for all threads, but does not tell what runs.
+    """
+    connected = is_connect(spark)
+    (spark.addTag if connected else spark.sparkContext.addJobTag)(tag)
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):
+            _interrupt(spark, tag)
+            if not connected:
+                _wait_for_tasks(spark.sparkContext, tag)
+        raise
+    finally:
+        with suppress(Exception):
+            (spark.removeTag if connected else spark.sparkContext.removeJobTag)(tag)
+
+
+def _interrupt(spark: SparkSession, tag: str) -> None:
+    """Stop what runs under a name."""
+    if is_connect(spark):
+        spark.interruptTag(tag)
+    else:
+        spark.sparkContext.cancelJobsWithTag(tag)
+
+
+def _wait_for_tasks(context: SparkContext, tag: str) -> None:
+    """Wait until no task runs under a name, or patience is over."""
+    by_tag: Any = context._jsc.sc().statusTracker()
+    tracker, deadline = context.statusTracker(), time.monotonic() + _LAST_TASKS
     while time.monotonic() < deadline:
-        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)]
+        jobs = [tracker.getJobInfo(number) for number in by_tag.getJobIdsForTag(tag)]
         stages = [tracker.getStageInfo(number) for job in jobs if job is not None for number in job.stageIds]
         if not any(stage.numActiveTasks for stage in stages if stage is not None):
             return
@@ -259,9 +260,12 @@ def reason_of(error: BaseException) -> str:
     missing = _MISSING.search(text)
     if missing is not None:
         return f"the workers' Python has no {missing[1]}; install omnigraph there, or set PYSPARK_PYTHON"
+    if _CRASHED in text:
+        return "a worker's Python ended without a word, each time; perhaps it had too little memory"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if _looks_raised(line)]
-    return (raised or lines or [type(error).__name__])[-1][:500]
+    told = [line for line in lines if not line.startswith(("at ", "... "))]
+    return (raised or told or [type(error).__name__])[-1][:500]
 
 
 def _looks_raised(line: str) -> bool:

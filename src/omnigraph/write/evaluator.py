@@ -8,7 +8,9 @@ rows are concerned and one pass over one column where many are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +21,8 @@ from omnigraph.write.delta import TableDelta, one_chunk, without
 from omnigraph.write.rules import SHOWN, Describe, Violations, check_rows
 
 Delta = Mapping[str, TableDelta]
+_NUMBER: Final = "row number"
+"""A column of our own; no property can have that name."""
 
 
 def validate(delta: Delta, base: Base, most: int = SHOWN) -> None:
@@ -74,20 +78,18 @@ def check_unique(change: TableDelta, group: Sequence[str], base: Base, found: Vi
         kept = base.rows_with(change.table_key, wanted, columns)
         kept = without(kept, change.replaced)
         together = pa.concat_tables([mine, kept.cast(mine.schema)])
-    together = _one_zero(together)
-    holders = together.group_by(list(group)).aggregate([("id", "min"), ("id", "max"), ("id", "count")])
+    # Of rows that share a value, the last one that the change brought is the one that is too much.
+    brought = np.where(np.arange(together.num_rows) < mine.num_rows, np.arange(together.num_rows), -1)
+    numbered = _one_zero(together).append_column(_NUMBER, pa.array(brought))
+    counted = [("id", "min"), ("id", "max"), ("id", "count"), (_NUMBER, "max")]
+    holders = numbered.group_by(list(group)).aggregate(counted)
     shared = holders.filter(pc.greater(holders["id_count"], 1))
     name = base.entity(change.table_key).name
     for row in shared.slice(0, found.most).to_pylist():
         message = unique_message(name, group, [row[column] for column in group], row["id_min"], row["id_max"])
-        found.note(Violation(change.table_key, _own_id(change, row["id_min"], row["id_max"]), "unique", message))
+        last = mine["id"][row[f"{_NUMBER}_max"]].as_py()
+        found.note(Violation(change.table_key, last, "unique", message))
     found.total += max(0, shared.num_rows - found.most)
-
-
-def _own_id(change: TableDelta, low: str, high: str) -> str:
-    """Of two rows that share a value, one that the change brought."""
-    brought = pc.is_in(pa.scalar(high, pa.string()), value_set=change.ids).as_py()
-    return high if brought else low
 
 
 def unique_message(name: str, group: Sequence[str], values: Sequence[object], low: str, high: str) -> str:

@@ -74,12 +74,16 @@ def is_ranked(ranking: ir.Ranking, score: Column) -> Column:
 
 
 def _place(arm: ir.Nearest | ir.Bm25, bound: Bound) -> Column:
-    """The place of a row's entity among all that the arm ranks, from 0; null if it ranks it not."""
+    """The place of a row's entity among all that the arm ranks, from 0; null if it ranks it not.
+
+    One task sees all rows for it: a place depends on all of them.
+    """
     score = fn.col(bound.columns[arm])
     present = is_ranked(arm, score)
     counted = fn.when(present, score)
     best_first = counted.desc_nulls_last() if isinstance(arm, ir.Bm25) else counted.asc_nulls_last()
-    return fn.when(present, fn.dense_rank().over(Window.orderBy(best_first, fn.col(bound.id))) - 1)
+    everything = Window.partitionBy(fn.lit(0))
+    return fn.when(present, fn.dense_rank().over(everything.orderBy(best_first, fn.col(bound.id))) - 1)
 
 
 def _fused(first: str, second: str, k: int) -> Column:
