@@ -22,7 +22,7 @@ from tests.stores import Store
 
 import omnigraph
 from omnigraph import failpoints
-from omnigraph.embed.client import Role, Vectors
+from omnigraph.embed.client import EmbeddingClient, Role, Vectors
 from omnigraph.graph import Graph
 from omnigraph.pipeline.load import Input, load
 from omnigraph.pipeline.sources import find_files
@@ -77,14 +77,18 @@ class Ones:
         return np.eye(1, dimension, dtype=np.float32).repeat(len(texts), axis=0)
 
 
-def loaded_here(folder: Path, *inputs: Path, before: Callable[[Graph], object] | None = None) -> Contents:
+def loaded_here(
+    folder: Path,
+    data: Path,
+    embedder: EmbeddingClient | None = None,
+    before: Callable[[Graph], object] | None = None,
+) -> Contents:
     """What becomes of an untouched graph into which the same is merged without any trouble, and without Spark."""
     graph = new_graph(Store(str(folder)))
     if before is not None:
         before(graph)
-    calm = Graph(graph._repository, embedder=Ones())
-    for data in inputs:
-        calm.load("".join(part.read_text() for part in sorted(data.iterdir())), "merge")
+    calm = Graph(graph._repository, embedder=embedder or Ones())
+    calm.load("".join(part.read_text() for part in sorted(data.iterdir())), "merge")
     return content(calm)
 
 

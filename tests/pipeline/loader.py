@@ -122,6 +122,5 @@ def load(request: dict[str, Any], master: str) -> None:
 
 
 if __name__ == "__main__":
-    import faulthandler; faulthandler.register(signal.SIGUSR1, all_threads=True)
     for line in sys.stdin:
         load(json.loads(line), sys.argv[1])

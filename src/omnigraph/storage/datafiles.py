@@ -7,8 +7,10 @@ from the work of others. A task that outlives its job finds the job's record gon
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +22,7 @@ from lance.fragment import RowIdSequence, write_fragments
 
 from omnigraph.errors import JobFailed
 from omnigraph.storage import layout
-from omnigraph.storage.address import Address
+from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.objects import ObjectStore, open_objects
 from omnigraph.storage.unavailable import translated
 
@@ -113,15 +115,32 @@ def write_file(target: Destination, job: str, rows: pa.Table) -> tuple[str, int]
 
 def _write(target: Destination, job: str, rows: pa.Table) -> tuple[str, int]:
     name = f"{job}-{uuid.uuid4().hex}.lance"
-    with LanceFileWriter(
-        target.path(name),
-        target.schema,
-        version=target.version,
-        storage_options=dict(target.options) or None,
-    ) as writer:
+    with _place_for(target, job, name) as path, _writer(target, path) as writer:
         for batch in rows.to_batches():
             writer.write_batch(batch)
     return name, _size(target.path(name))
+
+
+def _writer(target: Destination, path: str) -> LanceFileWriter:
+    options = dict(target.options) or None
+    return LanceFileWriter(path, target.schema, version=target.version, storage_options=options)
+
+
+@contextmanager
+def _place_for(target: Destination, job: str, name: str) -> Iterator[str]:
+    """Where to write a file that will be one of the target's. A bucket shows whole objects only; on a disk Lance
+    leaves drafts with names of their own where it is killed, so it writes to the job's folder."""
+    if target.address.scheme is not Scheme.LOCAL:
+        yield target.path(name)
+        return
+    draft = Path(target.address.root, layout.job_draft(job, name))
+    draft.parent.mkdir(parents=True)
+    try:
+        yield str(draft)
+        Path(target.folder, _DATA).mkdir(parents=True, exist_ok=True)
+        draft.rename(target.path(name))
+    finally:
+        shutil.rmtree(draft.parent, ignore_errors=True)
 
 
 def remove_file(objects: ObjectStore, key: str, *, has_blobs: bool) -> None:

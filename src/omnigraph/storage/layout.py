@@ -64,6 +64,11 @@ def job_note(job: str, data_file: str) -> str:
     return f"{JOBS}/{job}/staged/{data_file}"
 
 
+def job_draft(job: str, name: str) -> str:
+    """Where a data file is written that is not whole yet; nothing else lies in its folder."""
+    return f"{JOBS}/{job}/drafts/{name.removesuffix('.lance')}/{name}"
+
+
 def native_prefix(location: str, branch: str | None) -> str:
     """Where a table's own files lie: at its root, or in the tree of a native branch."""
     return location if branch is None else f"{location}/tree/{branch}"
