@@ -23,10 +23,15 @@ SETTINGS = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` one worker runs what is in here, so that one session is enough."""
+    """With `--dist loadgroup` one worker runs what is in here, so that one session is enough.
+
+    What starts processes of Spark by itself, and kills them, has a target of its own: `make cluster`.
+    """
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.xdist_group("spark"))
+            if item.path.name == "test_all_or_nothing.py":
+                item.add_marker(pytest.mark.cluster)
 
 
 @pytest.fixture(scope="session")

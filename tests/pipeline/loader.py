@@ -47,10 +47,12 @@ class Marker:
 
     def embed(self, texts: Sequence[str], dimension: int, role: str) -> np.ndarray[Any, np.dtype[np.float32]]:
         folder = Path(self.marks)
-        about = {"pid": os.getpid(), "cwd": str(Path.cwd()), "omnigraph": omnigraph.__file__}
-        (folder / f"asked-{os.getpid()}-{time.monotonic_ns()}.json").write_text(json.dumps(about))
         for text in texts:
             order, _, times = text.partition(" ")
+            about = {"pid": os.getpid(), "cwd": str(Path.cwd()), "omnigraph": omnigraph.__file__, "is_told": order}
+            draft = folder / f"draft-{os.getpid()}-{time.monotonic_ns()}"
+            draft.write_text(json.dumps(about))
+            draft.rename(folder / draft.name.replace("draft", "asked"))
             while order == "wait" and not (folder / "go").exists():
                 time.sleep(0.02)
             if order == "die" and self.is_left(order, int(times)):

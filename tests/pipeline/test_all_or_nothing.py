@@ -102,7 +102,7 @@ def until(is_so: Callable[[], object]) -> None:
 
 def asked(marks: Path) -> list[dict[str, Any]]:
     """The tasks that have come to their embeddings, as these saw themselves."""
-    return [json.loads(mark.read_text() or "{}") for mark in marks.glob("asked-*")]
+    return [json.loads(mark.read_text()) for mark in marks.glob("asked-*")]
 
 
 class Before:
@@ -163,9 +163,12 @@ class TestATaskThatFails:
     def test_always_ends_the_job_and_leaves_nothing(
         self, driver: Driver, local_store: Store, tmp_path: Path
     ) -> None:
+        """Another task is in the middle of it when Spark gives up."""
         before = Before(local_store)
-        told = driver.load(local_store, write_input(tmp_path / "input", {1: "fail 100"}))
+        marks = driver.start(local_store, write_input(tmp_path / "input", {0: "wait", 1: "fail 100"}))
+        told = driver.outcome()
         assert told["error"] == "JobFailed"
+        assert not any(is_alive(task["pid"]) for task in asked(marks) if task["is_told"] == "wait")
         assert (
             "reading and staging: ValueError: the model has the hiccups; nothing was committed" in told["message"]
         )
@@ -205,8 +208,8 @@ def test_a_job_that_is_cancelled_leaves_nothing(driver: Driver, local_store: Sto
     marks = driver.start(local_store, data, cancel=True)
     told = driver.outcome()
     assert told["error"] == "JobCancelled"
+    assert not any(is_alive(task["pid"]) for task in asked(marks))
     before.check()
-    (marks / "go").touch()
     assert driver.load(local_store, write_input(tmp_path / "other")) == {"rows": ROWS}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,6 +27,8 @@ from omnigraph.pipeline.load import destination
 from omnigraph.pipeline.pinned import PinnedGraph
 from omnigraph.pipeline.scratch import scratch_folder
 from omnigraph.pipeline.tasks import JobEvent, Runner
+from omnigraph.recovery.jobs import JobRecord, announce
+from omnigraph.write.base import Base
 from omnigraph.write.embedding import EmbedCounts, EmbedResult, embed_targets
 
 if TYPE_CHECKING:
@@ -121,6 +124,11 @@ def test_a_load_on_spark(spark: SparkSession, server: EmbeddingServer, tmp_path:
     assert list((tmp_path / "g.omni" / "__jobs").rglob("*")) == []
 
 
+def a_job(name: str, base: Base) -> JobRecord:
+    locations = tuple(pin.location for pin in base.state.tables.values())
+    return JobRecord(name, "embed", "main", None, locations, None, dt.datetime.now(dt.UTC))
+
+
 def test_a_task_that_died_is_not_paid_for_again(
     spark: SparkSession, server: EmbeddingServer, tmp_path: Path
 ) -> None:
@@ -132,6 +140,7 @@ def test_a_task_that_died_is_not_paid_for_again(
     (tmp_path / "nowhere").touch()
     bad = replace(good, folder=str(tmp_path / "nowhere"))
     runner = Runner(spark)
+    announce(graph._repository.objects, a_job(runner.job, base))
     client = resumable(graph._embedder(), pinned.address, scratch_folder(runner.job))
     assert client is not None
     tasks = [Embedding(piece, target, bad, runner.job, client) for piece in pinned.pieces("node:Doc", 100)]

@@ -208,3 +208,18 @@ def gives_up(locks: Locks) -> bool:
             return False
     except LockTimeout:
         return True
+
+
+class TestJobs:
+    def test_a_job_is_alive_while_it_holds_its_lock(self, store: Store) -> None:
+        locks = store.locks(time_to_live=SHORT_LIVED)
+        assert not locks.is_alive("j")
+        with store.locks(time_to_live=SHORT_LIVED).job("j") as lock:
+            assert locks.is_alive("j")
+            with pytest.raises(LockTimeout), locks.abandoned("j"):
+                pytest.fail("it lives")
+            lock.verify()
+        assert not locks.is_alive("j")
+        with locks.abandoned("j"):
+            pass
+        assert not [key for key in store.objects().list("__locks") if "job" in key]

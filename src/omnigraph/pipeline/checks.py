@@ -253,7 +253,7 @@ def _ask_ids(ground: Ground, table_key: str, findings: Findings) -> None:
         counts = Counter(ids.to_pylist())
         repeated = [(value, count) for value, count in counts.items() if count > 1]
         findings.repeated, findings.repeated_total = repeated[: ground.most], len(repeated)
-    if ground.mode is Mode.APPEND:
+    if ground.mode is Mode.APPEND and ground.graph.rows(table_key):
         taken = ground.base().existing(table_key, ids)
         findings.taken, findings.taken_total = taken.slice(0, ground.most).to_pylist(), len(taken)
 

@@ -68,6 +68,8 @@ def format_of(name: str) -> tuple[Format | None, str | None]:
 
 def takes_spark(data: object, typed: Mapping[str, Any], engine: str, options: LoadOptions) -> bool:
     """Does a load run on Spark? RequestError if it was asked to run where it cannot."""
+    if data is None and not typed:
+        raise RequestError("nothing to load: give records, files, or rows by type as nodes={…} and edges={…}")
     if options.max_errors is not None and options.max_errors < 1:
         raise RequestError(f"max_errors is {options.max_errors}; it is at least 1")
     reason = _reason_for_spark(data, typed, options)

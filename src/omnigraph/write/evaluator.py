@@ -120,7 +120,7 @@ def check_endpoints(edge: EdgeType, change: TableDelta, delta: Delta, base: Base
 def missing_ends(edge: EdgeType, column: str, ends: pa.ChunkedArray, delta: Delta, base: Base) -> pa.Array:
     """Those ends of edges, on one side, that are no nodes once the delta is applied."""
     node_type = edge.source if column == "src" else edge.target
-    return _missing_nodes(f"node:{node_type}", one_chunk(pc.unique(ends)), delta, base)
+    return _missing_nodes(f"node:{node_type}", ends, delta, base)
 
 
 def note_dangling(edge: EdgeType, column: str, rows: pa.Table, missing: pa.Array, found: Violations) -> None:
@@ -142,12 +142,12 @@ def endpoint_describer(edge: EdgeType, column: str) -> Describe:
     return describe
 
 
-def _missing_nodes(table_key: str, ids: pa.Array, delta: Delta, base: Base) -> pa.Array:
-    """Those of the ids that no node has once the delta is applied."""
+def _missing_nodes(table_key: str, ids: pa.ChunkedArray, delta: Delta, base: Base) -> pa.Array:
+    """Those of the ids that no node has once the delta is applied, each once."""
     change = delta.get(table_key)
-    unknown = ids
     if change is not None:
-        unknown = unknown.filter(pc.invert(pc.is_in(unknown, value_set=change.ids)))
+        ids = ids.filter(pc.invert(pc.is_in(ids, value_set=change.ids)))
+    unknown = one_chunk(pc.unique(ids))
     if not len(unknown) or (change is not None and change.replaces):
         return unknown
     present = base.existing(table_key, unknown)
