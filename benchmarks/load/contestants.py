@@ -208,7 +208,14 @@ def omnigraph(lines: Path, to: Path, repeats: int = 3, master: str | None = None
 
 
 def _noting(stages: dict[str, float]) -> Callable[[JobEvent], None]:
+    over: dict[str, float] = {}
+    running: dict[str, float] = {}
+
     def note(event: JobEvent) -> None:
-        stages[event.stage] = event.seconds
+        """A stage that begins again, for another table or side, adds to what it has taken."""
+        if event.seconds < running.get(event.stage, 0.0):
+            over[event.stage] = stages[event.stage]
+        running[event.stage] = event.seconds
+        stages[event.stage] = over.get(event.stage, 0.0) + event.seconds
 
     return note

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,11 +9,11 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance import FragmentMetadata, LanceDataset
 from lance.schema import LanceSchema
 
 from omnigraph.errors import NotOnSpark
 from omnigraph.pipeline.checks import Ground
+from omnigraph.pipeline.deletions import Deletion, delete_replaced
 from omnigraph.pipeline.merging import Matches
 from omnigraph.pipeline.pinned import open_tables
 from omnigraph.pipeline.scratch import MatchFile, read_matches
@@ -22,7 +21,6 @@ from omnigraph.pipeline.tasks import Done, Runner
 from omnigraph.storage.datafiles import StagedFile, column_ids, read_file, row_id_text, write_file
 from omnigraph.storage.staging import (
     Shrunk,
-    delete_rows,
     stage_appended_files,
     stage_changed_files,
     stage_replacing_files,
@@ -40,15 +38,6 @@ class _Rewrite:
     job: str
     file: StagedFile
     matches: tuple[MatchFile, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Deletion:
-    """Committed rows that go: those that the pairs of one file name."""
-
-    ground: Ground
-    ref: TableRef
-    matches: MatchFile
 
 
 def staged_tables(runner: Runner, ground: Ground, replaced: Matches, used: set[str]) -> Mapping[str, Stage]:
@@ -73,21 +62,20 @@ def _stage_table(
     rows = sum(file.rows for file in files)
     if ground.mode is Mode.OVERWRITE:
         schema = ground.targets[table_key].schema
-        fragments = _fragments(files, column_ids(LanceSchema.from_pyarrow(schema)), version)
+        fresh = column_ids(LanceSchema.from_pyarrow(schema))
+        fragments = [file.fragment(fresh, version) for file in files]
         staged = stage_replacing_files(handle, ref.location, ref.branch, schema, fragments, operation)
         return StagedTable(staged, rows)
-    fragments = _fragments(files, column_ids(handle.lance_schema), version)
+    ids = column_ids(handle.lance_schema)
+    fragments = [file.fragment(ids, version) for file in files]
     committed = ground.graph.rows(table_key)
     if not matches:
         staged = stage_appended_files(handle, ref.location, ref.branch, fragments, operation)
         return StagedTable(staged, committed + rows)
-    shrunk = _delete_replaced(runner, ground, matches, ref)
+    deletions = [Deletion(ground.graph.address, ref, match) for match in matches]
+    shrunk = Shrunk.together(runner.run("deleting replaced rows", delete_replaced, deletions))
     staged = stage_changed_files(handle, ref.location, ref.branch, shrunk, fragments, operation)
     return StagedTable(staged, committed + rows - sum(file.rows for file in matches))
-
-
-def _fragments(files: list[StagedFile], ids: list[int], version: str) -> list[FragmentMetadata]:
-    return [file.fragment(ids, version) for file in files]
 
 
 def _final_files(
@@ -127,23 +115,3 @@ def _rewrite(task: _Rewrite) -> Done:
     name, size = write_file(target, task.job, rows.take(pa.array(order)))
     row_ids = row_id_text(mine["row_id"].to_pylist()) if len(replacing) else None
     return Done(StagedFile(file.table_key, name, len(order), size, row_ids=row_ids), rows=len(order))
-
-
-def _delete_replaced(runner: Runner, ground: Ground, matches: tuple[MatchFile, ...], ref: TableRef) -> Shrunk:
-    """Deletion vectors for all committed rows that are replaced. Each fragment is in one file of pairs only."""
-    tasks = [_Deletion(ground, ref, match) for match in matches]
-    parts: list[tuple[tuple[int, ...], list[str]]] = runner.run("deleting replaced rows", _delete, tasks)
-    removed = tuple(number for gone, _ in parts for number in gone)
-    rewritten = tuple(FragmentMetadata.from_json(text) for _, shrunk in parts for text in shrunk)
-    return Shrunk(removed, rewritten)
-
-
-def _delete(task: _Deletion) -> Done:
-    handle: LanceDataset = open_tables(task.ground.graph.address).open(task.ref)
-    pairs = read_matches(task.ground.graph.address, [task.matches])
-    shrunk = delete_rows(handle, pairs["row_address"].combine_chunks())
-    return Done((shrunk.removed, [_text(fragment) for fragment in shrunk.rewritten]), rows=pairs.num_rows)
-
-
-def _text(fragment: FragmentMetadata) -> str:
-    return json.dumps(fragment.to_json())

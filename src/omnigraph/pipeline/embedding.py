@@ -21,14 +21,13 @@ from functools import partial
 from hashlib import sha256
 from typing import Final
 
-from lance import FragmentMetadata
-
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.embed.known import Remembering
 from omnigraph.embed.resumable import patient, resumable
 from omnigraph.errors import JavaUnavailable, MissingExtra, NotOnSpark, RequestError
 from omnigraph.manifest.repository import Repository
-from omnigraph.pipeline.embedtasks import Deletion, Embedding, PieceFiles, delete_piece, embed_piece
+from omnigraph.pipeline.deletions import Deletion, delete_replaced
+from omnigraph.pipeline.embedtasks import Embedding, PieceFiles, embed_piece
 from omnigraph.pipeline.load import destination
 from omnigraph.pipeline.local import LocalRunner
 from omnigraph.pipeline.pinned import Piece, PinnedGraph, open_tables, require_shared
@@ -234,15 +233,12 @@ class _Preparation:
         done = [one.files for one in self._done[key]]
         staged: list[StagedFile] = [file.staged for one in done for file in one.files]
         matches = [one.matches for one in done if one.matches is not None]
-        parts: list[tuple[tuple[int, ...], list[str]]] = self.runner.run(
-            "replacing rows", delete_piece, [Deletion(graph.address, ref, match) for match in matches]
-        )
-        removed = tuple(number for gone, _ in parts for number in gone)
-        rewritten = tuple(FragmentMetadata.from_json(text) for _, shrunk in parts for text in shrunk)
+        deletions = [Deletion(graph.address, ref, match) for match in matches]
+        shrunk = Shrunk.together(self.runner.run("replacing rows", delete_replaced, deletions))
         ids, version = column_ids(handle.lance_schema), str(handle.data_storage_version)
         new = [file.fragment(ids, version) for file in staged]
         self.used |= {file.name for file in staged}
-        change = stage_changed_files(handle, ref.location, ref.branch, Shrunk(removed, rewritten), new, operation)
+        change = stage_changed_files(handle, ref.location, ref.branch, shrunk, new, operation)
         return StagedTable(change, graph.rows(key))
 
 

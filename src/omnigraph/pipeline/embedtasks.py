@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -13,10 +12,9 @@ import pyarrow.compute as pc
 
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.embed.known import Known, WithKnown
-from omnigraph.pipeline.pinned import Piece, open_tables
-from omnigraph.pipeline.scratch import MatchFile, packed_mask, read_matches, unpacked_mask, write_matches
+from omnigraph.pipeline.pinned import Piece
+from omnigraph.pipeline.scratch import MatchFile, packed_mask, unpacked_mask, write_matches
 from omnigraph.pipeline.tasks import Done
-from omnigraph.storage.address import Address
 from omnigraph.storage.datafiles import (
     ROWS_PER_FILE,
     Destination,
@@ -25,8 +23,6 @@ from omnigraph.storage.datafiles import (
     row_id_text,
     write_file,
 )
-from omnigraph.storage.staging import delete_rows
-from omnigraph.storage.tables import TableRef
 from omnigraph.write.embedding import Counts, EmbedTarget
 
 _ROWS_AT_ONCE: Final = 4096
@@ -62,15 +58,6 @@ class Embedding:
     known: tuple[EmbeddedFile, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
-    """Committed rows that go: those that the pairs of one file name."""
-
-    address: Address
-    ref: TableRef
-    matches: MatchFile
-
-
 def embed_piece(task: Embedding) -> Done:
     """Write the rows of a piece that want vectors, with them."""
     target, piece = task.target, task.piece
@@ -87,15 +74,6 @@ def embed_piece(task: Embedding) -> Done:
     name = f"embedded-{piece.table_key.replace(':', '-')}-{piece.fragments[0]}"
     matches = write_matches(piece.graph.address, task.job, name, pa.concat_tables(replaced))
     return Done(PieceFiles(counts, tuple(files), matches), rows=piece.rows)
-
-
-def delete_piece(task: Deletion) -> Done:
-    """Deletion vectors for rows that were written anew; the fragments that vanish, and those that shrink."""
-    handle = open_tables(task.address).open(task.ref)
-    pairs = read_matches(task.address, [task.matches])
-    shrunk = delete_rows(handle, pairs["row_address"].combine_chunks())
-    rewritten = [json.dumps(fragment.to_json()) for fragment in shrunk.rewritten]
-    return Done((shrunk.removed, rewritten), rows=pairs.num_rows)
 
 
 def _filled(task: Embedding, client: EmbeddingClient) -> Iterator[pa.Table]:

@@ -5,6 +5,7 @@ Every function here leaves the table as it was. A change that is never committed
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -162,23 +163,33 @@ def stage_changed_files(
     operation: str,
 ) -> Staged:
     """Stage data files that are written already together with the rows they replace: whole fragments and parts."""
-    update = _update(handle, list(shrunk.removed), list(shrunk.rewritten), new)
+    rewritten = [FragmentMetadata.from_json(text) for text in shrunk.rewritten]
+    update = _update(handle, list(shrunk.removed), rewritten, new)
     return _staged(handle, location, branch, update, operation)
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """Fragments that lose rows: those that vanish, and those that get a deletion vector."""
+    """Fragments that lose rows: those that vanish, and those that get a deletion vector, as Lance writes them."""
 
     removed: tuple[int, ...]
-    rewritten: tuple[FragmentMetadata, ...]
+    rewritten: tuple[str, ...]
+
+    @classmethod
+    def together(cls, parts: Iterable[Shrunk]) -> Shrunk:
+        """What several tasks found, each about fragments of its own."""
+        every = list(parts)
+        return cls(
+            tuple(number for part in every for number in part.removed),
+            tuple(text for part in every for text in part.rewritten),
+        )
 
 
 def delete_rows(handle: LanceDataset, addresses: pa.Array) -> Shrunk:
     """Write deletion vectors for the rows at these addresses; the table stays as it is."""
     with translated(handle.uri):
         removed, rewritten = _delete_rows(handle, addresses)
-    return Shrunk(tuple(removed), tuple(rewritten))
+    return Shrunk(tuple(removed), tuple(json.dumps(fragment.to_json()) for fragment in rewritten))
 
 
 def stage_create_index(
