@@ -111,8 +111,7 @@ def _floor_file(file: Path, to: Path, number: int) -> tuple[list[Any], list[Any]
 
 def duckdb(lines: Path, to: Path) -> Loaded:
     """Read the lines, split them into tables with keys, and check the ends of edges."""
-    import duckdb as engine
-
+    engine = importlib.import_module("duckdb")
     to.unlink(missing_ok=True)
     start = time.perf_counter()
     with engine.connect(str(to)) as connection:
