@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test cluster lint format bench fuzz torture docs clean
+.PHONY: help install demo test long lint format bench fuzz torture docs clean
 
 help: ## Show what can be done here
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,11 +20,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: install ## Run the main job end to end on the example graph
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
-test: install ## Run the tests; those that start clusters have their own target
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --quiet -m 'not cluster'
+test: install ## Run the tests; the longest on Spark have their own target
+	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --quiet -m 'not long'
 
-cluster: install ## Run the tests that start Spark clusters and drivers, and kill them
-	$(BIN)/python -m pytest --quiet -m cluster tests/pipeline
+long: install ## Run the longest tests: queries and streams on Spark, clusters that are killed
+	$(BIN)/python -m pytest --quiet -m long tests/pipeline
 
 lint: install ## Check style, types and import rules
 	$(BIN)/ruff check

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
+LONG = ("test_all_or_nothing.py", "test_streaming.py")
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     # Tests are over before the better compiler pays for itself.
@@ -22,16 +23,18 @@ SETTINGS = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` one worker runs what is in here, so that one session is enough.
+    """With `--dist loadgroup` one worker runs what is in here, so that one session is enough; xdist looks for groups
+    in the same hook, and has to see them.
 
-    What starts processes of Spark by itself, and kills them, has a target of its own: `make cluster`.
+    What takes longer has a target of its own, `make long`: queries and streams, and clusters that are killed.
     """
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.xdist_group("spark"))
-            if item.path.name == "test_all_or_nothing.py":
-                item.add_marker(pytest.mark.cluster)
+            if item.path.name in LONG or item.path.parent.name == "queries":
+                item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")

@@ -173,7 +173,6 @@ def test_a_driver_that_dies_between_two_records(place: Place, spark: SparkSessio
     assert found(place.graph) == (["a", "b"], ["a", "b"])
 
 
-@pytest.mark.cluster
 @pytest.mark.parametrize(
     ("failpoint", "kind", "ended"),
     [
