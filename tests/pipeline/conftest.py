@@ -25,8 +25,8 @@ SETTINGS = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` one worker runs what is in here, so that one session is enough; xdist looks for groups
-    in the same hook, and has to see them.
+    """With `--dist loadgroup` one worker runs what is in here, so that one session is enough; xdist looks for
+    groups in the same hook, and has to see them.
 
     What takes longer has a target of its own, `make long`: queries and streams, and clusters that are killed.
     """
