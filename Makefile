@@ -20,10 +20,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: install ## Run the main job end to end on the example graph
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
-test: install ## Run the tests; the longest on Spark have their own target
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup --quiet -m 'not long'
+test: install ## Run the tests; most of those on Spark have their own target
+	$(BIN)/python -m pytest --numprocesses auto --quiet -m 'not long'
 
-long: install ## Run the longest tests: queries and streams on Spark, clusters that are killed
+long: install ## Run the tests on Spark: loads, queries, streams, clusters that are killed
 	$(BIN)/python -m pytest --quiet -m long tests/pipeline
 
 lint: install ## Check style, types and import rules

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of the pipeline, and one worker that runs them."""
+"""One Spark session for all tests of the pipeline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
-LONG = ("test_all_or_nothing.py", "test_streaming.py")
+CLUSTER = "test_all_or_nothing.py"
+ALWAYS = "test_load_command.py"
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     # Tests are over before the better compiler pays for itself.
@@ -23,18 +24,12 @@ SETTINGS = {
 }
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` one worker runs what is in here, so that one session is enough; xdist looks for
-    groups in the same hook, and has to see them.
-
-    What takes longer has a target of its own, `make long`: queries and streams, and clusters that are killed.
-    """
-    for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            if item.path.name in LONG or item.path.parent.name == "queries":
-                item.add_marker(pytest.mark.long)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What needs a session, or a cluster, has a target of its own, `make long`: two workers of a test run would
+    start two sessions, and wait for each other's. One module on Spark stays among the others."""
+    needs_spark = isinstance(item, pytest.Function) and "spark" in item.fixturenames
+    if item.path.is_relative_to(HERE) and item.path.name != ALWAYS and (needs_spark or item.path.name == CLUSTER):
+        item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")
