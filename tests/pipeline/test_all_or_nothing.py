@@ -216,8 +216,10 @@ def test_a_job_that_is_cancelled_leaves_nothing(driver: Driver, local_store: Sto
 def test_a_full_disk_is_told_and_nothing_is_left(driver: Driver, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", str(disk)], check=False).returncode:
-        pytest.skip("a small disk can only be mounted by root")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "none", str(disk)]
+    mounted = subprocess.run(mount, check=False, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"no disk of 16 MB could be mounted here, which takes root: {mounted.stderr.strip()}")
     try:
         before = Before(Store(str(disk / "g")))
         data = write_input(tmp_path / "input", padding=500)
