@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,20 +14,13 @@ from lance import LanceDataset
 from omnigraph.errors import HistoryReclaimed
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
+from omnigraph.storage.handles import Handles
+from omnigraph.storage.handles import TableRef as TableRef
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.session import bounded_session
 from omnigraph.storage.unavailable import translated, unavailable
 
-_HANDLES: Final = 1024
 _LITTLE: Final = 8 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class TableRef:
-    """One version of one table. ``branch`` is the native branch that holds it, None for the trunk."""
-
-    location: str
-    branch: str | None
-    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +33,14 @@ class Delta:
 
 
 class TableVersions:
-    """The versions of one graph's tables, with one session and a cache of open handles."""
+    """The versions of one graph's tables, with one session and its open handles."""
 
     def __init__(self, address: Address, objects: ObjectStore) -> None:
         self.address = address
         self.objects = objects
         self.options = dict(address.options) or None
-        self._session = lance.Session()  # type: ignore[attr-defined]
-        self._handles: OrderedDict[TableRef, LanceDataset] = OrderedDict()
-        self._lock = threading.Lock()
+        self._session = bounded_session()
+        self._handles = Handles(self._session)
 
     def uri(self, location: str, branch: str | None = None) -> str:
         """The absolute address of a table or of one of its native branches."""
@@ -58,11 +48,9 @@ class TableVersions:
 
     def open(self, ref: TableRef) -> LanceDataset:
         """The table at exactly that version; HistoryReclaimed if the version has been cleaned away."""
-        with self._lock:
-            handle = self._handles.get(ref)
-            if handle is not None:
-                self._handles.move_to_end(ref)
-                return handle
+        handle = self._handles.find(ref)
+        if handle is not None:
+            return handle
         handle = self.dataset(ref.location, ref.branch, ref.version)
         if handle is None:
             raise HistoryReclaimed(described(ref))
@@ -85,19 +73,13 @@ class TableVersions:
                 raise unavailable(self.shown(location), error) from error
 
     def remember(self, ref: TableRef, handle: LanceDataset) -> LanceDataset:
-        """Keep a handle open."""
-        with self._lock:
-            self._handles[ref] = handle
-            self._handles.move_to_end(ref)
-            while len(self._handles) > _HANDLES:
-                self._handles.popitem(last=False)
+        """Keep a handle open, as long as there is room for it."""
+        self._handles.keep(ref, handle)
         return handle
 
     def forget(self, location: str, branch: str | None) -> None:
         """Let go of the handles of a branch that is gone."""
-        with self._lock:
-            for ref in [r for r in self._handles if (r.location, r.branch) == (location, branch)]:
-                del self._handles[ref]
+        self._handles.forget(location, branch)
 
     def newest(self, location: str, branch: str | None = None) -> int | None:
         """The newest version of a table, by listing, which takes longer as it ages; None if there is none."""

@@ -1,0 +1,77 @@
+"""Open handles of table versions, as many as fit a bound."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lance import LanceDataset
+
+MOST: Final = 1024
+"""How many handles stay open."""
+
+MOST_FRAGMENTS: Final = 32_768
+"""How many fragments they may list together. A handle holds about half a kilobyte for each fragment of its table."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRef:
+    """One version of one table. ``branch`` is the native branch that holds it, None for the trunk."""
+
+    location: str
+    branch: str | None
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    handle: LanceDataset
+    fragments: int
+
+
+class Handles:
+    """The handles of one session. Those used least recently are closed when there are too many."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._open: OrderedDict[TableRef, _Open] = OrderedDict()
+        self._fragments = 0
+        self._lock = threading.Lock()
+
+    def find(self, ref: TableRef) -> LanceDataset | None:
+        """The handle of a version, if it is open."""
+        with self._lock:
+            found = self._open.get(ref)
+            if found is None:
+                return None
+            self._open.move_to_end(ref)
+            return found.handle
+
+    def keep(self, ref: TableRef, handle: LanceDataset) -> None:
+        """Keep a handle open, unless it has a session of its own.
+
+        Lance gives one to a table that it creates or restores by address. Every version committed through such a
+        handle would be cached in that session, which has no bound of ours.
+        """
+        if not handle.session().is_same_as(self._session):
+            return
+        fragments = len(handle.fragment_ids())
+        with self._lock:
+            self._close(ref)
+            self._open[ref] = _Open(handle, fragments)
+            self._fragments += fragments
+            while len(self._open) > MOST or (self._fragments > MOST_FRAGMENTS and len(self._open) > 1):
+                self._close(next(iter(self._open)))
+
+    def forget(self, location: str, branch: str | None) -> None:
+        """Let go of the handles of a branch that is gone."""
+        with self._lock:
+            for ref in [r for r in self._open if (r.location, r.branch) == (location, branch)]:
+                self._close(ref)
+
+    def _close(self, ref: TableRef) -> None:
+        closed = self._open.pop(ref, None)
+        if closed is not None:
+            self._fragments -= closed.fragments
