@@ -1,6 +1,7 @@
-"""What writes cost: object-store operations, latency, throughput with several writers, and a large upsert.
+"""What writes cost: object-store operations, latency, throughput with several writers, a large upsert, and memory.
 
-Run with `make bench`; each part alone with `--only operations|latency|writers|upsert`.
+Run with `make bench`; each part alone with `--only operations|latency|writers|upsert|memory`. `--writes` is how many
+writes the last one makes: 20,000 take a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -8,11 +9,16 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing as mp
+import resource
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import cycle
+from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
+from pathlib import Path
 
 import lance
 import pyarrow as pa
@@ -174,16 +180,67 @@ def _timed(action: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
+NODES, EDGES = 8, 4
+
+
+def memory(out: Console, writes: int) -> None:
+    """The memory of a process that makes many one-row writes: a node, then three edges, and so on.
+
+    The nodes go to eight types in turn and the edges to four, because a write takes longer the more fragments its
+    table has. Nothing is compacted, so each table has one fragment for each of its writes.
+    """
+    out.print("[italic]Memory of one process that makes one-row writes[/italic]")
+    context = mp.get_context("spawn")
+    ours, theirs = context.Pipe()
+    with tempfile.TemporaryDirectory() as folder:
+        process = context.Process(target=_write_and_measure, args=(f"{folder}/g.omni", writes, theirs))
+        process.start()
+        theirs.close()
+        first = None
+        while True:
+            try:
+                done, used, seconds = ours.recv()
+            except EOFError:
+                break
+            first = used if first is None else first
+            out.print(f"{done:8,} writes  {used >> 20:6,} MB  {(used - first) >> 20:+6,} MB  {seconds:6.0f} s")
+        process.join()
+
+
+def _write_and_measure(uri: str, writes: int, reports: Connection) -> None:
+    nodes = "\n".join(f"node N{i} {{ name: String @key }}" for i in range(NODES))
+    edges = "\n".join(f"edge E{i}: N0 -> N0" for i in range(EDGES))
+    graph = omnigraph.init(uri, f"{nodes}\n{edges}")
+    graph.load([{"type": "N0", "data": {"name": name}} for name in ("a", "b")], mode="append")
+    start = time.perf_counter()
+    ends = cycle(range(EDGES))
+    reports.send((0, _resident(), 0.0))
+    for turn in range(1, writes + 1):
+        if turn % 4 == 0:
+            kind = turn // 4 % NODES
+            graph.mutate(f"query q($n: String) {{ insert N{kind} {{ name: $n }} }}", {"n": f"n{turn}"})
+        else:
+            graph.mutate(f'query q() {{ insert E{next(ends)} {{ from: "a", to: "b" }} }}')
+        if turn in (100, 500) or turn % 1000 == 0 or turn == writes:
+            reports.send((turn, _resident(), time.perf_counter() - start))
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
 PARTS = {"operations": operations, "latency": latency, "writers": writers, "upsert": upsert}
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=PARTS)
-    only = parser.parse_args().only
+    parser.add_argument("--only", choices=[*PARTS, "memory"])
+    parser.add_argument("--writes", type=int, default=2_000, help="how many writes the memory part makes")
+    arguments = parser.parse_args()
+    only = arguments.only
     out = Console(width=110)
-    for name, part in PARTS.items():
+    for name, part in {**PARTS, "memory": partial(memory, writes=arguments.writes)}.items():
         if only in (None, name):
             part(out)
 

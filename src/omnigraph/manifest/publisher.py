@@ -47,7 +47,7 @@ COMMIT_TAIL: Final = 128
 """How many commits the manifest keeps; older ones live in the archive."""
 
 _ARCHIVE_BATCH: Final = 64
-_STATES: Final = 256
+_STATES: Final = 64
 _LONGEST_WALK: Final = 16
 _PAUSE: Final = 0.01
 _LAST_VERSION: Final = 2**63 - 1
