@@ -1,7 +1,7 @@
 """What writes cost: object-store operations, latency, throughput with several writers, a large upsert, and memory.
 
-Run with `make bench`; each part alone with `--only operations|latency|writers|upsert|memory`. `--writes` is how many
-writes the last one makes: 20,000 take a quarter of an hour.
+Run with `make bench`; each part alone with `--only operations|latency|writers|upsert|memory`. `--writes` is
+how many writes the last one makes: 20,000 take a quarter of an hour.
 """
 
 from __future__ import annotations

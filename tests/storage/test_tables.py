@@ -15,7 +15,7 @@ from tests.storage.table_writers import append_lines
 from tests.stores import S3Server, Store
 
 from omnigraph.errors import HistoryReclaimed, StorageUnavailable
-from omnigraph.storage import layout, versions
+from omnigraph.storage import layout
 from omnigraph.storage.staging import stage_overwrite
 from omnigraph.storage.tables import TableRef, Tables
 
@@ -84,23 +84,6 @@ class TestVersions:
         assert [tables.exists(TableRef(LOCATION, None, version)) for version in (1, 2, 3)] == [True, True, False]
         assert tables.moved(TableRef(LOCATION, None, 1))
         assert not tables.moved(second)
-
-    def test_a_handle_is_opened_once(self, tables: Tables) -> None:
-        ref = populated(tables, ADA_AND_BO)
-        assert tables.open(ref) is tables.open(TableRef(LOCATION, None, 2))
-
-    def test_the_handles_used_least_recently_are_closed(
-        self, local_store: Store, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        third = change(writer := local_store.tables(), populated(writer, ADA_AND_BO), {"ada": 37})
-        refs = [TableRef(LOCATION, None, version) for version in (1, 2, third.version)]
-        monkeypatch.setattr(versions, "_HANDLES", 2)
-        tables = local_store.tables()
-        first, second = tables.open(refs[0]), tables.open(refs[1])
-        assert tables.open(refs[0]) is first
-        tables.open(refs[2])
-        assert tables.open(refs[0]) is first
-        assert tables.open(refs[1]) is not second
 
     def test_a_version_that_cleanup_removed_was_there_once(self, shared_store: Store) -> None:
         third = change(tables := shared_store.tables(), populated(tables, ADA_AND_BO), {"ada": 37})

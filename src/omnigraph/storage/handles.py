@@ -13,7 +13,7 @@ MOST: Final = 1024
 """How many handles stay open."""
 
 MOST_FRAGMENTS: Final = 32_768
-"""How many fragments they may list together. A handle holds about half a kilobyte for each fragment of its table."""
+"""How many fragments they may list together. A handle takes about half a kilobyte for each of its table's."""
 
 
 @dataclass(frozen=True, slots=True)
