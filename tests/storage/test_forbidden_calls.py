@@ -26,7 +26,7 @@ def test_only_one_module_moves_tables() -> None:
 
 def test_that_module_is_seen_to_do_it() -> None:
     found = {what.split(": ")[1] for what in committing_calls(THE_ONE.read_text(), in_storage=True)}
-    assert found >= {"commit", "write_dataset", "create_branch", "branches.delete"}
+    assert found >= {"commit", "create_branch", "branches.delete"}
 
 
 @pytest.mark.parametrize(

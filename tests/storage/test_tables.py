@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import lance
@@ -14,9 +15,9 @@ from tests.storage.rows import LOCATION, SCHEMA, ages, appended, change, changed
 from tests.storage.table_writers import append_lines
 from tests.stores import S3Server, Store
 
-from omnigraph.errors import HistoryReclaimed, StorageUnavailable
+from omnigraph.errors import HistoryReclaimed, ObjectDamaged, StorageUnavailable
 from omnigraph.storage import layout
-from omnigraph.storage.staging import stage_overwrite
+from omnigraph.storage.staging import stage_append, stage_overwrite
 from omnigraph.storage.tables import TableRef, Tables
 
 ADA_AND_BO = {"ada": 36, "bo": 7}
@@ -112,10 +113,21 @@ class TestVersions:
         ref = populated(local_store.tables(), ADA_AND_BO)
         damaged = Path(local_store.uri) / layout.version_file(LOCATION, None, ref.version)
         damaged.write_bytes(b"rubbish")
-        with pytest.raises(StorageUnavailable, match=LOCATION):
+        with pytest.raises(ObjectDamaged, match=LOCATION):
             local_store.tables().open(ref)
         with pytest.raises(StorageUnavailable, match=LOCATION):
-            local_store.tables().newest(LOCATION)
+            local_store.tables().open(replace(ref, checksum=None))
+
+    def test_a_version_whose_end_was_never_written_is_none(self, local_store: Store) -> None:
+        """A power cut or a full disk left it, and its writer was not told that it succeeded."""
+        tables = local_store.tables()
+        ref = populated(tables, ADA_AND_BO)
+        torn = Path(local_store.uri) / layout.version_file(LOCATION, None, ref.version + 1)
+        torn.write_bytes(b"")
+        assert local_store.tables().newest(LOCATION) == ref.version
+        assert not tables.moved(ref)
+        staged = stage_append(tables.open(ref), LOCATION, None, people({"cy": 1}), "test")
+        assert tables.commit_staged(staged).version == ref.version + 1
 
 
 class TestScan:

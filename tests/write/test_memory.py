@@ -38,9 +38,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-@pytest.mark.skipif(
-    not Path("/proc/self/statm").exists(), reason="nothing tells how much memory is used"
-)
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="nothing tells how much memory is used")
 def test_the_versions_that_a_process_has_written_do_not_stay_in_its_memory(local_store: Store) -> None:
     with children((write_and_measure, local_store)) as [child]:
         grown = int(child.hear())

@@ -49,7 +49,11 @@
     │   ├── PublishContention  too many others published at the same time
     │   ├── LockTimeout        another writer held the lock too long
     │   └── LockLost           this writer stalled and its lock was given away
+    ├── OutcomeUnknown         ask for the commit before you try again
+    ├── BranchOutcomeUnknown   look at the list of branches before you try again
     └── StorageError           ask an operator
+        ├── IncompleteFile     the store did not keep all bytes of a file
+        ├── ObjectDamaged      something of the graph is missing, truncated or changed
         ├── RecoveryBlocked    what a dead writer left cannot be resolved safely
         ├── SidecarUnreadable  what a dead writer left cannot be read
         ├── TableDrift         a table moved without the graph knowing
@@ -64,6 +68,7 @@ message. All of them survive pickling, because they cross process and Spark work
 from __future__ import annotations
 
 from omnigraph.errors.base import OmniError as OmniError
+from omnigraph.errors.base import Outcome as Outcome
 from omnigraph.errors.conflicts import BatchDone as BatchDone
 from omnigraph.errors.conflicts import ConflictError as ConflictError
 from omnigraph.errors.conflicts import LockLost as LockLost
@@ -82,6 +87,8 @@ from omnigraph.errors.language import MigrationError as MigrationError
 from omnigraph.errors.language import ParameterError as ParameterError
 from omnigraph.errors.language import QueryError as QueryError
 from omnigraph.errors.language import SchemaError as SchemaError
+from omnigraph.errors.outcomes import BranchOutcomeUnknown as BranchOutcomeUnknown
+from omnigraph.errors.outcomes import OutcomeUnknown as OutcomeUnknown
 from omnigraph.errors.pipeline import ExportRefused as ExportRefused
 from omnigraph.errors.pipeline import JavaUnavailable as JavaUnavailable
 from omnigraph.errors.pipeline import JobCancelled as JobCancelled
@@ -110,6 +117,8 @@ from omnigraph.errors.requests import NotAGraph as NotAGraph
 from omnigraph.errors.requests import ReadOnlyGraph as ReadOnlyGraph
 from omnigraph.errors.requests import RequestError as RequestError
 from omnigraph.errors.requests import SnapshotNotFound as SnapshotNotFound
+from omnigraph.errors.storage import IncompleteFile as IncompleteFile
+from omnigraph.errors.storage import ObjectDamaged as ObjectDamaged
 from omnigraph.errors.storage import RecoveryBlocked as RecoveryBlocked
 from omnigraph.errors.storage import SidecarUnreadable as SidecarUnreadable
 from omnigraph.errors.storage import StorageError as StorageError

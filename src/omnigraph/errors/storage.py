@@ -71,6 +71,32 @@ class StorageUnavailable(StorageError):
         return f"the store at {self.address} failed: {self.reason}"
 
 
+class IncompleteFile(StorageError):
+    """A file that was written has fewer bytes in the store than were written: a full disk, a limit on sizes."""
+
+    def __init__(self, path: str, expected: int | None, found: int) -> None:
+        super().__init__(path, expected, found)
+        self.path = path
+        self.expected = expected
+        self.found = found
+
+    def __str__(self) -> str:
+        of = "not all of its bytes" if self.expected is None else f"{self.found} of its {self.expected} bytes"
+        return f"only {of} reached {self.path}; nothing was written. Look for a full disk or a limit, and retry"
+
+
+class ObjectDamaged(StorageError):
+    """Something of the graph on the store is missing, truncated or changed."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(key, reason)
+        self.key = key
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.key} is damaged: {self.reason}. Bring it back from a copy of the graph"
+
+
 class StoreUnsupported(StorageError):
     """A store without conditional puts, on which two writers could both believe they won."""
 

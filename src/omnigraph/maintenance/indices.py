@@ -9,7 +9,6 @@ from typing import Any
 
 from lance import LanceDataset
 
-from omnigraph.errors import HistoryReclaimed
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.maintenance.index_plan import DeferredIndex, TableFacts, TablePlan, plan_table
 from omnigraph.manifest.branches import Branch
@@ -18,7 +17,6 @@ from omnigraph.manifest.state import MAIN, Commit
 from omnigraph.storage.staging import IndexKind, IndexSpec, Staged, existing_indexes, stage_create_index
 from omnigraph.storage.tables import TableRef, Tables
 from omnigraph.storage.unavailable import translated
-from omnigraph.storage.versions import described
 from omnigraph.write.base import Base
 from omnigraph.write.protocol import Prepared, Stage, StagedTable, WriteRequest, commit_write
 
@@ -92,9 +90,10 @@ class _Builder:
     def stage(self, specs: Sequence[IndexSpec], rows: int, ref: TableRef, operation_id: str) -> StagedTable:
         """Build the indexes of one table. Its rows stay as they are."""
         if ref not in self._staged:
+            self._tables.verified(ref)
             own = self._tables.dataset(ref.location, ref.branch, ref.version)  # readers share the others
             if own is None:
-                raise HistoryReclaimed(described(ref))
+                raise self._tables.missing(ref)
             self._staged[ref] = stage_create_index(own, ref.location, ref.branch, specs, operation_id)
         return StagedTable(self._staged[ref], rows)
 

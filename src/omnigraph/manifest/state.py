@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
+import xxhash
 
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION, STAMP
 from omnigraph.manifest.streams import Marks, StreamMark
+from omnigraph.storage.versions import TableRef
 
 MAIN: Final = "main"
+
+CHECKSUM: Final = "omnigraph:checksum"
+"""The key in the manifest table's schema metadata under which the checksum of its rows stands."""
 
 MANIFEST_SCHEMA: Final = pa.schema(
     [
@@ -38,13 +43,22 @@ MANIFEST_SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class TablePin:
-    """Where one table stands. ``table_branch`` is the native branch that holds it, None for the trunk."""
+    """Where one table stands. ``table_branch`` is the native branch that holds it, None for the trunk.
+
+    ``checksum`` is that of the file that makes the version, where it was known when the version was published.
+    """
 
     table_key: str
     location: str
     table_version: int
     table_branch: str | None = None
     row_count: int = 0
+    checksum: str | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def ref(self) -> TableRef:
+        """The version of the Lance table that holds the rows."""
+        return TableRef(self.location, self.table_branch, self.table_version, self.checksum)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -143,6 +157,7 @@ def encode(state: ManifestState, branch: str) -> pa.Table:
                 "table_version": pin.table_version,
                 "table_branch": pin.table_branch,
                 "row_count": pin.row_count,
+                "metadata": None if pin.checksum is None else json.dumps({"checksum": pin.checksum}),
             }
         )
     rows.extend(
@@ -170,21 +185,35 @@ def encode(state: ManifestState, branch: str) -> pa.Table:
     if state.head is not None:
         head = json.dumps({"graph_commit_id": state.head.graph_commit_id})
         rows.append({"object_id": f"graph_head:{branch}", "object_type": "graph_head", "metadata": head})
-    return pa.Table.from_pylist(rows, schema=MANIFEST_SCHEMA)
+    table = pa.Table.from_pylist(rows, schema=MANIFEST_SCHEMA)
+    checksum = rows_checksum(table.to_pylist(), INTERNAL_SCHEMA_VERSION)
+    metadata = {**(MANIFEST_SCHEMA.metadata or {}), CHECKSUM.encode(): checksum.encode()}
+    return pa.Table.from_arrays(table.columns, schema=MANIFEST_SCHEMA.with_metadata(metadata))
+
+
+def rows_checksum(rows: Sequence[Mapping[str, Any]], stamp: int) -> str:
+    """The checksum of a state's rows, as they are read back, and of the stamp they stand under."""
+    values = [[row.get(column.name) for column in MANIFEST_SCHEMA] for row in rows]
+    return xxhash.xxh3_64_hexdigest(json.dumps([stamp, values]).encode())
 
 
 def decode(table: pa.Table, version: int) -> ManifestState:
     """The state that rows describe: for each table its newest version that no tombstone hides.
 
-    Manifests written by older releases keep a row per version ever published; this one keeps the newest.
+    Manifests written by older releases keep a row per version ever published; this one keeps the newest. Rows that
+    are not those that were published are a ValueError.
     """
     stamp = read_stamp(table.schema)
+    rows = table.to_pylist()
+    expected = (table.schema.metadata or {}).get(CHECKSUM.encode())
+    if expected is not None and expected.decode(errors="replace") != rows_checksum(rows, stamp):
+        raise ValueError("its rows are not those that were published")
     locations: dict[str, str] = {}
     versions: list[TablePin] = []
     tombstones: list[Tombstone] = []
     commits: list[Commit] = []
     streams: dict[str, StreamMark] = {}
-    for row in table.to_pylist():
+    for row in rows:
         match row["object_type"]:
             case "table":
                 locations[row["table_key"]] = row["location"]
@@ -196,6 +225,7 @@ def decode(table: pa.Table, version: int) -> ManifestState:
                         row["table_version"],
                         row["table_branch"],
                         row["row_count"] or 0,
+                        json.loads(row["metadata"])["checksum"] if expected and row["metadata"] else None,
                     )
                 )
             case "table_tombstone":
@@ -237,7 +267,7 @@ def _newer(pin: TablePin, present: TablePin, registered: str | None) -> bool:
 
 
 def _at(pin: TablePin, location: str) -> TablePin:
-    return TablePin(pin.table_key, location, pin.table_version, pin.table_branch, pin.row_count)
+    return replace(pin, location=location)
 
 
 def read_stamp(schema: pa.Schema) -> int:

@@ -17,8 +17,8 @@ from omnigraph.manifest.state import TablePin
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.columns import table_schema
 from omnigraph.storage.objects import open_objects
-from omnigraph.storage.tables import TableRef, Tables
-from omnigraph.storage.unavailable import translated, unavailable
+from omnigraph.storage.tables import Tables
+from omnigraph.storage.unavailable import translated
 
 ROWS_PER_TASK: Final = 1_000_000
 
@@ -60,8 +60,7 @@ class PinnedGraph:
 
     def open(self, table_key: str) -> LanceDataset:
         """The table at its version, through the handles this process keeps open."""
-        pin = self.tables[table_key]
-        return open_tables(self.address).open(TableRef(pin.location, pin.table_branch, pin.table_version))
+        return open_tables(self.address).open(self.tables[table_key].ref)
 
     def pieces(self, table_key: str, rows: int = ROWS_PER_TASK) -> list[Piece]:
         """The table in pieces of about that many rows, each whole fragments."""
@@ -103,6 +102,7 @@ class Piece:
     ) -> Iterator[pa.RecordBatch]:
         """The rows, in the order of the table, at most ``batch_rows`` at a time."""
         handle = self.graph.open(self.table_key)
+        open_tables(self.graph.address).verify_fragments(self.graph.tables[self.table_key].ref, self.fragments)
         fragments = [handle.get_fragment(number) for number in self.fragments]
         shown = f"{self.graph.address}/{self.graph.tables[self.table_key].location}"
         with translated(shown):
@@ -117,11 +117,7 @@ class Piece:
                 batch_readahead=None if batch_rows is None else 2,
                 blob_handling="all_binary" if whole_blobs else None,
             ).to_reader()
-            try:
-                yield from reader
-            except pa.ArrowInvalid as error:
-                # What Lance cannot read while it scans comes through Arrow as a wrong value.
-                raise unavailable(shown, error) from error
+            yield from reader
 
 
 @lru_cache(maxsize=8)

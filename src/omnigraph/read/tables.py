@@ -22,7 +22,6 @@ from omnigraph.read.text.postings import TextIndex
 from omnigraph.read.vectors import VectorColumn
 from omnigraph.storage.columns import table_schema
 from omnigraph.storage.tables import TableRef, Tables
-from omnigraph.storage.unavailable import translated
 
 _BATCH: Final = 1 << 17
 _REVERSE: Final = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.BOTH: Direction.BOTH}
@@ -58,7 +57,7 @@ class WholeTable(Rows):
 
     def __init__(self, entity: NodeType | EdgeType, pin: TablePin, tables: Tables, cache: Held) -> None:
         super().__init__(entity, pin.row_count)
-        self.ref = TableRef(pin.location, pin.table_branch, pin.table_version)
+        self.ref = pin.ref
         self._tables = tables
         self._cache = cache
 
@@ -81,13 +80,12 @@ class WholeTable(Rows):
         if not self.count:
             schema = table_schema(self.entity)
             return {name: Column(pa.array([], schema.field(name).type)) for name in names}
-        with translated(self._tables.shown(self.ref.location)):
-            scan = self._tables.scan(self.ref, names)
-            batches = []
-            for batch in scan:
-                self._cache.check()
-                batches.append(batch)
-            table = pa.Table.from_batches(batches, scan.schema)
+        scan = self._tables.scan(self.ref, names)
+        batches = []
+        for batch in scan:
+            self._cache.check()
+            batches.append(batch)
+        table = pa.Table.from_batches(batches, scan.schema)
         return {name: Column.of(table[name]) for name in names}
 
     def id_index(self) -> IdIndex:
@@ -107,14 +105,13 @@ class WholeTable(Rows):
         """Columns in pieces of about a hundred thousand rows, for what is only passed through."""
         pending: list[pa.RecordBatch] = []
         rows = 0
-        with translated(self._tables.shown(self.ref.location)):
-            for batch in self._tables.pass_through(self.ref, names):
-                self._cache.check()
-                pending.append(batch)
-                rows += batch.num_rows
-                if rows >= _BATCH:
-                    yield pa.Table.from_batches(pending)
-                    pending, rows = [], 0
+        for batch in self._tables.pass_through(self.ref, names):
+            self._cache.check()
+            pending.append(batch)
+            rows += batch.num_rows
+            if rows >= _BATCH:
+                yield pa.Table.from_batches(pending)
+                pending, rows = [], 0
         if pending:
             yield pa.Table.from_batches(pending)
             pending.clear()

@@ -62,7 +62,7 @@ def classify(move: TableMove, operation_id: str, pin: TablePin | None, tables: T
 def _is_published_by_others(move: TableMove, pin: TablePin, tables: Tables) -> bool:
     """Is the table where the manifest has it, and was it never moved by this write?"""
     start = ref_before(move)
-    head = TableRef(pin.location, pin.table_branch, pin.table_version)
+    head = pin.ref
     if (head.location, head.branch) != (start.location, start.branch) or head.version <= start.version:
         return False
     return (

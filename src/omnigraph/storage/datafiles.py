@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,10 +19,12 @@ from lance import FragmentMetadata
 from lance.file import LanceFileReader, LanceFileWriter
 from lance.fragment import RowIdSequence, write_fragments
 
-from omnigraph.errors import JobFailed
+from omnigraph.errors import IncompleteFile, JobFailed
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
+from omnigraph.storage.durability import sync_files
 from omnigraph.storage.objects import ObjectStore, open_objects
+from omnigraph.storage.stagedfiles import settle_data, settle_data_file
 from omnigraph.storage.unavailable import translated
 
 ROWS_PER_FILE: Final = 100_000
@@ -114,33 +115,42 @@ def write_file(target: Destination, job: str, rows: pa.Table) -> tuple[str, int]
 
 
 def _write(target: Destination, job: str, rows: pa.Table) -> tuple[str, int]:
+    """Write a file. A bucket shows whole objects only; on a disk Lance leaves drafts with names of their own where
+    it is killed, so it writes to the job's folder, and a file is moved to its table when it is whole."""
     name = f"{job}-{uuid.uuid4().hex}.lance"
-    with _place_for(target, job, name) as path, _writer(target, path) as writer:
-        for batch in rows.to_batches():
-            writer.write_batch(batch)
-    return name, _size(target.path(name))
-
-
-def _writer(target: Destination, path: str) -> LanceFileWriter:
-    options = dict(target.options) or None
-    return LanceFileWriter(path, target.schema, version=target.version, storage_options=options)
-
-
-@contextmanager
-def _place_for(target: Destination, job: str, name: str) -> Iterator[str]:
-    """Where to write a file that will be one of the target's. A bucket shows whole objects only; on a disk Lance
-    leaves drafts with names of their own where it is killed, so it writes to the job's folder."""
     if target.address.scheme is not Scheme.LOCAL:
-        yield target.path(name)
-        return
+        _write_to(target.path(name), target, rows)
+        return name, 0
     draft = Path(target.address.root, layout.job_draft(job, name))
     draft.parent.mkdir(parents=True)
     try:
-        yield str(draft)
-        Path(target.folder, _DATA).mkdir(parents=True, exist_ok=True)
-        draft.rename(target.path(name))
+        _write_to(str(draft), target, rows)
+        whole = _require_rows(settle_data_file(draft, None), rows.num_rows)
+        folder = Path(target.folder, _DATA)
+        folder.mkdir(parents=True, exist_ok=True)
+        settled = whole.rename(folder / whole.name)
+        sync_files([settled], Path(target.address.root))
+        return settled.name, settled.stat().st_size
     finally:
         shutil.rmtree(draft.parent, ignore_errors=True)
+
+
+def _write_to(path: str, target: Destination, rows: pa.Table) -> None:
+    options = dict(target.options) or None
+    with LanceFileWriter(path, target.schema, version=target.version, storage_options=options) as writer:
+        for batch in rows.to_batches():
+            writer.write_batch(batch)
+
+
+def _require_rows(path: Path, rows: int) -> Path:
+    """Raise IncompleteFile unless a file on the disk can be read back, and says that it has so many rows."""
+    try:
+        found = LanceFileReader(str(path)).num_rows()
+    except (OSError, ValueError):
+        found = -1
+    if found != rows:
+        raise IncompleteFile(str(path), None, path.stat().st_size)
+    return path
 
 
 def remove_file(objects: ObjectStore, key: str, *, has_blobs: bool) -> None:
@@ -148,11 +158,6 @@ def remove_file(objects: ObjectStore, key: str, *, has_blobs: bool) -> None:
     objects.delete(key)
     if has_blobs:
         objects.delete_prefix(key.removesuffix(".lance"))
-
-
-def _size(path: str) -> int:
-    """The size of a file, which saves its readers a look; 0 where the look would not be free."""
-    return 0 if "://" in path else Path(path).stat().st_size
 
 
 def _write_with_blobs(target: Destination, rows: pa.Table) -> tuple[str, int]:
@@ -166,6 +171,7 @@ def _write_with_blobs(target: Destination, rows: pa.Table) -> tuple[str, int]:
         data_storage_version=target.version,
         storage_options=dict(target.options) or None,
     )
+    settle_data(target.folder, [fragment])
     file = fragment.files[0]
     return file.path, file.file_size_bytes or 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lance import LanceDataset
@@ -18,11 +18,15 @@ MOST_FRAGMENTS: Final = 32_768
 
 @dataclass(frozen=True, slots=True)
 class TableRef:
-    """One version of one table. ``branch`` is the native branch that holds it, None for the trunk."""
+    """One version of one table. ``branch`` is the native branch that holds it, None for the trunk.
+
+    ``checksum`` is that of the file that makes the version, where it is known; it does not name the version.
+    """
 
     location: str
     branch: str | None
     version: int
+    checksum: str | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,12 @@ def version_file(location: str, branch: str | None, version: int) -> str:
     return f"{native_prefix(location, branch)}/_versions/{_MASK - version:020d}.manifest"
 
 
+def version_of(file: str) -> int | None:
+    """The version that a file of a table's `_versions` folder makes; None if it makes none."""
+    digits = file.removesuffix(".manifest")
+    return _MASK - int(digits) if digits != file and len(digits) == 20 and digits.isdecimal() else None
+
+
 def branch_entry(location: str, branch: str) -> str:
     """The file that lists a native branch among the branches of its table."""
     return f"{location}/_refs/branches/{branch.replace('/', '%2F')}.json"

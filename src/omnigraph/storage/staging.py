@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from lance import LanceDataset, LanceOperation, Transaction
 from lance.dataset import Index
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
+from omnigraph.storage.stagedfiles import settle_data, settle_deletions, settle_index
 from omnigraph.storage.unavailable import translated
 
 MAX_ROWS_PER_FILE: Final = 100_000
@@ -99,7 +100,16 @@ def stage_overwrite(
             return_transaction=True,
             max_rows_per_file=MAX_ROWS_PER_FILE,
         )
-    return _staged(handle, location, branch, transaction.operation, operation)
+        overwrite = cast("LanceOperation.Overwrite", transaction.operation)
+        settle_data(handle.uri, overwrite.fragments)
+    return _staged(handle, location, branch, overwrite, operation)
+
+
+def stage_first_rows(uri: str, rows: pa.Table, options: dict[str, str] | None) -> LanceOperation.Overwrite:
+    """Stage the first rows of a table that does not exist yet."""
+    fragments = write_fragments(rows, uri, schema=rows.schema, mode="create", storage_options=options)
+    settle_data(uri, fragments)
+    return LanceOperation.Overwrite(rows.schema, fragments)
 
 
 def stage_changes(
@@ -215,7 +225,9 @@ def _build(handle: LanceDataset, spec: IndexSpec) -> Index:
         spec.column, spec.kind, name=spec.name, fragment_ids=fragments, replace=True, **options
     )
     # A raw inverted segment cannot be read back; merging the one segment finishes it.
-    return handle.merge_existing_index_segments([index]) if spec.kind == "INVERTED" else index
+    finished = handle.merge_existing_index_segments([index]) if spec.kind == "INVERTED" else index
+    settle_index(handle.uri, finished)
+    return finished
 
 
 def _segments(handle: LanceDataset, names: set[str]) -> list[Index]:
@@ -304,7 +316,9 @@ def _update(
 def _write(handle: LanceDataset, rows: pa.Table) -> list[FragmentMetadata]:
     if not rows.num_rows:
         return []
-    return list(write_fragments(rows, handle, mode="append", max_rows_per_file=MAX_ROWS_PER_FILE))
+    fragments = list(write_fragments(rows, handle, mode="append", max_rows_per_file=MAX_ROWS_PER_FILE))
+    settle_data(handle.uri, fragments)
+    return fragments
 
 
 def _keep_row_ids(fragments: list[FragmentMetadata], row_ids: pa.Array) -> None:
@@ -332,7 +346,7 @@ def _delete_rows(handle: LanceDataset, addresses: pa.Array) -> tuple[list[int], 
             removed.append(int(owner))
         else:
             rewritten.append(shrunk)
-    return removed, rewritten
+    return removed, settle_deletions(handle.uri, rewritten)
 
 
 def _in_list(ids: pa.Array) -> str:

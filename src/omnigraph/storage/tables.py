@@ -7,15 +7,20 @@ the commit lock, which the caller holds, makes looking and committing one step.
 
 from __future__ import annotations
 
-import lance
+import uuid
+from dataclasses import replace
+from pathlib import Path
+
 import pyarrow as pa
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.commit import CommitConflictError
 
-from omnigraph.errors import HistoryReclaimed, StorageError, StorageUnavailable
+from omnigraph.errors import IncompleteFile, StorageError, StorageUnavailable
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
-from omnigraph.storage.staging import OPERATION_PROPERTY, Staged, stage_append, stage_overwrite
+from omnigraph.storage.checksums import is_whole, require_whole
+from omnigraph.storage.durability import sync_files
+from omnigraph.storage.staging import OPERATION_PROPERTY, Staged, stage_append, stage_first_rows, stage_overwrite
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import Delta, TableRef, TableVersions, described
 
@@ -54,9 +59,41 @@ class Tables(TableVersions):
                 max_retries=0,
                 storage_options=self.options,
             )
-        ref = TableRef(location, None, handle.version)
+        return self._committed(TableRef(location, None, handle.version), handle)
+
+    def _committed(self, ref: TableRef, handle: LanceDataset) -> TableRef:
+        """A version that was just made: its file is checked, synced and remembered by its checksum.
+
+        One whose file did not reach the disk is no version. It is removed, so that the next writer can make it;
+        the caller holds the lock, or has just created the table.
+        """
+        if self.address.scheme is not Scheme.LOCAL:
+            self.remember(ref, handle)
+            return ref
+        path = self.version_path(ref)
+        with translated(self.shown(ref.location)):
+            try:
+                require_whole(path, None)
+            except IncompleteFile:
+                path.unlink(missing_ok=True)
+                raise
+            sync_files([path], Path(self.address.root))
         self.remember(ref, handle)
-        return ref
+        return replace(ref, checksum=self.version_checksum(ref))
+
+    def _clear_torn(self, ref: TableRef) -> None:
+        """Remove the file of the version after this one if its end is missing: it would be in the way for ever."""
+        if self.address.scheme is not Scheme.LOCAL:
+            return
+        path = self.version_path(replace(ref, version=ref.version + 1))
+        with translated(self.shown(ref.location)):
+            if not path.exists() or is_whole(path):
+                return
+            aside = path.rename(path.with_name(f"{path.name}.torn-{uuid.uuid4().hex}"))
+            if is_whole(aside):  # another writer has just put a whole one there
+                aside.rename(path)
+            else:
+                aside.unlink()
 
     def _taken_over(self, ref: TableRef, schema: pa.Schema) -> TableRef:
         handle = self.open(ref)
@@ -67,19 +104,18 @@ class Tables(TableVersions):
         return self.commit_staged(stage_overwrite(handle, ref.location, None, schema.empty_table(), "create"))
 
     def create_filled(self, location: str, rows: pa.Table) -> TableRef:
-        """A new table that has its first rows from its first version on."""
+        """A new table that has its first rows from its first version on; StorageUnavailable if there is one."""
+        if self.newest(location) is not None:
+            raise StorageUnavailable(self.shown(location), "there is a table already")
         with translated(self.shown(location)):
-            handle = lance.write_dataset(
-                rows,
+            handle = LanceDataset.commit(
                 self.uri(location),
-                schema=rows.schema,
-                mode="create",
+                stage_first_rows(self.uri(location), rows, self.options),
                 enable_stable_row_ids=True,
+                max_retries=0,
                 storage_options=self.options,
             )
-        ref = TableRef(location, None, handle.version)
-        self.remember(ref, handle)
-        return ref
+        return self._committed(TableRef(location, None, handle.version), handle)
 
     def commit_staged(self, staged: Staged) -> TableRef:
         """Make a staged change the next version of its table; TableMoved if there is a next version already.
@@ -91,6 +127,7 @@ class Tables(TableVersions):
         is_strict = isinstance(staged.transaction.operation, LanceOperation.Overwrite)
         if not is_strict and self.moved(read):
             raise TableMoved(staged.location, staged.read_version)
+        self._clear_torn(read)
         with translated(self.shown(staged.location)):
             try:
                 handle = LanceDataset.commit(
@@ -100,19 +137,19 @@ class Tables(TableVersions):
                 raise TableMoved(staged.location, staged.read_version) from error
         if handle.version != staged.read_version + 1:
             raise TableMoved(staged.location, staged.read_version)
-        ref = TableRef(staged.location, staged.branch, handle.version)
-        self.remember(ref, handle)
-        return ref
+        return self._committed(TableRef(staged.location, staged.branch, handle.version), handle)
 
     def append_to_log(self, location: str, rows: pa.Table) -> None:
         """Add rows to a table that only ever grows, behind whatever others add at the same time."""
         version = self.newest(location)
         if version is None:
             version = self._first_version(location, rows.schema)
+        self._clear_torn(TableRef(location, None, version))
         handle = self.open(TableRef(location, None, version))
         staged = stage_append(handle, location, None, rows, "log")
         with translated(self.shown(location)):
-            LanceDataset.commit(handle, staged.transaction, storage_options=self.options)
+            after = LanceDataset.commit(handle, staged.transaction, storage_options=self.options)
+        self._committed(TableRef(location, None, after.version), after)
 
     def _first_version(self, location: str, schema: pa.Schema) -> int:
         """Create a log, unless somebody else does at the same time."""
@@ -132,6 +169,7 @@ class Tables(TableVersions):
         self.open(ref)
         if self.moved(TableRef(ref.location, ref.branch, head)):
             raise TableMoved(ref.location, head)
+        self._clear_torn(TableRef(ref.location, ref.branch, head))
         transaction = Transaction(
             head, LanceOperation.Restore(ref.version), transaction_properties={OPERATION_PROPERTY: owner}
         )
@@ -139,9 +177,9 @@ class Tables(TableVersions):
             handle = LanceDataset.commit(
                 self.uri(ref.location, ref.branch), transaction, max_retries=0, storage_options=self.options
             )
-        restored = TableRef(ref.location, ref.branch, handle.version)
-        self.remember(restored, handle)
-        return restored
+        if handle.version != head + 1:
+            raise TableMoved(ref.location, head)
+        return self._committed(TableRef(ref.location, ref.branch, handle.version), handle)
 
     def transaction_id(self, ref: TableRef) -> str | None:
         """The id of the transaction that made a version; None if Lance has no record of it."""
@@ -172,10 +210,21 @@ class Tables(TableVersions):
             # Lance changes the handle it branches from, so this cannot be one that other threads read through.
             own = self.dataset(ref.location, ref.branch, ref.version)
             if own is None:
-                raise HistoryReclaimed(f"version {ref.version} of table {ref.location}")
+                raise self.missing(ref)
             with translated(self.shown(ref.location)):
                 own.create_branch(native, (ref.branch, ref.version))
+            self._sync_fork(ref, native)
         return TableRef(ref.location, native, ref.version)
+
+    def _sync_fork(self, ref: TableRef, native: str) -> None:
+        """Check and sync what makes a native branch: its first version and its entry among the branches."""
+        if self.address.scheme is not Scheme.LOCAL:
+            return
+        first = self.version_path(TableRef(ref.location, native, ref.version))
+        entry = Path(self.address.root, layout.branch_entry(ref.location, native))
+        with translated(self.shown(ref.location)):
+            require_whole(first, None)
+            sync_files([first, entry], Path(self.address.root))
 
     def _undo_fork(self, location: str, native: str) -> None:
         """Remove what an interrupted fork left. Data files stay: somebody may have staged them for the branch."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pyarrow as pa
 from obstore.exceptions import BaseError
 
 from omnigraph.errors import StorageUnavailable
+
+_FAILURES = (BaseError, OSError, RuntimeError, ValueError, pa.ArrowException)
+"""What the libraries raise when a store fails, and when what they read from it makes no sense."""
 
 
 def unavailable(where: str, error: BaseException) -> StorageUnavailable:
@@ -20,5 +24,14 @@ def translated(where: str) -> Iterator[None]:
     """Raise StorageUnavailable for whatever fails in this block."""
     try:
         yield
-    except (BaseError, OSError, RuntimeError) as error:
+    except _FAILURES as error:
         raise unavailable(where, error) from error
+    except BaseException as error:
+        if is_panic(error):
+            raise unavailable(where, error) from error
+        raise
+
+
+def is_panic(error: BaseException) -> bool:
+    """Did Rust code give up? Its panics are no Exceptions, so that nobody catches them by accident."""
+    return type(error).__name__ == "PanicException"

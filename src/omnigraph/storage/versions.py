@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import lance
 import pyarrow as pa
 from lance import LanceDataset
 
-from omnigraph.errors import HistoryReclaimed
+from omnigraph.errors import HistoryReclaimed, ObjectDamaged
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
+from omnigraph.storage.checksums import checksum, is_whole
+from omnigraph.storage.handles import MOST as MOST_HANDLES
 from omnigraph.storage.handles import Handles
 from omnigraph.storage.handles import TableRef as TableRef
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.session import bounded_session
 from omnigraph.storage.unavailable import translated, unavailable
+from omnigraph.storage.verification import LOOKUP_BYTES, Verification
 
 _LITTLE: Final = 8 << 20
 
@@ -41,20 +45,56 @@ class TableVersions:
         self.options = dict(address.options) or None
         self._session = bounded_session()
         self._handles = Handles(self._session)
+        self._verification = Verification()
+        self._verified: set[tuple[TableRef, bool]] = set()
 
     def uri(self, location: str, branch: str | None = None) -> str:
         """The absolute address of a table or of one of its native branches."""
         return f"{self.address.lance_root}/{layout.native_prefix(location, branch)}"
 
     def open(self, ref: TableRef) -> LanceDataset:
-        """The table at exactly that version; HistoryReclaimed if the version has been cleaned away."""
+        """The table at exactly that version; HistoryReclaimed if the version has been cleaned away.
+
+        ObjectDamaged if the table is gone altogether, or the version's file is not the one that was published.
+        """
         handle = self._handles.find(ref)
         if handle is not None:
             return handle
+        self._check_version(ref)
         handle = self.dataset(ref.location, ref.branch, ref.version)
         if handle is None:
-            raise HistoryReclaimed(described(ref))
+            raise self.missing(ref)
+        if handle.version != ref.version:
+            raise ObjectDamaged(self._version_shown(ref), f"it says that it is version {handle.version}")
         return self.remember(ref, handle)
+
+    def _check_version(self, ref: TableRef) -> None:
+        """Compare the file that makes a version with its checksum, if that is known."""
+        if ref.checksum is not None and self.version_checksum(ref) not in (None, ref.checksum):
+            raise ObjectDamaged(self._version_shown(ref), "its content is not what was published")
+
+    def version_checksum(self, ref: TableRef) -> str | None:
+        """The checksum of the file that makes a version; None where files are not ours to read, or it is gone."""
+        if self.address.scheme is not Scheme.LOCAL:
+            return None
+        path = self.version_path(ref)
+        with translated(self.shown(ref.location)):
+            return f"{checksum([path]):016x}" if path.is_file() else None
+
+    def version_path(self, ref: TableRef) -> Path:
+        """The file that makes a version of a table on a local disk."""
+        return Path(self.address.root, layout.version_file(ref.location, ref.branch, ref.version))
+
+    def _version_shown(self, ref: TableRef) -> str:
+        return self.shown(layout.version_file(ref.location, ref.branch, ref.version))
+
+    def missing(self, ref: TableRef) -> HistoryReclaimed | ObjectDamaged:
+        """Why a version is not there. Cleanup keeps the newest one, so a table without any was not cleaned; a
+        native branch that its table does not list was deleted."""
+        listed = ref.branch is None or self.objects.has(layout.branch_entry(ref.location, ref.branch))
+        if listed and self.newest(ref.location, ref.branch) is None:
+            return ObjectDamaged(self.shown(layout.native_prefix(ref.location, ref.branch)), "it is missing")
+        return HistoryReclaimed(described(ref))
 
     def dataset(self, location: str, branch: str | None = None, version: int | None = None) -> LanceDataset | None:
         """A table as it is on the store, the newest version if none is named; None only if it is not there."""
@@ -83,11 +123,29 @@ class TableVersions:
 
     def newest(self, location: str, branch: str | None = None) -> int | None:
         """The newest version of a table, by listing, which takes longer as it ages; None if there is none."""
+        if self.address.scheme is Scheme.LOCAL:
+            listed = self._listed(location, branch)
+            if listed:
+                return next((v for v in listed if self.exists(TableRef(location, branch, v))), None)
         handle = self.dataset(location, branch)
         return None if handle is None else int(handle.version)
 
+    def _listed(self, location: str, branch: str | None) -> list[int]:
+        """The versions whose files lie on a local disk, newest first."""
+        folder = Path(self.address.root, layout.native_prefix(location, branch), "_versions")
+        with translated(self.shown(location)):
+            names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        return sorted((v for v in map(layout.version_of, names) if v is not None), reverse=True)
+
     def exists(self, ref: TableRef) -> bool:
-        """Is there such a version? One look at one file, whatever the history."""
+        """Is there such a version? One look at one file, whatever the history.
+
+        On a local disk a file of which the end is missing is no version: a power cut or a full disk left it, and
+        its writer was never told that it succeeded.
+        """
+        if self.address.scheme is Scheme.LOCAL:
+            with translated(self.shown(ref.location)):
+                return is_whole(self.version_path(ref))
         if self.address.scheme is Scheme.MEMORY:
             newest = self.newest(ref.location, ref.branch)
             return newest is not None and ref.version <= newest
@@ -106,23 +164,56 @@ class TableVersions:
         row_ids: bool = False,
     ) -> pa.RecordBatchReader:
         """Rows of one version: some columns, a filter in DataFusion SQL, optionally with `_rowid`."""
+        handle = self.verified(ref, None if where is None else LOOKUP_BYTES)
         with translated(self.shown(ref.location)):
-            scanner = self.open(ref).scanner(
+            scanner = handle.scanner(
                 columns=None if columns is None else list(columns), filter=where, with_row_id=row_ids
             )
-            return scanner.to_reader()
+            return self.readable(ref, scanner.to_reader())
+
+    def verified(self, ref: TableRef, limit: int | None = None) -> LanceDataset:
+        """The table at that version, its files compared with their checksums: all of them, or up to a limit of
+        bytes for the look-up of single rows, which uses the indexes too."""
+        handle = self.open(ref)
+        if (ref, limit is None) in self._verified:
+            return handle
+        with translated(self.shown(ref.location)):
+            self._verification.check_rows(handle, limit)
+            if limit is not None:
+                self._verification.check_indexes(handle, limit)
+        if len(self._verified) > MOST_HANDLES:
+            self._verified.clear()
+        self._verified.add((ref, limit is None))
+        return handle
+
+    def verify_fragments(self, ref: TableRef, fragments: Collection[int]) -> None:
+        """Compare the files of some fragments of a version with their checksums."""
+        handle = self.open(ref)
+        with translated(self.shown(ref.location)):
+            self._verification.check_rows(handle, fragments=fragments)
+
+    def readable(self, ref: TableRef, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """The same rows; what cannot be read among them is a StorageUnavailable that names the table."""
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with translated(self.shown(ref.location)):
+                yield from reader
+
+        return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
     def pass_through(self, ref: TableRef, columns: Sequence[str]) -> pa.RecordBatchReader:
         """Whole columns of one version for a reader that keeps little of them: hardly anything is read ahead."""
+        handle = self.verified(ref)
         with translated(self.shown(ref.location)):
-            scanner = self.open(ref).scanner(
+            scanner = handle.scanner(
                 columns=list(columns), batch_readahead=1, fragment_readahead=1, io_buffer_size=_LITTLE
             )
-            return scanner.to_reader()
+            return self.readable(ref, scanner.to_reader())
 
     def count(self, ref: TableRef) -> int:
         """How many rows the version has."""
-        return int(self.open(ref).count_rows())
+        with translated(self.shown(ref.location)):
+            return int(self.open(ref).count_rows())
 
     def delta(self, ref: TableRef, since: int) -> Delta:
         """What happened to a table between an older version and this one, at the cost of what changed.
@@ -130,7 +221,7 @@ class TableVersions:
         ``since`` is a version of the same native branch, the one it forked at included. Versions that a restore
         has undone are no places to start from: what the restore brought back would be missing.
         """
-        handle = self.open(ref)
+        handle = self.verified(ref)
         start = TableRef(ref.location, ref.branch, since)
         if not self.exists(start):
             raise HistoryReclaimed(described(start))

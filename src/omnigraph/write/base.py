@@ -20,6 +20,7 @@ from omnigraph.storage.columns import table_schema
 from omnigraph.storage.filters import sql_literal
 from omnigraph.storage.tables import TableRef
 from omnigraph.storage.unavailable import translated
+from omnigraph.storage.verification import LOOKUP_BYTES
 
 _PROBE_LIMIT: Final = 5_000
 """Up to this many values are looked up one by one; beyond, one column is read and joined."""
@@ -50,8 +51,7 @@ class Base:
 
     def ref(self, table_key: str) -> TableRef:
         """Where the table's rows are."""
-        pin = self.pin(table_key)
-        return TableRef(pin.location, pin.table_branch, pin.table_version)
+        return self.pin(table_key).ref
 
     def open(self, table_key: str) -> LanceDataset:
         return self.repository.tables.open(self.ref(table_key))
@@ -64,8 +64,7 @@ class Base:
         if self.is_empty(table_key) or where == "false":
             schema = self.schema(table_key)
             return pa.schema([schema.field(name) for name in columns]).empty_table()
-        with translated(self.repository.tables.shown(self.pin(table_key).location)):
-            return self.repository.tables.scan(self.ref(table_key), columns, where).read_all()
+        return self.repository.tables.scan(self.ref(table_key), columns, where).read_all()
 
     def whole_rows(self, table_key: str, where: str, most: int | None = None) -> pa.Table:
         """Committed rows with all their columns, in the form in which rows are written: blobs with their bytes.
@@ -77,7 +76,8 @@ class Base:
         if self.is_empty(table_key) or where == "false":
             return nullable.empty_table()
         with translated(self.repository.tables.shown(self.pin(table_key).location)):
-            scanner = self.open(table_key).scanner(schema.names, filter=where, blob_handling="all_binary")
+            handle = self.repository.tables.verified(self.ref(table_key), LOOKUP_BYTES)
+            scanner = handle.scanner(schema.names, filter=where, blob_handling="all_binary")
             reader = scanner.to_reader()
             rows = pa.Table.from_batches(_bounded(reader, most), reader.schema)
         for index, prop in enumerate(map(self.entity(table_key).properties.get, schema.names)):

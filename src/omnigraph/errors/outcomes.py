@@ -1,0 +1,60 @@
+"""A write of which nobody can say yet whether it happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omnigraph.errors.base import OmniError, Outcome
+
+
+class OutcomeUnknown(OmniError):
+    """A write failed after its point of no return, and the store did not answer what became of it.
+
+    ``graph_commit_id`` is the commit the write makes if it is finished; `Graph.commit` finds it then. Recovery
+    decides at the next write to the branch, or at `Graph.refresh`.
+    """
+
+    outcome = Outcome.UNKNOWN
+
+    def __init__(self, branch: str, graph_commit_id: str, reason: str) -> None:
+        super().__init__(branch, graph_commit_id, reason)
+        self.branch = branch
+        self.graph_commit_id = graph_commit_id
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"it is not known whether commit {self.graph_commit_id} was made on branch '{self.branch}':"
+            f" {self.reason}."
+            f" Do not repeat the write before you have asked: `omnigraph commit show {self.graph_commit_id}` or"
+            " Graph.commit(id) finds the commit if it was made, once Graph.refresh() succeeds"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "error": str(self),
+            "branch": self.branch,
+            "graph_commit_id": self.graph_commit_id,
+            "reason": self.reason,
+        }
+
+
+class BranchOutcomeUnknown(OmniError):
+    """A branch was to be created or deleted, and the store did not answer whether it was."""
+
+    outcome = Outcome.UNKNOWN
+
+    def __init__(self, name: str, action: str, reason: str) -> None:
+        super().__init__(name, action, reason)
+        self.name = name
+        self.action = action
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"whether branch '{self.name}' was {self.action} is not known: {self.reason}."
+            " `omnigraph branch list` tells, once the store answers"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "branch": self.name, "action": self.action, "reason": self.reason}

@@ -1,0 +1,124 @@
+"""Checksums of Lance's files: made when a file is staged, compared when it is first read.
+
+Lance keeps no checksums, so on a local disk the names of files carry them: that of a data file ends in
+`-{checksum}.lance`, and the number that names a deletion file is one. An index has a list of checksums beside its
+files. Object stores check what they keep by themselves, and nothing can be renamed there: nothing is done.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import xxhash
+
+from omnigraph.errors import IncompleteFile, ObjectDamaged
+
+DELETION_MARK: Final = 0x6F6D_6E69
+"""The low half of a deletion file's number if the high half is its checksum; others have random numbers."""
+
+INDEX_CHECKSUMS: Final = "checksums.json"
+
+_MAGIC: Final = b"LANC"
+_NAMED: Final = re.compile(r"-([0-9a-f]{16})\.lance$")
+_LOW: Final = 2**32 - 1
+
+
+def checksum(paths: Iterable[Path]) -> int:
+    """The checksum of files in order, 64 bits."""
+    total = xxhash.xxh3_64()
+    for path in paths:
+        with path.open("rb") as file:
+            if not path.stat().st_size:
+                continue
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                total.update(content)
+    return total.intdigest()
+
+
+def is_whole(path: Path) -> bool:
+    """Is there a file, and does it end as Lance's files do? One of which the end was not written does not."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - len(_MAGIC)))
+            return file.read() == _MAGIC
+    except FileNotFoundError:
+        return False
+
+
+def require_whole(path: Path, size: int | None) -> None:
+    """Raise IncompleteFile unless a Lance file has the size it was written with and ends as such files do."""
+    found = path.stat().st_size if path.exists() else 0
+    if (size is not None and found != size) or not is_whole(path):
+        raise IncompleteFile(str(path), size, found)
+
+
+def name_by_content(path: Path, *, has_blobs: bool) -> Path:
+    """Rename a data file, and the folder of its blobs, so that the name carries the checksum of both."""
+    folder = path.with_suffix("")
+    digest = checksum([path, *blob_files(path)])
+    named = path.with_name(f"{path.stem}-{digest:016x}.lance")
+    if has_blobs and folder.is_dir():
+        folder.rename(named.with_suffix(""))
+    path.rename(named)
+    return named
+
+
+def blob_files(path: Path) -> list[Path]:
+    """The files in which the blobs of a data file lie, in order."""
+    folder = path.with_suffix("")
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def deletion_number(path: Path) -> int:
+    """The number under which a deletion file is kept: its checksum and the mark."""
+    return (checksum([path]) & _LOW) << 32 | DELETION_MARK
+
+
+def verify_data(path: Path) -> None:
+    """Raise ObjectDamaged if a data file is missing or is not what its name says."""
+    named = _NAMED.search(path.name)
+    _require_there(path)
+    if named is not None and checksum([path, *blob_files(path)]) != int(named[1], 16):
+        raise ObjectDamaged(str(path), "its content is not what was written")
+
+
+def verify_deletion(path: Path) -> None:
+    """Raise ObjectDamaged if a deletion file is missing or is not what its number says."""
+    number = int(path.stem.rpartition("-")[2])
+    _require_there(path)
+    if number & _LOW == DELETION_MARK and deletion_number(path) != number:
+        raise ObjectDamaged(str(path), "its content is not what was written")
+
+
+def write_index_checksums(folder: Path, files: Iterable[str]) -> Path:
+    """List the checksums of an index's files beside them."""
+    listed = folder / INDEX_CHECKSUMS
+    listed.write_text(json.dumps(_checksums(folder, files), sort_keys=True))
+    return listed
+
+
+def verify_index(folder: Path) -> None:
+    """Raise ObjectDamaged if the files of an index are not those of its list, where it has one."""
+    listed = folder / INDEX_CHECKSUMS
+    if not listed.exists():
+        return
+    try:
+        expected = dict(json.loads(listed.read_bytes()))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ObjectDamaged(str(listed), f"it cannot be read: {error}") from error
+    if expected != _checksums(folder, expected):
+        raise ObjectDamaged(str(folder), "its content is not what was written; build the index again")
+
+
+def _checksums(folder: Path, files: Iterable[str]) -> dict[str, str]:
+    return {name: f"{checksum([folder / name]):016x}" for name in files if (folder / name).is_file()}
+
+
+def _require_there(path: Path) -> None:
+    if not path.is_file():
+        raise ObjectDamaged(str(path), "it is missing")

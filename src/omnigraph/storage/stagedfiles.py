@@ -1,0 +1,92 @@
+"""What Lance has written for a change that is not committed yet, made trustworthy before anything refers to it.
+
+On a local disk Lance takes no notice when the last bytes of a file cannot be written. So each new file is compared
+with what was written, gets a name that carries its checksum, and is synced. On an object store an upload is whole
+or not there, and nothing has to be done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from lance.dataset import Index
+from lance.fragment import FragmentMetadata
+
+from omnigraph.storage.checksums import (
+    blob_files,
+    deletion_number,
+    name_by_content,
+    require_whole,
+    write_index_checksums,
+)
+from omnigraph.storage.deletionfiles import require_deletions
+from omnigraph.storage.durability import sync_files
+
+
+def local_folder(uri: str) -> Path | None:
+    """The folder of a table, if it lies on a local disk."""
+    if uri.startswith("file://"):
+        return Path(unquote(urlsplit(uri).path))
+    return None if "://" in uri else Path(uri)
+
+
+def settle_data(uri: str, fragments: Iterable[FragmentMetadata]) -> None:
+    """Check the data files of new fragments, name them by their content, and sync them."""
+    folder = local_folder(uri)
+    if folder is None:
+        return
+    settled: list[Path] = []
+    for fragment in fragments:
+        for file in fragment.files:
+            path = settle_data_file(folder / "data" / file.path, file.file_size_bytes)
+            file._path = path.name
+            settled += [path, *blob_files(path)]
+    sync_files(settled, folder)
+
+
+def settle_data_file(path: Path, size: int | None) -> Path:
+    """Check a data file that was just written, and name it by its content; the caller syncs it."""
+    require_whole(path, size)
+    return name_by_content(path, has_blobs=bool(blob_files(path)))
+
+
+def settle_deletions(uri: str, fragments: Iterable[FragmentMetadata]) -> list[FragmentMetadata]:
+    """Check the new deletion files of fragments, number them by their content, and sync them."""
+    folder = local_folder(uri)
+    if folder is None:
+        return list(fragments)
+    settled: list[Path] = []
+    renumbered: list[FragmentMetadata] = []
+    for fragment in fragments:
+        described = fragment.to_json()
+        deletion = described["deletion_file"]
+        path = deletion_path(folder, fragment.id, deletion)
+        require_deletions(path, deletion["num_deleted_rows"])
+        deletion["id"] = deletion_number(path)
+        settled.append(path.rename(deletion_path(folder, fragment.id, deletion)))
+        renumbered.append(FragmentMetadata.from_json(json.dumps(described)))
+    sync_files(settled, folder)
+    return renumbered
+
+
+def deletion_path(folder: Path, fragment: int, deletion: dict[str, object]) -> Path:
+    """Where a deletion file of a fragment lies, as Lance names it."""
+    suffix = "bin" if deletion["file_type"] == "bitmap" else "arrow"
+    return folder / "_deletions" / f"{fragment}-{deletion['read_version']}-{deletion['id']}.{suffix}"
+
+
+def settle_index(uri: str, index: Index) -> None:
+    """Check the files of a new index, list their checksums beside them, and sync them."""
+    folder = local_folder(uri)
+    if folder is None:
+        return
+    own = folder / "_indices" / str(index.uuid)
+    files = list(index.files or ())
+    for file in files:
+        require_whole(own / file.path, file.size_bytes)
+    if files:
+        listed = write_index_checksums(own, [file.path for file in files])
+        sync_files([*(own / file.path for file in files), listed], folder)
