@@ -41,6 +41,7 @@ WRITE_NAMES: Final = frozenset(
         "recovery.sidecar_list",
         "recovery.record_audit",
         "recovery.after_restore",
+        "recovery.after_fence",
         "recovery.after_publish",
         "recovery.after_audit",
         "write.after_stage",

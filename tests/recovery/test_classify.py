@@ -59,6 +59,12 @@ def own_restore(graph: Graph, sidecar: Sidecar, move: TableMove) -> None:
     graph._repository.tables.restore(start, move.after.table_version, restoring(sidecar.operation_id))
 
 
+def fence(graph: Graph, sidecar: Sidecar, move: TableMove) -> None:
+    """What a recovery that died has put in the place that a late request would want."""
+    start = ref_before(move)
+    graph._repository.tables.restore(start, start.version, restoring(sidecar.operation_id))
+
+
 def own_restore_and_stranger(graph: Graph, sidecar: Sidecar, move: TableMove) -> None:
     own_restore(graph, sidecar, move)
     stranger(graph, sidecar, move)
@@ -76,6 +82,7 @@ CASES: list[tuple[str, Act, Movement]] = [
     (WRITTEN, nobody, Movement.NO_MOVEMENT),
     (MOVED, nobody, Movement.ROLLED_PAST_EXPECTED),
     (MOVED, own_restore, Movement.RESTORED),
+    (WRITTEN, fence, Movement.FENCED),
     (WRITTEN, stranger, Movement.UNEXPECTED_AT_P1),
     (WRITTEN, two_strangers, Movement.UNEXPECTED_MULTISTEP),
     (MOVED, stranger, Movement.UNEXPECTED_MULTISTEP),

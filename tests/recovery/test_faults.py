@@ -178,12 +178,12 @@ class TestDeletedBranches:
 
 
 class TestErrorsAfterTheFact:
-    """The store did what it was told, and said that it failed. The caller has an error; the write is whole."""
+    """The store did what it was told, and said that it failed. The writer finds out what became of its write."""
 
     @pytest.mark.parametrize("where", ["write.after_tables", "publish.after_commit", "write.after_publish"])
-    def test_a_write_that_needed_only_its_end_gets_it(self, store: Store, where: str) -> None:
+    def test_a_write_that_needed_only_its_end_succeeds(self, store: Store, where: str) -> None:
         graph = new_graph(store)
-        with refusing(where), pytest.raises(StorageUnavailable):
+        with refusing(where):
             merge(graph)
         found_city(graph, "main")
         assert contents(graph) == with_city(AFTERWARDS)
@@ -192,13 +192,35 @@ class TestErrorsAfterTheFact:
         assert_settled(graph)
 
     @pytest.mark.parametrize("where", ["write.after_sidecar", "write.between_tables"])
-    def test_a_write_that_needed_more_is_undone(self, store: Store, where: str) -> None:
+    def test_a_write_that_needed_more_is_undone_before_the_caller_is_told(self, store: Store, where: str) -> None:
         graph = new_graph(store)
-        with refusing(where), pytest.raises(StorageUnavailable):
+        with refusing(where), pytest.raises(StorageUnavailable) as caught:
             merge(graph)
+        assert caught.value.outcome is Outcome.NOTHING_WRITTEN
+        assert contents(graph) == BEGINNING
+        assert kinds(graph) == ["RolledBack"]
         merge(graph)
         assert contents(graph) == AFTERWARDS
         assert kinds(graph) == ["RolledBack"]
+        assert_settled(graph)
+
+    @pytest.mark.parametrize(("where", "happens"), [("write.between_tables", False), ("write.after_tables", True)])
+    def test_if_the_store_does_not_answer_the_caller_is_told_how_to_ask(
+        self, store: Store, where: str, happens: bool
+    ) -> None:
+        graph = new_graph(store)
+        with refusing(where), refusing("recovery.sidecar_list"), pytest.raises(OutcomeUnknown) as caught:
+            _write_past_the_listing(graph)
+        unknown = caught.value
+        assert (unknown.outcome, unknown.branch) == (Outcome.UNKNOWN, "main")
+        assert f"omnigraph commit show {unknown.graph_commit_id}" in str(unknown)
+        graph.refresh()
+        if happens:
+            assert graph.commit(unknown.graph_commit_id).actor_id == "victim"
+        else:
+            with pytest.raises(SnapshotNotFound):
+                graph.commit(unknown.graph_commit_id)
+        assert contents(graph) == (AFTERWARDS if happens else BEGINNING)
         assert_settled(graph)
 
 

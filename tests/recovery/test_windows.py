@@ -168,7 +168,7 @@ def test_a_recovery(local_store: Store, died: str, failpoint: str, healer: str, 
     check_again(graph, local_store, name, branch)
 
 
-class Interrupted(Exception):
+class Interrupted(BaseException):
     """Stands for the end of a writer that this process survives."""
 
 

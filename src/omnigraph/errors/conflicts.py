@@ -102,4 +102,4 @@ class LockLost(ConflictError):
         self.lock = lock
 
     def __str__(self) -> str:
-        return f"this writer stalled and lost the lock '{self.lock}'; nothing was published, retry"
+        return f"this writer stalled and lost the lock '{self.lock}'; nothing was written, retry"

@@ -21,6 +21,8 @@ import pyarrow as pa
 from omnigraph.errors import (
     BranchNotFound,
     HistoryReclaimed,
+    ManifestConflict,
+    ObjectDamaged,
     PublishContention,
     SnapshotNotFound,
     StorageUnavailable,
@@ -34,7 +36,7 @@ from omnigraph.manifest.drafts import apply, check_expected
 from omnigraph.manifest.drafts import initial_state as initial_state
 from omnigraph.manifest.lineage import Archive
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
-from omnigraph.manifest.state import ManifestState, decode, encode
+from omnigraph.manifest.state import Commit, ManifestState, decode, encode
 from omnigraph.manifest.streams import Batch, marked
 from omnigraph.storage import layout
 from omnigraph.storage.locks import CommitLock
@@ -85,7 +87,11 @@ class Manifest:
             if newest is None or version > newest:
                 raise SnapshotNotFound(f"manifest version {version}") from None
             raise HistoryReclaimed(f"manifest version {version}") from None
-        state = decode(rows, version)
+        try:
+            state = decode(rows, version)
+        except (ValueError, KeyError, TypeError) as error:
+            where = layout.version_file(layout.MANIFEST, native, version)
+            raise ObjectDamaged(self._tables.shown(where), str(error)) from error
         if state.stamp > INTERNAL_SCHEMA_VERSION:
             raise UpgradeRequired(str(self._tables.address), state.stamp, INTERNAL_SCHEMA_VERSION)
         self._remember(native, state)
@@ -108,10 +114,22 @@ class Manifest:
         def successor(current: ManifestState) -> ManifestState | None:
             if any(c.graph_commit_id == draft.graph_commit_id for c in current.commits):
                 return None
-            check_expected(current, expected)
+            try:
+                check_expected(current, expected)
+            except ManifestConflict:
+                if self.archive.find(draft.graph_commit_id) is not None:
+                    return None
+                raise
             return self._archived(apply(current, branch, change, draft))
 
         return self._swap(branch, successor, lock)
+
+    def find_commit(self, native: str | None, graph_commit_id: str) -> Commit | None:
+        """A commit that was made on a branch, in its newest state or in the archive; None if there is none."""
+        for commit in self.latest(native).commits:
+            if commit.graph_commit_id == graph_commit_id:
+                return commit
+        return self.archive.find(graph_commit_id)
 
     def note_batch(self, branch: BranchName, batch: Batch, lock: CommitLock) -> ManifestState:
         """Make a version without a commit, which says that a stream's batch without rows is done."""

@@ -113,9 +113,14 @@ class Commit:
             tuple(stored["parents"]),
             dt.datetime.fromisoformat(stored["created_at"]),
             stored["kind"],
-            stored["actor_id"],
-            stored["message"],
+            _text(stored["actor_id"]),
+            _text(stored["message"]),
         )
+
+
+def _text(stored: object) -> str | None:
+    """An actor or a message. Older releases took any JSON value for one; a column of texts holds texts alone."""
+    return None if stored is None else str(stored)
 
 
 @dataclass(frozen=True, slots=True)

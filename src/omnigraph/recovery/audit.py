@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from omnigraph.failpoints import hit
 from omnigraph.storage import layout
+from omnigraph.storage.staging import stage_overwrite
 from omnigraph.storage.tables import TableRef, Tables
 
 AUDIT_SCHEMA: Final = pa.schema(
@@ -24,13 +25,15 @@ AUDIT_SCHEMA: Final = pa.schema(
         pa.field("graph_commit_id", pa.string()),
         pa.field("table_outcomes", pa.string(), nullable=False),
         pa.field("recovered_at", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("transaction_ids", pa.list_(pa.string())),
     ]
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """One completed recovery."""
+    """One completed recovery. ``transaction_ids`` are those of the write, by which a version that arrives late is
+    recognised as the work of a writer that is dead."""
 
     operation_id: str
     recovery_kind: str
@@ -40,6 +43,7 @@ class Recovery:
     graph_commit_id: str | None
     table_outcomes: Mapping[str, str]
     recovered_at: dt.datetime
+    transaction_ids: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -51,6 +55,7 @@ class Recovery:
             "graph_commit_id": self.graph_commit_id,
             "table_outcomes": dict(self.table_outcomes),
             "recovered_at": self.recovered_at.isoformat().replace("+00:00", "Z"),
+            "transaction_ids": list(self.transaction_ids),
         }
 
 
@@ -62,7 +67,7 @@ class AuditLog:
 
     def record(self, recovery: Recovery) -> None:
         """Add a recovery, once: one that is recorded already is not recorded again."""
-        if any(True for _ in self.read(f"operation_id = '{recovery.operation_id}'")):
+        if self.find(recovery.operation_id) is not None:
             return
         hit("recovery.record_audit")
         row = {
@@ -74,8 +79,32 @@ class AuditLog:
             "graph_commit_id": recovery.graph_commit_id,
             "table_outcomes": json.dumps(dict(recovery.table_outcomes)),
             "recovered_at": recovery.recovered_at,
+            "transaction_ids": list(recovery.transaction_ids),
         }
+        self._widen()
         self._tables.append_to_log(layout.RECOVERIES, pa.Table.from_pylist([row], schema=AUDIT_SCHEMA))
+
+    def _widen(self) -> None:
+        """Give a record of an older release the columns it lacks."""
+        version = self._tables.newest(layout.RECOVERIES)
+        if version is None:
+            return
+        handle = self._tables.open(TableRef(layout.RECOVERIES, None, version))
+        if set(AUDIT_SCHEMA.names) <= set(handle.schema.names):
+            return
+        rows = self._tables.scan(TableRef(layout.RECOVERIES, None, version)).read_all()
+        for missing in AUDIT_SCHEMA.names[rows.num_columns :]:
+            rows = rows.append_column(missing, pa.nulls(rows.num_rows, AUDIT_SCHEMA.field(missing).type))
+        staged = stage_overwrite(handle, layout.RECOVERIES, None, rows.cast(AUDIT_SCHEMA), "audit")
+        self._tables.commit_staged(staged)
+
+    def find(self, operation_id: str) -> Recovery | None:
+        """The recovery of an operation, if there was one."""
+        return next(iter(self.read(f"operation_id = '{operation_id}'")), None)
+
+    def of_transaction(self, transaction_id: str) -> Recovery | None:
+        """The recovery of the write that a transaction was part of."""
+        return next((found for found in self.read() if transaction_id in found.transaction_ids), None)
 
     def read(self, where: str | None = None) -> list[Recovery]:
         """Recoveries, oldest first."""
@@ -83,7 +112,9 @@ class AuditLog:
         if version is None:
             return []
         rows = self._tables.scan(TableRef(layout.RECOVERIES, None, version), where=where).read_all()
-        found = [
-            Recovery(**{**row, "table_outcomes": json.loads(row["table_outcomes"])}) for row in rows.to_pylist()
-        ]
-        return sorted(found, key=lambda r: r.recovered_at)
+        return sorted(map(_recovery, rows.to_pylist()), key=lambda r: r.recovered_at)
+
+
+def _recovery(row: Mapping[str, Any]) -> Recovery:
+    outcomes, transactions = json.loads(row["table_outcomes"]), row.get("transaction_ids") or ()
+    return Recovery(**{**row, "table_outcomes": outcomes, "transaction_ids": tuple(transactions)})

@@ -15,6 +15,7 @@ class Movement(StrEnum):
     NO_MOVEMENT = "NoMovement"
     ROLLED_PAST_EXPECTED = "RolledPastExpected"
     RESTORED = "Restored"
+    FENCED = "Fenced"
     UNEXPECTED_AT_P1 = "UnexpectedAtP1"
     UNEXPECTED_MULTISTEP = "UnexpectedMultistep"
     INVARIANT_VIOLATION = "InvariantViolation"
@@ -39,6 +40,8 @@ def classify(move: TableMove, operation_id: str, pin: TablePin | None, tables: T
         return Movement.INVARIANT_VIOLATION
     if not tables.moved(start):
         return Movement.NO_MOVEMENT
+    if is_fence(at(start, start.version + 1), operation_id, tables):
+        return Movement.FENCED
     if pin is not None and _is_published_by_others(move, pin, tables):
         return Movement.NO_MOVEMENT
     steps = len(move.transaction_ids)
@@ -54,7 +57,7 @@ def classify(move: TableMove, operation_id: str, pin: TablePin | None, tables: T
             return Movement.ROLLED_PAST_EXPECTED
         return Movement.UNEXPECTED_AT_P1
     after = at(start, end.version + 1)
-    if ours and not tables.moved(after) and tables.operation_of(after) == restoring(operation_id):
+    if ours and is_fence(after, operation_id, tables):
         return Movement.RESTORED
     return Movement.UNEXPECTED_MULTISTEP
 
@@ -68,6 +71,11 @@ def _is_published_by_others(move: TableMove, pin: TablePin, tables: Tables) -> b
     return (
         not tables.moved(head) and tables.transaction_id(at(start, start.version + 1)) != move.transaction_ids[0]
     )
+
+
+def is_fence(ref: TableRef, operation_id: str, tables: Tables) -> bool:
+    """Is the newest version of a table the one by which recovery of this operation brought old content back?"""
+    return not tables.moved(ref) and tables.operation_of(ref) == restoring(operation_id)
 
 
 def decide(movements: dict[str, Movement]) -> Decision:

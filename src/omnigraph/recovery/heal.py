@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -12,13 +13,17 @@ from omnigraph.errors import OmniError, RecoveryBlocked, SidecarUnreadable
 from omnigraph.failpoints import hit
 from omnigraph.manifest.publisher import Change, CommitDraft
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.state import ManifestState
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.classify import Decision, Movement, at, decide, movements_of, ref_before, restoring
 from omnigraph.recovery.sidecar import Sidecar, delete_sidecar, list_sidecars, read_sidecar
+from omnigraph.storage.address import Scheme
 from omnigraph.storage.locks import CommitLock
+from omnigraph.storage.tables import TableMoved, TableRef, Tables
 
 RECOVERY_ACTOR: Final = "omnigraph:recovery"
+
+_LATE_ARRIVALS: Final = 3
+"""How often recovery looks again because a table has moved meanwhile."""
 
 
 def heal(repository: Repository, branch: str | None = None) -> list[Recovery]:
@@ -53,6 +58,20 @@ def _heal(repository: Repository, branch: str | None) -> tuple[list[Recovery], l
             except OmniError as error:
                 problems.append(error)
     return done, problems
+
+
+def will_be_undone(repository: Repository, sidecar: Sidecar) -> bool:
+    """Is it certain that a write which has ended will be undone? Its tables tell, unless a request of it may still
+    be on its way to the store."""
+    if can_arrive_late(repository):
+        return False
+    state = repository.manifest.latest(sidecar.branch.native)
+    return decide(movements_of(sidecar, state, repository.tables)) is Decision.ROLL_BACK
+
+
+def can_arrive_late(repository: Repository) -> bool:
+    """Can a request of a dead writer reach the store after it died? A disk knows no such thing."""
+    return repository.address.scheme is Scheme.S3
 
 
 def _pending(repository: Repository) -> tuple[list[Sidecar], list[SidecarUnreadable]]:
@@ -91,6 +110,12 @@ def _resolve_all(
                 done.append(_resolve(repository, sidecar, lock))
             except RecoveryBlocked as error:
                 blocked[sidecar.key] = error
+            except OmniError:
+                raise
+            except Exception as error:  # noqa: BLE001
+                # One write that cannot be resolved, for whatever reason, must not keep the graph from being used.
+                reason = f"{type(error).__name__}: {error}"
+                blocked[sidecar.key] = RecoveryBlocked(sidecar.operation_id, reason)
         if len(blocked) == len(waiting):
             raise blocked[waiting[0].key]
         waiting = [sidecar for sidecar in waiting if sidecar.key in blocked]
@@ -98,11 +123,26 @@ def _resolve_all(
 
 
 def _resolve(repository: Repository, sidecar: Sidecar, lock: CommitLock) -> Recovery:
-    """Finish or undo one interrupted write: publish, record, remove the sidecar. Each step can be repeated."""
+    """Finish or undo one interrupted write: publish, record, remove the sidecar. Each step can be repeated.
+
+    While it is undone a last request of its writer may arrive and move a table; then it is looked at again.
+    """
+    for _ in range(_LATE_ARRIVALS):
+        with suppress(TableMoved):
+            return _resolve_as_it_stands(repository, sidecar, lock)
+    return _resolve_as_it_stands(repository, sidecar, lock)
+
+
+def _resolve_as_it_stands(repository: Repository, sidecar: Sidecar, lock: CommitLock) -> Recovery:
+    known = AuditLog(repository.tables).find(sidecar.operation_id)
+    if known is not None:
+        hit("recovery.after_audit")
+        delete_sidecar(repository.objects, sidecar.key)
+        return known
     if not _branch_exists(repository, sidecar):
         return _finish(repository, sidecar, "OrphanedBranchDiscarded", None, {})
     state = repository.manifest.latest(sidecar.branch.native)
-    if _is_published(repository, state, sidecar):
+    if repository.manifest.find_commit(sidecar.branch.native, sidecar.draft.graph_commit_id) is not None:
         outcomes = {move.table_key: Movement.ROLLED_PAST_EXPECTED.value for move in sidecar.moves}
         return _finish(repository, sidecar, "RolledForward", sidecar.draft.graph_commit_id, outcomes)
     movements = movements_of(sidecar, state, repository.tables)
@@ -111,7 +151,8 @@ def _resolve(repository: Repository, sidecar: Sidecar, lock: CommitLock) -> Reco
         case Decision.STOP:
             raise RecoveryBlocked(sidecar.operation_id, _why_stopped(movements))
         case Decision.ROLL_FORWARD:
-            repository.manifest.publish(sidecar.branch, sidecar.change, sidecar.expected, sidecar.draft, lock)
+            change = _with_checksums(sidecar.change, repository.tables)
+            repository.manifest.publish(sidecar.branch, change, sidecar.expected, sidecar.draft, lock)
             hit("recovery.after_publish")
             return _finish(repository, sidecar, "RolledForward", sidecar.draft.graph_commit_id, outcomes)
         case Decision.ROLL_BACK:
@@ -124,37 +165,48 @@ def _branch_exists(repository: Repository, sidecar: Sidecar) -> bool:
     return any(branch.ref == sidecar.branch for branch in repository.branches.all())
 
 
-def _is_published(repository: Repository, state: ManifestState, sidecar: Sidecar) -> bool:
-    wanted = sidecar.draft.graph_commit_id
-    if any(commit.graph_commit_id == wanted for commit in state.commits):
-        return True
-    return repository.manifest.archive.find(wanted) is not None
+def _with_checksums(change: Change, tables: Tables) -> Change:
+    """The change with the checksums of the versions it brings, which their writer did not live to publish."""
+    pins = {key: replace(pin, checksum=tables.version_checksum(pin.ref)) for key, pin in change.pins.items()}
+    return replace(change, pins=pins)
 
 
 def _roll_back(
     repository: Repository, sidecar: Sidecar, movements: dict[str, Movement], lock: CommitLock
 ) -> str | None:
-    """Restore every table the write moved, and publish the restored versions so that manifest and HEAD agree."""
-    pins = {}
-    for move in sidecar.moves:
-        movement = movements[move.table_key]
-        if movement is Movement.NO_MOVEMENT:
-            continue
+    """Bring back the content of every table the write moved, and publish the restored versions so that manifest
+    and HEAD agree. Where a request of the dead writer may still arrive, tables that it did not move yet get a
+    version with their old content first: the late request then finds its place taken."""
+    restored: dict[str, TableRef] = {}
+    for move in sorted(sidecar.moves, key=lambda move: movements[move.table_key] is not Movement.NO_MOVEMENT):
         start = ref_before(move)
         head = start.version + len(move.transaction_ids)
-        if movement is Movement.ROLLED_PAST_EXPECTED:
-            lock.verify()
-            repository.tables.restore(start, head, restoring(sidecar.operation_id))
-            hit("recovery.after_restore")
-        restored = at(start, head + 1)
-        pins[move.table_key] = replace(
-            move.before, table_version=restored.version, table_branch=move.after.table_branch
-        )
-    if not pins:
+        match movements[move.table_key]:
+            case Movement.NO_MOVEMENT if can_arrive_late(repository) and not repository.tables.moved(start):
+                restored[move.table_key] = _bring_back(repository, sidecar, start, start.version, lock)
+                hit("recovery.after_fence")
+            case Movement.FENCED:
+                restored[move.table_key] = at(start, start.version + 1)
+            case Movement.ROLLED_PAST_EXPECTED:
+                restored[move.table_key] = _bring_back(repository, sidecar, start, head, lock)
+                hit("recovery.after_restore")
+            case Movement.RESTORED:
+                restored[move.table_key] = at(start, head + 1)
+    if not restored:
         return None
+    pins = {
+        move.table_key: replace(
+            move.before,
+            table_version=restored[move.table_key].version,
+            table_branch=move.after.table_branch,
+            checksum=repository.tables.version_checksum(restored[move.table_key]),
+        )
+        for move in sidecar.moves
+        if move.table_key in restored
+    }
     draft = CommitDraft(
         "recovery",
-        _recovery_commit_id(sidecar.operation_id),
+        recovery_commit_id(sidecar.operation_id),
         RECOVERY_ACTOR,
         f"undo interrupted {sidecar.writer} {sidecar.operation_id}",
     )
@@ -164,7 +216,14 @@ def _roll_back(
     return draft.graph_commit_id
 
 
-def _recovery_commit_id(operation_id: str) -> str:
+def _bring_back(
+    repository: Repository, sidecar: Sidecar, start: TableRef, head: int, lock: CommitLock
+) -> TableRef:
+    lock.verify()
+    return repository.tables.restore(start, head, restoring(sidecar.operation_id))
+
+
+def recovery_commit_id(operation_id: str) -> str:
     """The id of the commit that undoes a write: the same whenever the undoing is repeated."""
     alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
     digest = hashlib.sha256(f"undo {operation_id}".encode()).digest()
@@ -183,6 +242,7 @@ def _finish(
         commit_id,
         outcomes,
         dt.datetime.now(dt.UTC),
+        tuple(transaction for move in sidecar.moves for transaction in move.transaction_ids),
     )
     AuditLog(repository.tables).record(recovery)
     hit("recovery.after_audit")

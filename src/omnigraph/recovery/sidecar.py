@@ -143,8 +143,8 @@ def _decode(stored: Mapping[str, Any]) -> Sidecar:
         draft=CommitDraft(
             _text(commit["kind"]),
             _text(commit["graph_commit_id"]),
-            _optional(commit["actor_id"]),
-            _optional(commit["message"]),
+            _writable(commit["actor_id"]),
+            _writable(commit["message"]),
             _texts(commit["merged_parents"]),
             _batch(commit.get("batch")),
         ),
@@ -185,6 +185,11 @@ def _text(value: object) -> str:
 
 def _optional(value: object) -> str | None:
     return None if value is None else _text(value)
+
+
+def _writable(value: object) -> str | None:
+    """A text that can be published. Older releases took actors and messages that have no form in UTF-8."""
+    return None if value is None else _text(value).encode(errors="replace").decode()
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -18,13 +18,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 from ulid import ULID
 
-from omnigraph.errors import BranchNotFound, ManifestConflict, OmniError, PreconditionFailed, TableDrift
+from omnigraph.errors import (
+    BranchNotFound,
+    ConflictError,
+    ManifestConflict,
+    OmniError,
+    PreconditionFailed,
+    TableDrift,
+)
 from omnigraph.failpoints import hit
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.publisher import CommitDraft
@@ -32,13 +39,16 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit, ManifestState, TablePin
 from omnigraph.manifest.streams import Batch, require_next
 from omnigraph.recovery.heal import heal, heal_branch
+from omnigraph.recovery.late import undo_late_version
 from omnigraph.recovery.sidecar import Sidecar, TableMove, delete_sidecar, is_pending, write_sidecar
 from omnigraph.storage.locks import CommitLock, Held
 from omnigraph.storage.staging import Staged, stage_append, stage_changes, stage_overwrite
 from omnigraph.storage.tables import TableMoved, TableRef
+from omnigraph.storage.verification import LOOKUP_BYTES
 from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import read_set, validate
+from omnigraph.write.outcomes import InDoubt, find_out
 from omnigraph.write.rules import SHOWN
 
 OPTIMISTIC_ATTEMPTS: Final = 2
@@ -108,6 +118,9 @@ class _Ready:
 
 Prepare = Callable[[Base], Prepared]
 
+_PUT_RIGHT: Final = ConflictError("a late request of a dead writer was undone; the write is prepared again")
+"""Says that a write has to be prepared again although nothing that it read has changed."""
+
 
 def commit_write(
     repository: Repository, request: WriteRequest, prepare: Prepare, keeper: Held | None = None
@@ -119,6 +132,15 @@ def commit_write(
     A ``keeper`` is a lock of the writer's own, without which others may have removed what it has staged.
     """
     repository.require_writable()
+    try:
+        return _commit_write(repository, request, prepare, keeper)
+    except InDoubt as doubt:
+        return find_out(repository, doubt)
+
+
+def _commit_write(
+    repository: Repository, request: WriteRequest, prepare: Prepare, keeper: Held | None
+) -> Commit | None:
     operation_id = str(ULID())
     for _ in range(OPTIMISTIC_ATTEMPTS):
         heal(repository, request.branch.name)
@@ -132,18 +154,20 @@ def commit_write(
             conflict = _revalidate(request, ready, lock)
             if conflict is None:
                 return _commit(repository, request, operation_id, ready.staged, lock, keeper)
-        if not (ready.prepared.repeatable and isinstance(conflict, ManifestConflict)):
+        if not (conflict is _PUT_RIGHT or (ready.prepared.repeatable and isinstance(conflict, ManifestConflict))):
             raise conflict
     with repository.locks.commit(request.branch.name) as lock:
-        heal_branch(repository, request.branch.name, lock)
-        ready = _make_ready(repository, request, prepare, operation_id, lock)
-        if ready is None:
-            _finish_empty(repository, request, lock)
-            return None
-        conflict = _revalidate(request, ready, lock)
-        if conflict is not None:
-            raise conflict
-        return _commit(repository, request, operation_id, ready.staged, lock, keeper)
+        while True:
+            heal_branch(repository, request.branch.name, lock)
+            ready = _make_ready(repository, request, prepare, operation_id, lock)
+            if ready is None:
+                _finish_empty(repository, request, lock)
+                return None
+            conflict = _revalidate(request, ready, lock)
+            if conflict is None:
+                return _commit(repository, request, operation_id, ready.staged, lock, keeper)
+            if conflict is not _PUT_RIGHT:
+                raise conflict
 
 
 def _make_ready(
@@ -228,6 +252,7 @@ def _stage_rows(base: Base, change: TableDelta, ref: TableRef, operation_id: str
     if (change.fresh or change.strict) and not len(change.deletes):
         staged = stage_append(handle, ref.location, ref.branch, upserts, operation_id)
         return StagedTable(staged, rows + upserts.num_rows)
+    handle = base.repository.tables.verified(ref, LOOKUP_BYTES)
     mixed = stage_changes(handle, ref.location, ref.branch, upserts, change.deletes, operation_id)
     return StagedTable(mixed.staged, rows + mixed.inserted - mixed.deleted)
 
@@ -252,6 +277,9 @@ def _revalidate(request: WriteRequest, ready: _Ready, lock: CommitLock) -> OmniE
     for table in ready.staged:
         after = table.move.after
         if repository.tables.moved(TableRef(after.location, after.table_branch, after.table_version - 1)):
+            pin = current.tables[table.move.table_key]
+            if undo_late_version(repository, request.branch.ref, pin, after.table_branch, lock):
+                return _PUT_RIGHT
             return _drift(repository, request, table.move)
     return None
 
@@ -276,36 +304,60 @@ def _commit(
     lock: CommitLock,
     keeper: Held | None,
 ) -> Commit:
-    """Phases A to D. Once there is a sidecar the write will happen: by this writer, or by whoever finds it."""
+    """Phases A to D. Until there is a sidecar, an error means that nothing was written. From then on the write can
+    be finished by this writer or by recovery, and an error leaves it in doubt."""
     draft = CommitDraft(request.writer, str(ULID()), request.actor, request.message, batch=request.batch)
-    moves = tuple(table.move for table in staged)
-    sidecar = Sidecar(operation_id, request.writer, request.branch.ref, draft, moves)
+    sidecar = Sidecar(operation_id, request.writer, request.branch.ref, draft, tuple(t.move for t in staged))
     lock.verify()
     if keeper is not None:
         keeper.verify()
-    if moves:
+    if sidecar.moves:
         write_sidecar(repository.objects, sidecar)
-    hit("write.after_sidecar")
+    try:
+        hit("write.after_sidecar")
+        commit = _move_and_publish(repository, sidecar, staged, lock)
+        hit("write.after_publish")
+    except Exception as error:
+        raise InDoubt(sidecar, error) from error
+    if sidecar.moves:
+        _remove_sidecar(repository, sidecar)
+    hit("write.after_sidecar_delete")
+    return commit
+
+
+def _move_and_publish(
+    repository: Repository, sidecar: Sidecar, staged: list[_StagedMove], lock: CommitLock
+) -> Commit:
+    """Phases B and C: commit each table, then make all of it visible."""
+    pins: dict[str, TablePin] = {}
     for index, table in enumerate(staged):
         if index:
             hit("write.between_tables")
         lock.verify()
+        move = table.move
         try:
-            repository.tables.commit_staged(table.staged)
+            done = repository.tables.commit_staged(table.staged)
         except TableMoved as error:
-            raise _drift(repository, request, table.move) from error
+            raise ManifestConflict(move.table_key, move.before.table_version, move.after.table_version) from error
+        pins[move.table_key] = replace(move.after, checksum=done.checksum)
     hit("write.after_tables")
-    state = repository.manifest.publish(request.branch.ref, sidecar.change, sidecar.expected, draft, lock)
-    hit("write.after_publish")
-    if moves:
-        try:
-            delete_sidecar(repository.objects, sidecar.key)
-        except OmniError as error:
-            warnings.warn(
-                f"the write succeeded, but its sidecar {sidecar.key} could not be removed ({error}); "
-                "the next write will",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-    hit("write.after_sidecar_delete")
-    return next(c for c in state.commits if c.graph_commit_id == draft.graph_commit_id)
+    change = replace(sidecar.change, pins=pins)
+    state = repository.manifest.publish(sidecar.branch, change, sidecar.expected, sidecar.draft, lock)
+    wanted = sidecar.draft.graph_commit_id
+    commit = next((c for c in state.commits if c.graph_commit_id == wanted), None)
+    commit = commit or repository.manifest.archive.find(wanted)
+    assert commit is not None  # noqa: S101  it is published, perhaps by recovery and long ago
+    return commit
+
+
+def _remove_sidecar(repository: Repository, sidecar: Sidecar) -> None:
+    """Phase D. The write is done; a sidecar that stays is removed by the next one."""
+    try:
+        delete_sidecar(repository.objects, sidecar.key)
+    except OmniError as error:
+        warnings.warn(
+            f"the write succeeded, but its sidecar {sidecar.key} could not be removed ({error}); "
+            "the next write will",
+            RuntimeWarning,
+            stacklevel=2,
+        )
