@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from omnigraph.errors import LockLost, StorageUnavailable
 from omnigraph.storage import layout
@@ -15,28 +16,76 @@ from omnigraph.storage.patience import Patience, process_name
 
 _FIRST_PAUSE: Final = 0.0005
 _LONGEST_PAUSE: Final = 0.02
+_ATTEMPTS: Final = 20
 _LOCKS_OF_THE_KERNEL: Final = Path("/proc/locks")
+
+
+class LockFile:
+    """An open lock file. Closing it unlocks it, also for children that were forked meanwhile."""
+
+    _open: ClassVar[set[LockFile]] = set()
+    _mutex: ClassVar[threading.RLock] = threading.RLock()
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with LockFile._mutex:
+            self._descriptor: int | None = _opened(path)
+            LockFile._open.add(self)
+
+    def lock(self, how: int, patience: Patience) -> bool:
+        """Lock the file; False if patience is over first."""
+        return self._descriptor is not None and _locked(self._descriptor, how, patience)
+
+    def is_there(self) -> bool:
+        """Is the open file the one that others would open?"""
+        try:
+            return self._descriptor is not None and self._path.stat().st_ino == os.fstat(self._descriptor).st_ino
+        except FileNotFoundError:
+            return False
+
+    def holder(self) -> str | None:
+        """Who holds the lock, as far as the kernel tells."""
+        return None if self._descriptor is None else _holder(self._descriptor)
+
+    def close(self) -> None:
+        """Unlock the file and close it; nothing happens in a forked child, which has closed it already."""
+        with LockFile._mutex:
+            LockFile._open.discard(self)
+            if self._descriptor is not None:
+                with suppress(OSError):
+                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+                os.close(self._descriptor)
+                self._descriptor = None
+
+    @classmethod
+    def drop_all(cls) -> None:
+        """In a forked child: close what was inherited. It stays locked, as long as the parent lives and wants it."""
+        for file in cls._open:
+            if file._descriptor is not None:
+                os.close(file._descriptor)
+                file._descriptor = None
+        cls._open.clear()
+        cls._mutex.release()
+
+
+os.register_at_fork(
+    before=LockFile._mutex.acquire,
+    after_in_parent=LockFile._mutex.release,
+    after_in_child=LockFile.drop_all,
+)
 
 
 class HeldFile:
     """A held `flock`. Only its holder's end releases it, but somebody may remove the file, and lock a new one."""
 
-    def __init__(self, path: Path, descriptor: int, shown: str) -> None:
-        self._path = path
-        self._descriptor = descriptor
+    def __init__(self, file: LockFile, shown: str) -> None:
+        self._file = file
         self._shown = shown
 
     def verify(self) -> None:
         """Raise LockLost if the lock's file has been removed."""
-        if not self.is_there():
+        if not self._file.is_there():
             raise LockLost(self._shown)
-
-    def is_there(self) -> bool:
-        """Is the file that is locked the one that others would lock?"""
-        try:
-            return self._path.stat().st_ino == os.fstat(self._descriptor).st_ino
-        except FileNotFoundError:
-            return False
 
 
 class FileLocks:
@@ -79,28 +128,46 @@ class FileLocks:
     @contextmanager
     def _held(self, name: str, shown: str, how: int, patience: Patience) -> Iterator[HeldFile]:
         while True:
-            with self._opened(f"{name}.lock") as lock:
-                with self._opened(f"{name}.gate") as gate:
+            with _closing(self._folder / f"{name}.lock") as lock:
+                with _closing(self._folder / f"{name}.gate") as gate:
                     for file in (gate, lock):
-                        if not _locked(file, how, patience):
-                            raise patience.timeout(shown, _holder(lock))
-                held = HeldFile(self._folder / f"{name}.lock", lock, shown)
-                if held.is_there():
-                    yield held
+                        if not file.lock(how, patience):
+                            raise patience.timeout(shown, lock.holder())
+                if lock.is_there():
+                    yield HeldFile(lock, shown)
                     return
 
-    @contextmanager
-    def _opened(self, file: str) -> Iterator[int]:
-        """A lock file's descriptor. Closing it releases the lock."""
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._folder / file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise StorageUnavailable(str(self._folder), f"cannot lock: {error.strerror}") from error
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
+
+@contextmanager
+def flocked(path: Path, how: int, shown: str, patience: Patience) -> Iterator[None]:
+    """Hold a lock on one file, for a moment and without a gate."""
+    with _closing(path) as file:
+        if not file.lock(how, patience):
+            raise patience.timeout(shown, file.holder())
+        yield
+
+
+@contextmanager
+def _closing(path: Path) -> Iterator[LockFile]:
+    """A lock file, open for the time being."""
+    file = LockFile(path)
+    try:
+        yield file
+    finally:
+        file.close()
+
+
+def _opened(path: Path) -> int:
+    """The descriptor of a lock file, which is made if there is none."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        for _ in range(_ATTEMPTS):
+            with suppress(FileNotFoundError):
+                return os.open(path, flags, 0o666)
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, flags, 0o666)
+    except OSError as error:
+        raise StorageUnavailable(str(path.parent), f"cannot lock: {error.strerror}") from error
 
 
 def _locked(descriptor: int, how: int, patience: Patience) -> bool:

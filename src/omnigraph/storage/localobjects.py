@@ -1,44 +1,44 @@
 """Control objects on a local disk.
 
-A put is a rename, so a reader sees all of an object or none of it. Writers take turns under a file lock, which
-makes looking and replacing one step; readers never wait.
+A put writes a file beside the object and renames it, so a reader sees all of an object or none of it; an object is
+on the disk, with the folders that name it, before its writer is told so. Only a replacement on condition keeps
+others out, for the moment between looking and replacing; writers do not wait for each other, readers for nobody.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
 import re
-from collections.abc import Iterator
-from functools import cached_property
+import secrets
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-import obstore
-from obstore.exceptions import AlreadyExistsError
-from obstore.store import LocalStore
-
 from omnigraph.storage import layout
 from omnigraph.storage.contents import Versioned
+from omnigraph.storage.durability import is_on, sync_folder
+from omnigraph.storage.filelocks import flocked
+from omnigraph.storage.patience import Patience
 from omnigraph.storage.unavailable import translated
 
 _LOCK: Final = "objects.lock"
+_WAIT: Final = 10.0
+_ATTEMPTS: Final = 200
 _ABSENT: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _HALF_WRITTEN: Final = re.compile(r"#\d+$")
-"""obstore stages a put as `name#number`."""
+"""What is written beside an object until it is whole ends like this."""
 
 
 class LocalObjects:
     """The objects of one graph. A token is a digest of the content."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, wait: float = _WAIT) -> None:
         self._root = root
-
-    @cached_property
-    def _store(self) -> LocalStore:
-        return LocalStore(prefix=self._root, mkdir=True)
+        self._wait = wait
 
     def get(self, key: str) -> Versioned | None:
         with translated(self._shown(key)):
@@ -49,26 +49,26 @@ class LocalObjects:
         return Versioned(content, _digest(content))
 
     def put(self, key: str, content: bytes) -> str:
-        with self._writing(key):
-            obstore.put(self._store, key, content)
+        with translated(self._shown(key)), self._locked(fcntl.LOCK_SH):
+            self._place(key, content, os.replace)
         return _digest(content)
 
     def put_if_absent(self, key: str, content: bytes) -> str | None:
-        with self._writing(key):
+        with translated(self._shown(key)):
             try:
-                obstore.put(self._store, key, content, mode="create")
-            except AlreadyExistsError:
+                self._place(key, content, os.link)
+            except FileExistsError:
                 return None
         return _digest(content)
 
     def put_if_match(self, key: str, content: bytes, token: str) -> str | None:
         if not self.has(key):
             return None
-        with self._writing(key):
+        with translated(self._shown(key)), self._locked(fcntl.LOCK_EX):
             present = self.get(key)
             if present is None or present.token != token:
                 return None
-            obstore.put(self._store, key, content)
+            self._place(key, content, os.replace)
         return _digest(content)
 
     def list(self, prefix: str) -> list[str]:
@@ -77,20 +77,24 @@ class LocalObjects:
 
     def delete(self, key: str) -> None:
         if self.has(key):
-            with self._writing(key):
-                (self._root / key).unlink(missing_ok=True)
+            path = self._root / key
+            with translated(self._shown(key)), self._locked(fcntl.LOCK_SH):
+                path.unlink(missing_ok=True)
+                sync_folder(path.parent, self._root)
 
     def delete_prefix(self, prefix: str) -> None:
-        if not (self._root / prefix).is_dir():
-            return
-        with self._writing(prefix):
-            for folder, _, names in os.walk(self._root / prefix, topdown=False, onerror=_unless_absent):
+        top = self._root / prefix
+        with translated(self._shown(prefix)):
+            if not top.is_dir():
+                return
+            for folder, _, names in os.walk(top, topdown=False, onerror=_unless_absent):
                 for name in names:
                     path = Path(folder, name)
                     if not self._is_lock(path):
                         path.unlink(missing_ok=True)
                 with contextlib.suppress(OSError):
                     Path(folder).rmdir()
+            sync_folder(top if top.is_dir() else top.parent, self._root)
 
     def exists(self, key: str) -> bool:
         with translated(self._shown(key)):
@@ -100,15 +104,32 @@ class LocalObjects:
         with translated(self._shown(key)):
             return (self._root / key).is_file()
 
+    def _place(self, key: str, content: bytes, move: Callable[[Path, Path], None]) -> None:
+        """Write a file beside the object and give it the object's name; again, if others remove the folder."""
+        path = self._root / key
+        for attempt in range(_ATTEMPTS):
+            beside = path.parent / f"put#{secrets.randbelow(10**18)}"
+            try:
+                oldest = _made(path.parent)
+                _write(beside, content)
+                move(beside, path)
+            except FileNotFoundError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                continue
+            finally:
+                with contextlib.suppress(*_ABSENT):
+                    beside.unlink()
+            sync_folder(path.parent, min(oldest, self._root.parent, key=lambda folder: len(folder.parts)))
+            return
+
     @contextlib.contextmanager
-    def _writing(self, key: str) -> Iterator[None]:
-        """Have the only turn to write."""
-        folder = self._root / layout.LOCKS
-        with translated(self._shown(key)):
-            folder.mkdir(parents=True, exist_ok=True)
-            with (folder / _LOCK).open("a") as held:
-                fcntl.flock(held, fcntl.LOCK_EX)
-                yield
+    def _locked(self, how: int) -> Iterator[None]:
+        """Keep out whoever looks before it replaces, or, to be that one, everybody else. Not even a holder that
+        is stopped keeps others waiting for ever."""
+        path = self._root / layout.LOCKS / _LOCK
+        with flocked(path, how, f"{layout.LOCKS}/{_LOCK}", Patience(self._wait)):
+            yield
 
     def _objects_below(self, prefix: str) -> Iterator[Path]:
         for folder, _, names in os.walk(self._root / prefix, onerror=_unless_absent):
@@ -123,6 +144,34 @@ class LocalObjects:
 
     def _shown(self, key: str) -> str:
         return str(self._root / key)
+
+
+def _made(folder: Path) -> Path:
+    """Make a folder and those above it; the nearest one that was there before."""
+    oldest = folder
+    while not oldest.is_dir() and oldest != oldest.parent:
+        oldest = oldest.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from error
+    return oldest
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a new file, all of it, and bring it to the disk."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        left = memoryview(content)
+        while left and (written := os.write(descriptor, left)):
+            left = left[written:]
+        size = os.fstat(descriptor).st_size
+        if size != len(content):
+            raise OSError(errno.EIO, f"only {size} of {len(content)} bytes were written", str(path))
+        if is_on():
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _unless_absent(error: OSError) -> None:
