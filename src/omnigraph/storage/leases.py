@@ -35,6 +35,7 @@ class Lease:
         self._shown = shown
         self._content = content
         self._token = token
+        self._process = os.getpid()
         self._mutex = threading.Lock()
         self._lost = False
         self._stop = threading.Event()
@@ -54,8 +55,15 @@ class Lease:
                 self._lost = True
                 raise LockLost(self._shown)
 
+    @property
+    def is_mine(self) -> bool:
+        """Is this the process that took the lease? A child that was forked since must let it alone."""
+        return os.getpid() == self._process
+
     def release(self) -> None:
         """Give the lease up, unless somebody else has it. If the store fails, the lease runs out by itself."""
+        if not self.is_mine:
+            return
         self._stop.set()
         self._renewals.join()
         with self._mutex, suppress(StorageError):
@@ -146,8 +154,9 @@ class LeaseLocks:
             yield lease
         finally:
             lease.release()
-            with suppress(StorageError):
-                self._objects.delete(key)
+            if lease.is_mine:
+                with suppress(StorageError):
+                    self._objects.delete(key)
 
     def _take(self, key: str, shown: str, patience: Patience) -> Lease:
         holder = f"{process_name(os.getpid())}:{uuid.uuid4().hex[:8]}"
