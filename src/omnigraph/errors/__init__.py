@@ -51,6 +51,7 @@
     │   ├── LockTimeout        another writer held the lock too long
     │   └── LockLost           this writer stalled and its lock was given away
     └── StorageError           ask an operator
+        ├── ObjectDamaged      a control object is not what was written
         ├── RecoveryBlocked    what a dead writer left cannot be resolved safely
         ├── SidecarUnreadable  what a dead writer left cannot be read
         ├── TableDrift         a table moved without the graph knowing
@@ -112,6 +113,7 @@ from omnigraph.errors.requests import NotAGraph as NotAGraph
 from omnigraph.errors.requests import ReadOnlyGraph as ReadOnlyGraph
 from omnigraph.errors.requests import RequestError as RequestError
 from omnigraph.errors.requests import SnapshotNotFound as SnapshotNotFound
+from omnigraph.errors.storage import ObjectDamaged as ObjectDamaged
 from omnigraph.errors.storage import RecoveryBlocked as RecoveryBlocked
 from omnigraph.errors.storage import SidecarUnreadable as SidecarUnreadable
 from omnigraph.errors.storage import StorageError as StorageError

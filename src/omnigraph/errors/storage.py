@@ -29,6 +29,22 @@ class RecoveryBlocked(StorageError):
         return {"error": str(self), "recovery_required": {"operation_id": self.operation_id}}
 
 
+class ObjectDamaged(StorageError):
+    """A control object of the graph that is not what was written."""
+
+    def __init__(self, key: str, reason: str, remedy: str = "restore it from a copy of the graph") -> None:
+        super().__init__(key, reason, remedy)
+        self.key = key
+        self.reason = reason
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.key} is damaged: {self.reason}; {self.remedy}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "object": self.key, "reason": self.reason}
+
+
 class SidecarUnreadable(StorageError):
     """A sidecar that is damaged or from a newer release."""
 
