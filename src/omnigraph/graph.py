@@ -93,7 +93,7 @@ class Graph:
         embedder: EmbeddingClient | None = None,
         cache: Cache | None = None,
     ) -> None:
-        self._repository = repository
+        self._opened = repository
         self._branch = branch
         self._actor = actor
         self._client = embedder
@@ -101,12 +101,18 @@ class Graph:
         self._reader = Reader(repository, self._cache, self._embedder)
 
     def __repr__(self) -> str:
-        return f"Graph({str(self._repository.address)!r}, branch={self._branch!r})"
+        return f"Graph({str(self._opened.address)!r}, branch={self._branch!r})"
+
+    @property
+    def _repository(self) -> Repository:
+        """The parts of the graph, which only the process that opened it may use."""
+        self._opened.require_process()
+        return self._opened
 
     @property
     def address(self) -> str:
         """Where the graph is."""
-        return str(self._repository.address)
+        return str(self._opened.address)
 
     @property
     def schema(self) -> str:

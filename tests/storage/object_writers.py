@@ -18,9 +18,9 @@ def before_sync(action: Callable[[], None]) -> None:
     """Do something whenever this process is about to sync a file."""
     sync = os.fsync
 
-    def act_and_sync(descriptor: Any) -> None:
+    def act_and_sync(fd: Any) -> None:
         action()
-        sync(descriptor)
+        sync(fd)
 
     os.fsync = act_and_sync
 

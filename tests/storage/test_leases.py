@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import pytest
 from tests.processes import children
@@ -11,7 +14,8 @@ from tests.storage.threads import PATIENCE
 from tests.stores import S3Server, Store
 
 from omnigraph.errors import LockTimeout, StorageUnavailable
-from omnigraph.storage.locks import CommitLock
+from omnigraph.storage.locks import CommitLock, Locks
+from omnigraph.storage.objects import ObjectStore
 
 
 @pytest.mark.parametrize("branch", ["main", GRAPH])
@@ -67,17 +71,73 @@ def test_nothing_piles_up(s3_store: Store) -> None:
 
 
 def test_what_is_not_a_lease_is_no_obstacle(s3_store: Store) -> None:
-    """An object that was damaged or written by hand stands for nobody."""
+    """An object that was damaged or written by hand stands for somebody unknown, until its time is over."""
     objects = s3_store.objects()
     with s3_store.locks().control():
         pass
     (key,) = objects.list("")
-    for rubbish in (b"", b"rubbish", b"[]", b"null"):
+    for rubbish in (b"", b"rubbish", b"[]", b"null", b"[" * 200_000, b"\xff", b'{"holder": 5}'):
         objects.put(key, rubbish)
-        with s3_store.locks(wait=PATIENCE).control() as lock:
+        with pytest.raises(LockTimeout, match="cannot be read"), s3_store.locks(wait=0).control():
+            pytest.fail("it may be somebody's")
+        with s3_store.locks(wait=PATIENCE, time_to_live=SHORT_LIVED).control() as lock:
             lock.verify()
-        with s3_store.locks(wait=PATIENCE).commit("main") as lock:
+        objects.put(key, rubbish)
+        with s3_store.locks(wait=PATIENCE, time_to_live=SHORT_LIVED).commit("main") as lock:
             lock.verify()
+
+
+def fail(_: str | None) -> NoReturn:
+    raise StorageUnavailable("s3://bucket", "the connection was closed")
+
+
+LOST: dict[str, Callable[[str | None], str | None]] = {"refused": lambda _: None, "failed": fail}
+
+
+class LosesAReply:
+    """A store that does what it is told, but the answer to one of its conditional puts is lost. The client's own
+    repetition is then refused, because the object is there; or the client gives up."""
+
+    def __init__(self, objects: ObjectStore, which: int, answer: Callable[[str | None], str | None]) -> None:
+        self._objects = objects
+        self._left = which
+        self._answer = answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._objects, name)
+
+    def put_if_absent(self, key: str, content: bytes) -> str | None:
+        return self._answered(self._objects.put_if_absent(key, content))
+
+    def put_if_match(self, key: str, content: bytes, token: str) -> str | None:
+        return self._answered(self._objects.put_if_match(key, content, token))
+
+    def _answered(self, token: str | None) -> str | None:
+        self._left -= 1
+        return self._answer(token) if self._left == -1 else token
+
+
+@pytest.mark.parametrize("answer", LOST)
+@pytest.mark.parametrize("branch", ["main", GRAPH])
+@pytest.mark.parametrize("which", range(4))
+def test_a_lost_reply_makes_nobody_wait_for_itself(s3_store: Store, which: int, branch: str, answer: str) -> None:
+    """Taking and releasing go on at once; nobody waits, here for no time at all, for a lease of its own."""
+    objects = LosesAReply(s3_store.objects(), which, LOST[answer])
+    with taken(Locks(s3_store.address, objects, wait=0), branch) as lock:
+        lock.verify()
+    with taken(s3_store.locks(wait=0), branch):
+        pass
+
+
+@pytest.mark.parametrize("answer", LOST)
+def test_a_holder_whose_renewal_was_answered_by_nobody_still_holds(memory_store: Store, answer: str) -> None:
+    objects = LosesAReply(memory_store.objects(), 4, LOST[answer])
+    with Locks(memory_store.address, objects, time_to_live=SHORT_LIVED).commit("main") as lock:
+        while objects._left > -8:
+            time.sleep(0.01)
+        lock.verify()
+    with memory_store.locks(wait=0).control():
+        pass
 
 
 class TestStoresThatFail:

@@ -55,6 +55,26 @@ class ReadOnlyGraph(_AtGraph):
     said = "{} was opened read-only; open it without read_only to write"
 
 
+class ForkedProcess(RequestError):
+    """A graph that a forked child inherited, or opened although its parent had used one."""
+
+    def __init__(self, address: str, opened_in: int, used_in: int) -> None:
+        super().__init__(address, opened_in, used_in)
+        self.address = address
+        self.opened_in = opened_in
+        self.used_in = used_in
+
+    def __str__(self) -> str:
+        return (
+            f"process {self.used_in} cannot use {self.address}: it was forked from process {self.opened_in} when "
+            "that one had opened a graph; start children with 'spawn' or 'forkserver', or before the parent opens "
+            "its first graph, and open the graph in each of them"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "opened_in": self.opened_in, "used_in": self.used_in}
+
+
 class NotAGraph(RequestError):
     """There is something where a graph was expected, but it is none."""
 

@@ -29,6 +29,22 @@ class RecoveryBlocked(StorageError):
         return {"error": str(self), "recovery_required": {"operation_id": self.operation_id}}
 
 
+class ObjectDamaged(StorageError):
+    """Something of the graph on the store that is missing, truncated or changed."""
+
+    def __init__(self, key: str, reason: str, remedy: str = "restore it from a copy of the graph") -> None:
+        super().__init__(key, reason, remedy)
+        self.key = key
+        self.reason = reason
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.key} is damaged: {self.reason}; {self.remedy}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "object": self.key, "reason": self.reason}
+
+
 class SidecarUnreadable(StorageError):
     """A sidecar that is damaged or from a newer release."""
 
@@ -83,18 +99,6 @@ class IncompleteFile(StorageError):
     def __str__(self) -> str:
         of = "not all of its bytes" if self.expected is None else f"{self.found} of its {self.expected} bytes"
         return f"only {of} reached {self.path}; nothing was written. Look for a full disk or a limit, and retry"
-
-
-class ObjectDamaged(StorageError):
-    """Something of the graph on the store is missing, truncated or changed."""
-
-    def __init__(self, key: str, reason: str) -> None:
-        super().__init__(key, reason)
-        self.key = key
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.key} is damaged: {self.reason}. Bring it back from a copy of the graph"
 
 
 class StoreUnsupported(StorageError):

@@ -32,6 +32,7 @@ from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.columns import table_schema
 from omnigraph.storage.locks import Locks
 from omnigraph.storage.objects import ObjectStore, open_objects, require_conditional_put
+from omnigraph.storage.process import require_process, use_here
 from omnigraph.storage.tables import Tables
 
 _ARTIFACTS = (*layout.SCHEMA_FILES, layout.NODES, layout.EDGES, layout.COMMITS, layout.RECOVERIES, "_refs")
@@ -48,11 +49,13 @@ class Repository:
     manifest: Manifest
     branches: Branches
     commits: Commits
+    process: int
     read_only: bool = False
 
     @classmethod
     def at(cls, address: Address, *, read_only: bool = False) -> Repository:
         """The parts of a graph at an address; nothing is read or written yet."""
+        process = use_here(str(address))
         objects = open_objects(address)
         tables = Tables(address, objects)
         manifest = Manifest(tables, objects)
@@ -65,8 +68,13 @@ class Repository:
             manifest,
             branches,
             Commits(manifest, branches),
+            process,
             read_only,
         )
+
+    def require_process(self) -> None:
+        """Raise ForkedProcess in a child that was forked since the graph was opened."""
+        require_process(self.process, str(self.address))
 
     def require_writable(self) -> None:
         """Raise ReadOnlyGraph unless the graph was opened for writing."""

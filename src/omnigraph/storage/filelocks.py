@@ -59,7 +59,7 @@ class LockFile:
 
     @classmethod
     def drop_all(cls) -> None:
-        """In a forked child: close what was inherited. It stays locked, as long as the parent lives and wants it."""
+        """In a forked child: close what was inherited. The parent keeps the lock."""
         for file in cls._open:
             if file._descriptor is not None:
                 os.close(file._descriptor)

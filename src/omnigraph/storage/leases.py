@@ -7,7 +7,6 @@ a holder that was away checks the fence before it does anything durable.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -16,14 +15,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from omnigraph.errors import LockLost, OmniError, StorageError
+from omnigraph.errors import LockLost, ObjectDamaged, OmniError, StorageError
 from omnigraph.storage import layout
+from omnigraph.storage.contents import Versioned
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.patience import Patience, process_name
+from omnigraph.storage.sealed import seal, unseal
 
 TIME_TO_LIVE: Final = 10.0
 _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.25
+_REPEATS: Final = 3
+_UNKNOWN: Final = "a holder whose lease cannot be read"
 
 
 class Lease:
@@ -35,6 +38,7 @@ class Lease:
         self._shown = shown
         self._content = content
         self._token = token
+        self._process = os.getpid()
         self._mutex = threading.Lock()
         self._lost = False
         self._stop = threading.Event()
@@ -54,13 +58,20 @@ class Lease:
                 self._lost = True
                 raise LockLost(self._shown)
 
+    @property
+    def is_mine(self) -> bool:
+        """Is this the process that took the lease? A child that was forked since must let it alone."""
+        return os.getpid() == self._process
+
     def release(self) -> None:
         """Give the lease up, unless somebody else has it. If the store fails, the lease runs out by itself."""
+        if not self.is_mine:
+            return
         self._stop.set()
         self._renewals.join()
         with self._mutex, suppress(StorageError):
             if not self._lost:
-                self._objects.put_if_match(self._key, _encode({**self._content, "holder": None}), self._token)
+                self._replaced({**self._content, "holder": None})
 
     def _keep(self) -> None:
         while not self._stop.wait(self._content["ttl"] / 4):
@@ -75,14 +86,31 @@ class Lease:
                 return
             asked_at = time.monotonic()
             content = {**self._content, "beat": self._content["beat"] + 1}
-            token = self._objects.put_if_match(self._key, _encode(content), self._token)
+            token = self._replaced(content)
             if token is None:
                 self._lost = True
             else:
                 self._content, self._token, self._renewed_at = content, token, asked_at
 
+    def _replaced(self, content: dict[str, Any]) -> str | None:
+        """Write the lease anew while it is this holder's; its token, or None if somebody else has it.
+
+        Where an answer was lost on the way the token is not the one we know, but the lease is still ours.
+        """
+        token = self._objects.put_if_match(self._key, seal(content), self._token)
+        for _ in range(_REPEATS):
+            if token is not None:
+                break
+            present = self._objects.get(self._key)
+            if present is None or not self._is_mine(present.content):
+                break
+            if _decode(self._key, present.content) == content:
+                return present.token
+            token = self._objects.put_if_match(self._key, seal(content), present.token)
+        return token
+
     def _is_mine(self, content: bytes) -> bool:
-        found = _decode(content)
+        found = _decode(self._key, content)
         return bool(
             found.get("holder") == self._content["holder"] and found.get("fence") == self._content["fence"]
         )
@@ -124,7 +152,7 @@ class LeaseLocks:
         """Is the lease renewed? That takes as long as the holder needs for its next beat, or is dead without."""
         watch, seen = _Watch(self._ttl), None
         while (present := self._objects.get(_key(name))) is not None:
-            found = _decode(present.content)
+            found = _decode(_key(name), present.content)
             if found.get("holder") is None or watch.is_still(present.token, found):
                 return False
             if seen not in (None, present.token):
@@ -146,8 +174,9 @@ class LeaseLocks:
             yield lease
         finally:
             lease.release()
-            with suppress(StorageError):
-                self._objects.delete(key)
+            if lease.is_mine:
+                with suppress(StorageError):
+                    self._objects.delete(key)
 
     def _take(self, key: str, shown: str, patience: Patience) -> Lease:
         holder = f"{process_name(os.getpid())}:{uuid.uuid4().hex[:8]}"
@@ -155,14 +184,11 @@ class LeaseLocks:
         pause = _FIRST_PAUSE
         while True:
             present = self._objects.get(key)
-            found = {} if present is None else _decode(present.content)
+            found = {} if present is None else _decode(key, present.content)
             content = {"holder": holder, "fence": found.get("fence", 0) + 1, "beat": 0, "ttl": self._ttl}
-            if present is None:
-                token = self._objects.put_if_absent(key, _encode(content))
-            elif found.get("holder") is None or watch.is_still(present.token, found):
-                token = self._objects.put_if_match(key, _encode(content), present.token)
-            else:
-                token = None
+            token = None
+            if present is None or found.get("holder") is None or watch.is_still(present.token, found):
+                token = self._placed(key, content, present)
             if token is not None:
                 return Lease(self._objects, key, shown, content, token)
             if not patience.left:
@@ -170,14 +196,32 @@ class LeaseLocks:
             patience.pause(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 
+    def _placed(self, key: str, content: dict[str, Any], before: Versioned | None) -> str | None:
+        """Put a lease where another one or none was; its token, also if only the answer was lost."""
+        failure: StorageError | None = None
+        try:
+            if before is None:
+                token = self._objects.put_if_absent(key, seal(content))
+            else:
+                token = self._objects.put_if_match(key, seal(content), before.token)
+        except StorageError as error:
+            token, failure = None, error
+        if token is None:
+            present = self._objects.get(key)
+            if present is not None and _decode(key, present.content) == content:
+                return present.token
+            if failure is not None:
+                raise failure
+        return token
+
     def _holder(self, key: str) -> str | None:
         present = self._objects.get(key)
-        return None if present is None else _decode(present.content).get("holder")
+        return None if present is None else _decode(key, present.content).get("holder")
 
     def _wait_until_free(self, key: str, shown: str, patience: Patience) -> None:
         watch = _Watch(self._ttl)
         while present := self._objects.get(key):
-            found = _decode(present.content)
+            found = _decode(key, present.content)
             if found.get("holder") is None:
                 return
             if watch.is_still(present.token, found):
@@ -194,7 +238,7 @@ class LeaseLocks:
                 present = self._objects.get(key)
                 if present is None:
                     continue
-                found = _decode(present.content)
+                found = _decode(key, present.content)
                 still = watches.setdefault(key, _Watch(self._ttl)).is_still(present.token, found)
                 if found.get("holder") is None or still:
                     self._evict(key, found, present.token)
@@ -234,16 +278,16 @@ def _shared(name: str) -> str:
 
 def _freed(found: dict[str, Any]) -> bytes:
     """A lease that was taken away from its holder."""
-    return _encode({**found, "holder": None, "fence": found.get("fence", 0) + 1})
+    return seal({**found, "holder": None, "fence": found.get("fence", 0) + 1})
 
 
-def _encode(content: dict[str, Any]) -> bytes:
-    return json.dumps(content, sort_keys=True).encode()
-
-
-def _decode(content: bytes) -> dict[str, Any]:
+def _decode(key: str, content: bytes) -> dict[str, Any]:
+    """The fields of a lease. A damaged one may be that of a holder who lives; it is left alone until it runs out."""
     try:
-        found = json.loads(content)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        found = unseal(key, content)
+    except ObjectDamaged:
+        return {"holder": _UNKNOWN}
+    holder, fence, ttl = found.get("holder"), found.get("fence", 0), found.get("ttl", 0)
+    if not (isinstance(holder, str | None) and isinstance(fence, int) and isinstance(ttl, int | float)):
+        return {"holder": _UNKNOWN}
+    return found

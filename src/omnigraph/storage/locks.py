@@ -6,6 +6,7 @@ schema or the branches. Each branch has a commit lock on top, for one writer at 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from omnigraph.storage.layout import fnv1a64
 from omnigraph.storage.leases import TIME_TO_LIVE, LeaseLocks
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.patience import Patience
+from omnigraph.storage.process import require_process
 
 DEFAULT_WAIT: Final = 60.0
 """How long a writer waits for all the locks it needs before it gives up, in seconds."""
@@ -79,12 +81,15 @@ class Locks:
             self._backend = FileLocks(address.root)
         else:
             self._backend = LeaseLocks(objects, time_to_live)
+        self._address = str(address)
+        self._process = os.getpid()
         self._turns: dict[str, _Turns] = {}
         self._wait = wait
 
     @contextmanager
     def commit(self, branch: str) -> Iterator[CommitLock]:
         """Hold the right to commit to one branch."""
+        require_process(self._process, self._address)
         name, patience = f"branch-{fnv1a64(branch)}", Patience(self._wait)
         with ExitStack() as stack:
             stack.enter_context(self._turn(name, branch, patience))
@@ -95,6 +100,7 @@ class Locks:
     @contextmanager
     def control(self) -> Iterator[CommitLock]:
         """Hold the whole graph, to change its branches or its schema."""
+        require_process(self._process, self._address)
         patience = Patience(self._wait)
         with self._turn(_GRAPH, _GRAPH, patience), self._backend.exclusive(_GRAPH, _GRAPH, patience) as graph:
             yield CommitLock([graph])
@@ -102,23 +108,28 @@ class Locks:
     @contextmanager
     def job(self, job: str) -> Iterator[CommitLock]:
         """Hold the lock that says a job is alive."""
-        with self._backend.exclusive(f"job-{job}", f"job {job}", Patience(self._wait)) as own:
-            try:
-                yield CommitLock([own])
-            finally:
-                self._backend.discard(f"job-{job}")
+        with self._alone(job, Patience(self._wait)) as lock:
+            yield lock
 
     @contextmanager
     def abandoned(self, job: str) -> Iterator[CommitLock]:
         """Hold the lock of a job that has died; LockTimeout if it lives, as soon as that can be told."""
-        with self._backend.exclusive(f"job-{job}", f"job {job}", Patience(self._backend.silence)) as own:
+        with self._alone(job, Patience(self._backend.silence)) as lock:
+            yield lock
+
+    @contextmanager
+    def _alone(self, job: str, patience: Patience) -> Iterator[CommitLock]:
+        require_process(self._process, self._address)
+        with self._backend.exclusive(f"job-{job}", f"job {job}", patience) as own:
             try:
                 yield CommitLock([own])
             finally:
-                self._backend.discard(f"job-{job}")
+                if os.getpid() == self._process:
+                    self._backend.discard(f"job-{job}")
 
     def is_alive(self, job: str) -> bool:
         """Does a job hold its lock?"""
+        require_process(self._process, self._address)
         return self._backend.is_held(f"job-{job}")
 
     @contextmanager
