@@ -43,6 +43,7 @@ struct rule {
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static char root[PATH_MAX];
 static size_t root_length;
+static char graves[PATH_MAX]; /* empty, or where removed files are kept */
 static volatile int awake; /* is there a root? */
 static int journal = -1;
 static struct rule rules[RULES];
@@ -97,18 +98,33 @@ static int place_of_path(int folder, const char *path, struct place *place) {
     return 1;
 }
 
-static void note(const char *operation, const struct place *place, const char *to, long result, int fault) {
+static void note(const char *operation, const struct place *place, const struct place *to, long result, int fault) {
     static char line[2 * PATH_MAX + 200];
     int reason = result < 0 ? errno : 0, kept = errno;
     if (journal >= 0) {
         pthread_mutex_lock(&turn);
-        int length = snprintf(line, sizeof line, "%s\t%lu\t%ld\t%d\t%d\t%s\t%s\n", operation,
+        int length = snprintf(line, sizeof line, "%s\t%lu\t%ld\t%d\t%d\t%s\t%s\t%lu\n", operation,
                               (unsigned long)place->inode, result, reason, fault, inside(place->path),
-                              to && below_root(to) ? inside(to) : "");
+                              to ? inside(to->path) : "", (unsigned long)(to ? to->inode : 0));
         syscall(SYS_write, journal, line, (size_t)length);
         pthread_mutex_unlock(&turn);
     }
     errno = kept;
+}
+
+static int one_of(const char *operation, const char *list) {
+    const char *found = strstr(list, operation);
+    return found && (found == list || found[-1] == ' ') && strchr(" ", found[strlen(operation)]) != NULL;
+}
+
+/* Does a rule speak of an operation? Some rules speak of a family of them. */
+static int concerns(const struct rule *rule, const char *operation, const char *path) {
+    const char *asked = rule->operation;
+    if (strcmp(asked, "room") == 0) asked = "create write mkdir rename link";
+    else if (strcmp(asked, "descriptor") == 0) asked = "open create reopen list";
+    else if (strcmp(asked, "change") == 0) asked = "create reopen write sync truncate rename link unlink mkdir rmdir";
+    else if (strcmp(asked, "anything") == 0) asked = operation;
+    return one_of(operation, asked) && (strcmp(rule->glob, "**") == 0 || fnmatch(rule->glob, path, FNM_PATHNAME) == 0);
 }
 
 static void wait_for(double seconds) {
@@ -124,8 +140,7 @@ static enum action verdict(const char *operation, const struct place *place) {
     pthread_mutex_lock(&turn);
     for (int i = 0; i < rule_count && found == NONE; i++) {
         struct rule *rule = &rules[i];
-        if (strcmp(rule->operation, operation) != 0) continue;
-        if (fnmatch(rule->glob, inside(place->path), FNM_PATHNAME) != 0) continue;
+        if (!concerns(rule, operation, inside(place->path))) continue;
         rule->seen++;
         if (rule->seen == rule->occurrence || (rule->sticky && rule->seen > rule->occurrence)) {
             found = rule->action;
@@ -149,20 +164,19 @@ static enum action verdict(const char *operation, const struct place *place) {
 }
 
 /* An operation on a path or a descriptor that either fails or happens. */
-#define ON_PATH(operation, folder, path, to, call)                                       \
+#define ON_PATH(operation, folder, path, call)                                           \
     struct place place;                                                                  \
     if (!place_of_path(folder, path, &place)) return (int)(call);                        \
     int fault = verdict(operation, &place) != NONE;                                      \
     int result = fault ? -1 : (int)(call);                                               \
-    note(operation, &place, to, result, fault);                                          \
+    note(operation, &place, NULL, result, fault);                                        \
     return result;
 
 static int opened(int folder, const char *path, int flags, mode_t mode) {
     struct place place;
     if (!place_of_path(folder, path, &place)) return (int)syscall(SYS_openat, folder, path, flags, mode);
     int writes = (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0;
-    /* a file that is there already and keeps its content is not created */
-    const char *write = place.inode && !(flags & O_TRUNC) ? "reopen" : "create";
+    const char *write = !place.inode ? "create" : flags & O_TRUNC ? "truncate" : "reopen";
     const char *operation = flags & O_DIRECTORY ? "list" : writes ? write : "open";
     int fault = verdict(operation, &place) != NONE;
     int result = fault ? -1 : (int)syscall(SYS_openat, folder, path, flags, mode);
@@ -260,15 +274,26 @@ int fdatasync(int descriptor) { ON_DESCRIPTOR("sync", descriptor, syscall(SYS_fd
 int ftruncate64(int descriptor, off64_t size) { ON_DESCRIPTOR("truncate", descriptor, syscall(SYS_ftruncate, descriptor, size)) }
 int ftruncate(int descriptor, off_t size) { return ftruncate64(descriptor, size); }
 
+/* What an unlink or a rename takes away is kept in another directory, for whoever simulates a power cut. */
+static void bury(const struct place *place) {
+    char grave[PATH_MAX + 32];
+    int kept = errno;
+    if (!graves[0] || !place->inode) return;
+    snprintf(grave, sizeof grave, "%s/%lu", graves, (unsigned long)place->inode);
+    syscall(SYS_linkat, AT_FDCWD, place->path, AT_FDCWD, grave, 0);
+    errno = kept;
+}
+
 /* Renames and links are matched by the name they make, and journalled with both. */
 static int moved(const char *operation, int folder, const char *from, int to_folder, const char *to, long call, unsigned flags) {
     struct place source, place;
     int known = place_of_path(folder, from, &source);
     if (!place_of_path(to_folder, to, &place)) return (int)syscall(call, folder, from, to_folder, to, flags);
     int fault = verdict(operation, &place) != NONE;
+    if (!fault) bury(&place);
     int result = fault ? -1 : (int)syscall(call, folder, from, to_folder, to, flags);
     if (!known) source = place;
-    note(operation, &source, place.path, result, fault);
+    note(operation, &source, &place, result, fault);
     return result;
 }
 
@@ -283,12 +308,14 @@ int linkat(int folder, const char *from, int to_folder, const char *to, int flag
 int link(const char *from, const char *to) { return linkat(AT_FDCWD, from, AT_FDCWD, to, 0); }
 
 int unlinkat(int folder, const char *path, int flags) {
-    ON_PATH(flags & AT_REMOVEDIR ? "rmdir" : "unlink", folder, path, NULL, syscall(SYS_unlinkat, folder, path, flags))
+    struct place doomed;
+    if (graves[0] && !(flags & AT_REMOVEDIR) && place_of_path(folder, path, &doomed)) bury(&doomed);
+    ON_PATH(flags & AT_REMOVEDIR ? "rmdir" : "unlink", folder, path, syscall(SYS_unlinkat, folder, path, flags))
 }
 int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
 int rmdir(const char *path) { return unlinkat(AT_FDCWD, path, AT_REMOVEDIR); }
 int mkdirat(int folder, const char *path, mode_t mode) {
-    ON_PATH("mkdir", folder, path, NULL, syscall(SYS_mkdirat, folder, path, mode))
+    ON_PATH("mkdir", folder, path, syscall(SYS_mkdirat, folder, path, mode))
 }
 int mkdir(const char *path, mode_t mode) { return mkdirat(AT_FDCWD, path, mode); }
 
@@ -326,8 +353,9 @@ static void fresh_turn(void) { pthread_mutex_init(&turn, NULL); }
 
 /* ---- what the process itself calls ---- */
 
-/* Watch a directory, and journal to a descriptor (or -1). Returns whether renames without libc are seen as well. */
-int faults_watch(const char *directory, int descriptor) {
+/* Watch a directory, journal to a descriptor (or -1), and keep removed files in a directory (or ""). Returns whether
+ * renames without libc are seen as well. */
+int faults_watch(const char *directory, int descriptor, const char *keep) {
     static int prepared;
     if (!prepared) {
         prepared = 1;
@@ -338,6 +366,7 @@ int faults_watch(const char *directory, int descriptor) {
     pthread_mutex_lock(&turn);
     snprintf(root, sizeof root, "%s", directory);
     root_length = strlen(root);
+    snprintf(graves, sizeof graves, "%s", keep);
     journal = descriptor;
     rule_count = full_count = 0;
     pthread_mutex_unlock(&turn);

@@ -37,11 +37,14 @@ Operation = Literal[
     "rmdir",
     "list",
 ]
-"""`create` makes a file or empties it, `reopen` opens one that is there for writing. Renames and links are known by
-the name they make."""
+"""`create` makes a file or empties it, `reopen` opens one that is there for writing. Renames and links are known
+by the name they make."""
+
+Family = Literal["room", "descriptor", "change", "anything"]
+"""Operations that fail together: what takes room, what takes a descriptor, what changes or syncs, and all."""
 
 Action = Literal["ENOSPC", "EIO", "EROFS", "EMFILE", "EACCES", "short", "stall", "kill", "stop"]
-"""An errno; or `short`: half of the bytes are written, and the file takes no more of them until the rule is gone."""
+"""An errno; or `short`: half of the bytes are written, and the file takes no more until the rule is gone."""
 
 _ACTIONS: Final = {"short": 2, "stall": 3, "kill": 4, "stop": 5}
 _FAIL: Final = 1
@@ -49,9 +52,11 @@ _FAIL: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What happens to the n-th operation of a kind on the paths that a glob matches, and if it is sticky, to all later."""
+    """What happens to the n-th operation of a kind on paths that a glob matches, and if sticky, to all later.
 
-    operation: Operation
+    A star of the glob does not cross a slash; the glob `**` matches every path."""
+
+    operation: Operation | Family
     path: str
     occurrence: int
     action: Action
@@ -61,7 +66,8 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One operation as it happened. Paths are relative to the directory that is watched."""
+    """One operation as it happened. Paths are relative to the directory that is watched; ``replaced`` is the inode
+    that had the new name of a rename before."""
 
     operation: Operation
     inode: int
@@ -70,6 +76,7 @@ class Event:
     struck: bool
     path: str
     to: str
+    replaced: int
 
     @property
     def name(self) -> str:
@@ -80,11 +87,12 @@ class Event:
 class Disk:
     """The faults of one directory, for this process."""
 
-    def __init__(self, root: Path, journal: Path) -> None:
-        self._library = _loaded()
+    def __init__(self, root: Path, journal: Path, graves: Path | None = None) -> None:
+        self._library = _library()
         self._journal = journal
         self._descriptor = os.open(journal, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
-        caught = self._library.faults_watch(os.fsencode(root.resolve()), self._descriptor)
+        kept = os.fsencode(graves) if graves else b""
+        caught = self._library.faults_watch(os.fsencode(root.resolve()), self._descriptor, kept)
         assert caught, "the kernel does not let a seccomp filter watch renames"
 
     def arm(self, rule: Rule) -> int:
@@ -116,14 +124,14 @@ class Disk:
 
     def close(self) -> None:
         """Watch nothing any more."""
-        self._library.faults_watch(b"", -1)
+        self._library.faults_watch(b"", -1, b"")
         os.close(self._descriptor)
 
 
 @contextmanager
-def watched(root: Path, journal: Path) -> Iterator[Disk]:
-    """The faults of a directory, for as long as a block runs."""
-    disk = Disk(root, journal)
+def watched(root: Path, journal: Path, graves: Path | None = None) -> Iterator[Disk]:
+    """The faults of a directory, for as long as a block runs. Removed files are kept in ``graves``, by inode."""
+    disk = Disk(root, journal, graves)
     try:
         yield disk
     finally:
@@ -134,9 +142,9 @@ def read_journal(journal: Path) -> list[Event]:
     """A journal that some process has written, which may be dead."""
     events = []
     for line in os.fsdecode(journal.read_bytes()).splitlines():
-        operation, inode, result, reason, struck, path, to = line.split("\t")
+        operation, inode, result, reason, struck, path, to, replaced = line.split("\t")
         events.append(
-            Event(operation, int(inode), int(result), int(reason), struck != "0", path, to)  # type: ignore[arg-type]
+            Event(operation, int(inode), int(result), int(reason), struck != "0", path, to, int(replaced))  # type: ignore[arg-type]
         )
     return events
 
@@ -173,9 +181,14 @@ def heard_from(work: Callable[..., None], *arguments: Any) -> list[str]:
     return ended.stdout.splitlines()
 
 
-def _loaded() -> ctypes.CDLL:
+def loaded() -> bool:
+    """May this process use `Disk`?"""
+    return hasattr(ctypes.CDLL(None), "faults_watch")
+
+
+def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(None)
-    assert hasattr(library, "faults_watch"), "this process was not started with the library: see `heard_from`"
+    assert loaded(), "this process was not started with the library: see `heard_from`"
     library.faults_arm.argtypes = [
         ctypes.c_char_p,
         ctypes.c_char_p,
@@ -184,5 +197,5 @@ def _loaded() -> ctypes.CDLL:
         ctypes.c_double,
         ctypes.c_int,
     ]
-    library.faults_watch.argtypes = [ctypes.c_char_p, ctypes.c_int]
+    library.faults_watch.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p]
     return library
