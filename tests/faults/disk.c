@@ -331,6 +331,12 @@ static void caught(int signal, siginfo_t *info, void *context) {
     errno = kept;
 }
 
+/* A child inherits the filter, so it needs the handler from its first moment on. */
+__attribute__((constructor)) static void handle_caught(void) {
+    struct sigaction handler = {.sa_sigaction = caught, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    sigaction(SIGSYS, &handler, NULL);
+}
+
 static void catch_renames(void) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
@@ -341,8 +347,7 @@ static void catch_renames(void) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-    struct sigaction handler = {.sa_sigaction = caught, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
-    if (sigaction(SIGSYS, &handler, NULL) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return;
     renames_caught = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
 }
 #else

@@ -27,11 +27,15 @@ from tests.faults import disk
 from tests.faults.operations import OPERATIONS, Operation, View, look, opened, with_every_type, write_every_type
 from tests.faults.patterns import pattern
 from tests.faults.places import Fault, Place, a_bucket, a_folder
+from tests.processes import say
 from tests.recovery.scenes import assert_settled
 
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import OmniError
+
+MEMORY = next((folder for folder in ("/dev/shm",) if os.access(folder, os.W_OK)), None)
+"""Where directories are quickest made and removed, if there is such a place."""
 
 HUNG = 120
 """After how many seconds a trial is given up, with the whole run and a traceback."""
@@ -235,6 +239,14 @@ def try_all(name: str, place: Place, limit: int | None) -> tuple[int, list[Findi
     return len(chosen), findings
 
 
+def tell(name: str, limit: int | None) -> None:
+    """In a process that may use `Disk`: the trials of one operation on disk, as lines for the parent."""
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder, a_folder(Path(folder)) as place:
+        _, findings = try_all(name, place, limit)
+    if findings:
+        say(report(findings))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.trials")
     parser.add_argument("--store", choices=("disk", "s3"), default="disk")
@@ -251,7 +263,7 @@ def main() -> None:
     for name in given.operation or OPERATIONS:
         began = time.monotonic()
         with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY)))
             place = stack.enter_context(a_folder(folder) if given.store == "disk" else a_bucket())
             count, found = try_all(name, place, given.limit)
         findings += found
