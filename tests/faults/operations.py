@@ -22,6 +22,13 @@ View = Mapping[str, Contents]
 KILLED_AT = {"rolled back": "write.between_tables", "rolled forward": "write.after_tables"}
 """Where a write has to die for recovery to have something to do."""
 
+QUERIES = {
+    "query people() { match { $p: Person } return { $p.name, $p.age } }": 2,
+    "query friends() { match { $p: Person $p knows $q } return { $p.name, $q.name } }": 2,
+    "query homes() { match { $p: Person $p livesIn $c } return { $p.name, $c.name } }": 1,
+}
+"""What the operation `query` asks, and how many rows there are."""
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -56,7 +63,17 @@ def _write(store: Store, graph: Graph | None, name: str, branch: str) -> object:
 
 
 def _open(store: Store, graph: Graph | None) -> object:
-    return look(omnigraph.open(store.uri, storage_options=store.options))
+    return omnigraph.open(store.uri, storage_options=store.options)
+
+
+def _query(store: Store, graph: Graph | None) -> object:
+    found = {
+        (branch, text): _given(graph).query(text, branch=branch).rows
+        for branch in ("main", "dev")
+        for text in QUERIES
+    }
+    assert all(len(rows) == count for (_, text), rows in found.items() for count in [QUERIES[text]])
+    return found
 
 
 def _next_write(store: Store, graph: Graph | None, branch: str) -> object:
@@ -95,6 +112,7 @@ def _given(graph: Graph | None) -> Graph:
 
 OPERATIONS: dict[str, Operation] = {
     "open": Operation(_a_graph, _open, opens=True),
+    "query": Operation(_a_graph, _query),
     **{
         f"{name} on {branch}": Operation(_a_graph, partial(_write, name=name, branch=branch), branch)
         for branch in ("main", "dev")

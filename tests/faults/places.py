@@ -9,14 +9,15 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, get_args
 from unittest.mock import patch
 
 from obstore.store import S3Store
 from tests.faults import disk, store
 from tests.faults.patterns import pattern
-from tests.faults.power import power_cut
+from tests.faults.power import Names, power_cut
 from tests.stores import S3Server, Store, s3_server
 
 from omnigraph.manifest import repository
@@ -71,12 +72,12 @@ class Fault:
     """One thing that goes wrong. After a power cut nobody is left who could be told."""
 
     rule: disk.Rule | store.Rule
-    power_cut: bool = False
+    power_cut: Names | None = None
 
     def __str__(self) -> str:
         rule = self.rule
         what, where = (rule.operation, rule.path) if isinstance(rule, disk.Rule) else (rule.method, rule.key)
-        action = "power cut" if self.power_cut else rule.action
+        action = f"power cut, names {self.power_cut}," if self.power_cut else rule.action
         return f"{action}{' from' if rule.sticky else ''} at {what} {where} #{rule.occurrence}"
 
 
@@ -140,8 +141,8 @@ class Folder:
             count = sum(event.operation in operations for event in events)
             found += [Fault(disk.Rule(family, "**", n, action, sticky=True)) for n in range(1, count + 1)]
             if family == "change":
-                last = count + 1
-                found += [Fault(disk.Rule(family, "**", n, "EIO", sticky=True), True) for n in range(1, last + 1)]
+                for n, names in product(range(1, count + 2), get_args(Names)):
+                    found.append(Fault(disk.Rule(family, "**", n, "EIO", sticky=True), names))
         return found
 
     @contextmanager
@@ -152,10 +153,10 @@ class Folder:
             try:
                 yield
             finally:
-                self.struck = fault.power_cut or watched.fired(number) > 0
+                self.struck = fault.power_cut is not None or watched.fired(number) > 0
                 watched.disarm()
         if fault.power_cut:
-            power_cut(self._graph, disk.read_journal(self._journal), self._graves)
+            power_cut(self._graph, disk.read_journal(self._journal), self._graves, names=fault.power_cut)
 
     def release(self) -> None:
         """Nothing is on its way to a disk."""

@@ -13,11 +13,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from tests.faults.disk import Event
 
-Names = dict[str, int | None]
-"""For each name in a directory its inode, or None if there is no such name."""
+Names = Literal["lost", "kept"]
 
 
 @dataclass(slots=True)
@@ -25,8 +25,8 @@ class _Cache:
     """What the kernel has not yet brought to the disk."""
 
     unsynced: set[int] = field(default_factory=set)
-    before: defaultdict[str, Names] = field(default_factory=lambda: defaultdict(dict))
-    """By directory, what names that have changed since its last sync stood for at that time."""
+    before: defaultdict[str, dict[str, int | None]] = field(default_factory=lambda: defaultdict(dict))
+    """By directory, which inodes the names that have changed since its last sync had then, or None."""
 
     def change(self, path: str, was: int | None) -> None:
         folder, name = _split(path)
@@ -53,9 +53,12 @@ class _Cache:
                 self.change(event.path, event.inode)
 
 
-def power_cut(root: Path, journal: Sequence[Event], graves: Path, kept: float = 0.0) -> None:
+def power_cut(
+    root: Path, journal: Sequence[Event], graves: Path, kept: float = 0.0, names: Names = "lost"
+) -> None:
     """Leave of a directory what would be there after a power cut, and of bytes that were not synced a share.
 
+    ``names`` says what becomes of names that were not synced. A disk may well bring a name home before the bytes.
     The process that did what the journal says is dead or idle. ``graves`` holds files it has removed, by inode.
     """
     cache = _Cache()
@@ -69,6 +72,8 @@ def power_cut(root: Path, journal: Sequence[Event], graves: Path, kept: float = 
     for unsynced in cache.unsynced:
         if (grave := graves / str(unsynced)).exists():
             os.truncate(grave, int(grave.stat().st_size * kept))
+    if names == "kept":
+        return
     changed = [
         (root / folder / name, inode) for folder, names in cache.before.items() for name, inode in names.items()
     ]
@@ -77,9 +82,13 @@ def power_cut(root: Path, journal: Sequence[Event], graves: Path, kept: float = 
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
-    for path, inode in changed:
-        if inode is not None and path.parent.is_dir():
-            os.link(graves / str(inode), path)
+    for path, inode in sorted(changed):
+        if inode is None or not path.parent.is_dir():
+            continue
+        if (grave := graves / str(inode)).exists():
+            os.link(grave, path)
+        else:
+            path.mkdir()  # only directories are not kept
 
 
 def _split(path: str) -> tuple[str, str]:

@@ -74,7 +74,7 @@ def scene(folder: Path) -> Iterator[tuple[Disk, Path]]:
 def fail_in_each_way(folder: Path, operation: Operation) -> None:
     with scene(folder) as (disk, root):
         for action in ("ENOSPC", "EIO", "EROFS", "EMFILE"):
-            number = disk.arm(Rule(operation, "**", 1, action))  # type: ignore[arg-type]
+            number = disk.arm(Rule(operation, "**", 1, action))
             try:
                 OPERATIONS[operation](root)
             except OSError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults.disk import heard_from, watched
-from tests.faults.power import power_cut
+from tests.faults.power import Names, power_cut
 from tests.processes import say
 
 
@@ -95,7 +95,15 @@ def new_folder_synced(root: Path) -> None:
     synced(root)
 
 
+def folder_removed(root: Path) -> None:
+    new_folder_synced(root)
+    (root / "folder" / "new").unlink()
+    (root / "folder").rmdir()
+
+
 OLD = {"old": "old"}
+"""What is there at the beginning."""
+
 LEFT: list[tuple[Callable[[Path], None], dict[str, str]]] = [
     (nothing_synced, OLD),
     (file_synced, OLD),
@@ -112,10 +120,11 @@ LEFT: list[tuple[Callable[[Path], None], dict[str, str]]] = [
     (linked_and_synced, {**OLD, "also": "new"}),
     (new_folder, OLD),
     (new_folder_synced, {**OLD, "folder/new": "new"}),
+    (folder_removed, {**OLD, "folder/new": "new"}),
 ]
 
 
-def cut_after(folder: Path, work: Callable[[Path], None], kept: float) -> None:
+def cut_after(folder: Path, work: Callable[[Path], None], kept: float, names: Names) -> None:
     root, graves = folder / "root", folder / "graves"
     root.mkdir()
     graves.mkdir()
@@ -123,14 +132,18 @@ def cut_after(folder: Path, work: Callable[[Path], None], kept: float) -> None:
     with watched(root, folder / "journal", graves) as disk:
         work(root)
         journal = disk.journal()
-    power_cut(root, journal, graves, kept)
+    power_cut(root, journal, graves, kept, names)
     say({str(path.relative_to(root)): path.read_text() for path in sorted(root.rglob("*")) if path.is_file()})
 
 
 @pytest.mark.parametrize(("work", "left"), LEFT, ids=lambda value: getattr(value, "__name__", ""))
 def test_what_is_left(tmp_path: Path, work: Callable[[Path], None], left: dict[str, str]) -> None:
-    assert heard_from(cut_after, tmp_path, work, 0.0) == [str(dict(sorted(left.items())))]
+    assert heard_from(cut_after, tmp_path, work, 0.0, "lost") == [str(dict(sorted(left.items())))]
 
 
 def test_a_part_of_the_bytes_may_be_left(tmp_path: Path) -> None:
-    assert heard_from(cut_after, tmp_path, written_after_sync, 0.5) == ["{'new': 'ne', 'old': 'old'}"]
+    assert heard_from(cut_after, tmp_path, written_after_sync, 0.5, "lost") == ["{'new': 'ne', 'old': 'old'}"]
+
+
+def test_names_may_be_left_whose_bytes_are_lost(tmp_path: Path) -> None:
+    assert heard_from(cut_after, tmp_path, nothing_synced, 0.0, "kept") == ["{'new': '', 'old': 'old'}"]

@@ -134,11 +134,14 @@ def _check_afterwards(
     possible = [case.after] if done else case.steps
     shown = f" after {_text(told)}" if told else " after it returned" if done else ""
     with _expecting(f"does not open read-only{shown}"):
-        seen = look(_open(place, read_only=True))
+        reader = _open(place, read_only=True)
+    with _expecting(f"cannot be read{shown}"):
+        seen = look(reader)
     if seen not in possible:
         raise Unbearable(f"a reader sees something else{shown}", _difference(seen, case))
     with _expecting(f"does not open{shown}"):
         healed = _open(place)
+    with _expecting(f"cannot be read after healing{shown}"):
         settled = look(healed)
     if settled not in possible or (seen == case.after and settled != case.after):
         raise Unbearable(f"after healing a reader sees something else{shown}", _difference(settled, case))
@@ -147,6 +150,13 @@ def _check_afterwards(
     with _expecting(f"cannot be read after the late request{shown}"):
         if look(_open(place, read_only=True)) != settled:
             raise Unbearable(f"the late request changed what is read{shown}")
+    if settled != case.after:
+        with _expecting(f"repeating it fails{shown}"):
+            case.operation.run(place.store, graph or healed)
+        with _expecting(f"cannot be read after repeating it{shown}"):
+            settled = look(_open(place))
+        if settled != case.after:
+            raise Unbearable(f"repeating it did something else{shown}", _difference(settled, case))
     _check_next_write(case, graph or healed, settled, shown)
 
 
@@ -259,18 +269,25 @@ def main() -> None:
             [sys.executable, "-m", "tests.faults.trials", *sys.argv[1:]],
             {**disk.environment(), "LANCE_LOG": "error"},
         )
-    findings = []
-    for name in given.operation or OPERATIONS:
-        began = time.monotonic()
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY)))
-            place = stack.enter_context(a_folder(folder) if given.store == "disk" else a_bucket())
-            count, found = try_all(name, place, given.limit)
-        findings += found
-        sys.stdout.write(f"{name}: {count} trials, {len(found)} findings, {time.monotonic() - began:.0f} s\n")
-        sys.stdout.flush()
-    sys.stdout.write(report(findings) + "\n")
+    findings: list[Finding] = []
+    try:
+        for name in given.operation or OPERATIONS:
+            findings += _tried(name, given.store, given.limit)
+    finally:
+        sys.stdout.write(report(findings) + "\n")
     sys.exit(1 if findings else 0)
+
+
+def _tried(name: str, store: str, limit: int | None) -> list[Finding]:
+    """The findings of one operation, and a line about it."""
+    began = time.monotonic()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY)))
+        place = stack.enter_context(a_folder(folder) if store == "disk" else a_bucket())
+        count, findings = try_all(name, place, limit)
+    sys.stdout.write(f"{name}: {count} trials, {len(findings)} findings, {time.monotonic() - began:.0f} s\n")
+    sys.stdout.flush()
+    return findings
 
 
 if __name__ == "__main__":
