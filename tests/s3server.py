@@ -1,8 +1,10 @@
 """An S3-compatible server for the tests: moto, answering one request at a time so that its conditions are atomic.
 
-As a script it prints its ports and serves until its standard input closes, so that it never outlives its parent.
+Run as a module with the name of a bucket it prints its ports and serves until its standard input closes: it never
+outlives its parent.
 The second port is the same server behind a proxy that drops conditions, as some stores do. The third is one that
 refuses everybody, and the fourth one that refuses everybody after as many requests as its last `/patience/N` said.
+The fifth obeys rules about single requests: see `tests.faults.store`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.s3.models import s3_backends
+from tests.faults.requests import faulty
 from werkzeug.serving import make_server
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -75,10 +80,42 @@ def moody(application: Application) -> Application:
     return serve
 
 
+class Copies:
+    """Copies of what the bucket holds, by the beginning of its keys. Restoring writes only what differs."""
+
+    def __init__(self, bucket: str) -> None:
+        self._bucket = bucket
+        self._saved: dict[str, dict[str, bytes]] = {}
+
+    def save(self, prefix: str) -> None:
+        self._saved[prefix] = self._present(prefix)
+
+    def restore(self, prefix: str) -> None:
+        backend, saved, present = self._backend(), self._saved[prefix], self._present(prefix)
+        for key in present.keys() - saved.keys():
+            backend.delete_object(self._bucket, key)
+        for key, content in saved.items():
+            if present.get(key) != content:
+                backend.put_object(self._bucket, key, content)
+
+    def _present(self, prefix: str) -> dict[str, bytes]:
+        keys = self._backend().buckets[self._bucket].keys
+        return {name: key.value for name, key in keys.items() if name.startswith(prefix)}
+
+    def _backend(self) -> Any:
+        return s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
+
+
 def main() -> None:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     honest = one_at_a_time(DomainDispatcherApplication(create_backend_app))
-    for application in (honest, without_conditions(honest), refuse, moody(honest)):
+    for application in (
+        honest,
+        without_conditions(honest),
+        refuse,
+        moody(honest),
+        faulty(honest, Copies(sys.argv[1])),
+    ):
         server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=KeepAlive)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         sys.stdout.write(f"{server.server_port}\n")

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from omnigraph.storage.tables import Tables
 
 BUCKET = "bucket"
-SERVER = Path(__file__).with_name("s3server.py")
 
 
 @dataclass(frozen=True)
@@ -70,12 +69,13 @@ def memory_store() -> Store:
 
 @dataclass(frozen=True)
 class S3Server:
-    """A running server and its ports: one that works, and three that do not always do as they should."""
+    """A running server and its ports: one that works, and four that do not always do as they should."""
 
     port: int
     careless_port: int
     refusing_port: int
     moody_port: int
+    faulty_port: int
 
     def store(self) -> Store:
         """A graph's place in the bucket."""
@@ -92,6 +92,10 @@ class S3Server:
     def moody_store(self) -> Store:
         """A place that works until `lose_patience` says how many more requests it will answer."""
         return self._store(self.moody_port)
+
+    def faulty_store(self) -> Store:
+        """A place that works but for what the rules of `tests.faults.store` say."""
+        return self._store(self.faulty_port)
 
     def lose_patience(self, after: float) -> None:
         """Make the moody store refuse everything after some more requests, or never, after infinitely many."""
@@ -116,11 +120,15 @@ class S3Server:
 def s3_server() -> Iterator[S3Server]:
     """A server in a process of its own, with one bucket, for as long as it is needed."""
     with subprocess.Popen(
-        [sys.executable, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tests.s3server", BUCKET],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[1],
     ) as process:
         assert process.stdin
         assert process.stdout
-        server = S3Server(*(int(process.stdout.readline()) for _ in range(4)))
+        server = S3Server(*(int(process.stdout.readline()) for _ in range(5)))
         create = urllib.request.Request(f"http://127.0.0.1:{server.port}/{BUCKET}", method="PUT")
         with urllib.request.urlopen(create, timeout=60):
             pass

@@ -1,0 +1,172 @@
+"""The operations that faults interrupt, and what can be seen of a graph before and after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+from tests.recovery.scenes import WRITES, Contents, contents, edge, found_city, new_graph, person
+from tests.recovery.victims import connect, kill_at
+from tests.stores import Store
+
+import omnigraph
+from omnigraph import Graph
+from omnigraph.storage import staging
+
+View = Mapping[str, Contents]
+"""What each branch holds."""
+
+KILLED_AT = {"rolled back": "write.between_tables", "rolled forward": "write.after_tables"}
+"""Where a write has to die for recovery to have something to do."""
+
+QUERIES = {
+    "query people() { match { $p: Person } return { $p.name, $p.age } }": 2,
+    "query friends() { match { $p: Person $p knows $q } return { $p.name, $q.name } }": 2,
+    "query homes() { match { $p: Person $p livesIn $c } return { $p.name, $c.name } }": 1,
+}
+"""What the operation `query` asks, and how many rows there are."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Something that is done to a graph, which was opened before, except where opening is what is done."""
+
+    prepare: Callable[[Store], None]
+    run: Callable[[Store, Graph | None], object]
+    branch: str = "main"
+    opens: bool = False
+
+
+def look(graph: Graph) -> View:
+    """All that a reader sees."""
+    return {branch.name: contents(graph, branch.name) for branch in graph.branches()}
+
+
+def _a_graph(store: Store) -> None:
+    new_graph(store)
+
+
+def _a_graph_with_branch_written(store: Store) -> None:
+    WRITES["mutation"].run(new_graph(store), "dev")
+
+
+def _an_interrupted_write(store: Store, failpoint: str, name: str, branch: str) -> None:
+    new_graph(store)
+    kill_at(failpoint, "write", store, name, branch)
+
+
+def _write(store: Store, graph: Graph | None, name: str, branch: str) -> object:
+    return WRITES[name].run(_given(graph), branch)
+
+
+def _open(store: Store, graph: Graph | None) -> object:
+    return omnigraph.open(store.uri, storage_options=store.options)
+
+
+def _query(store: Store, graph: Graph | None) -> object:
+    found = {
+        (branch, text): _given(graph).query(text, branch=branch).rows
+        for branch in ("main", "dev")
+        for text in QUERIES
+    }
+    assert all(len(rows) == count for (_, text), rows in found.items() for count in [QUERIES[text]])
+    return found
+
+
+def _next_write(store: Store, graph: Graph | None, branch: str) -> object:
+    found_city(_given(graph), branch)
+    return None
+
+
+def _create_branch(store: Store, graph: Graph | None) -> object:
+    return _given(graph).create_branch("new")
+
+
+def _delete_branch(store: Store, graph: Graph | None) -> object:
+    return _given(graph).delete_branch("dev")
+
+
+def _ensure_indices(store: Store, graph: Graph | None, branch: str) -> object:
+    return _given(graph).ensure_indices(branch=branch)
+
+
+def _ingest(store: Store, graph: Graph | None) -> object:
+    rows = [person("Eve", 3), edge("Knows", "Eve", "Ada")]
+    return _given(graph).ingest(rows, "new")
+
+
+def _several_files(store: Store, graph: Graph | None) -> object:
+    rows = [person(f"p{number}", number) for number in range(20)]
+    rows += [edge("Knows", f"p{number}", "Ada") for number in range(20)]
+    with patch.object(staging, "MAX_ROWS_PER_FILE", 7):
+        return _given(graph).load(rows, mode="append")
+
+
+def _given(graph: Graph | None) -> Graph:
+    assert graph is not None
+    return graph
+
+
+OPERATIONS: dict[str, Operation] = {
+    "open": Operation(_a_graph, _open, opens=True),
+    "query": Operation(_a_graph, _query),
+    **{
+        f"{name} on {branch}": Operation(_a_graph, partial(_write, name=name, branch=branch), branch)
+        for branch in ("main", "dev")
+        for name in WRITES
+    },
+    **{
+        f"{how} by opening": Operation(
+            partial(_an_interrupted_write, failpoint=failpoint, name="merge", branch="main"), _open, opens=True
+        )
+        for how, failpoint in KILLED_AT.items()
+    },
+    **{
+        f"{how} by the next write on {branch}": Operation(
+            partial(_an_interrupted_write, failpoint=failpoint, name="merge", branch=branch),
+            partial(_next_write, branch=branch),
+            branch,
+        )
+        for how, failpoint in KILLED_AT.items()
+        for branch in ("main", "dev")
+    },
+    "branch create": Operation(_a_graph, _create_branch),
+    "branch delete": Operation(_a_graph_with_branch_written, _delete_branch),
+    "ensure indices on main": Operation(_a_graph, partial(_ensure_indices, branch="main")),
+    "ensure indices on dev": Operation(_a_graph, partial(_ensure_indices, branch="dev"), "dev"),
+    "ingest into a missing branch": Operation(_a_graph, _ingest),
+    "a load of several files": Operation(_a_graph, _several_files),
+}
+
+
+def opened(operation: Operation, store: Store) -> Graph | None:
+    """The graph as the operation finds it: nothing has been healed."""
+    return None if operation.opens else connect(store)
+
+
+def write_every_type(graph: Graph, branch: str) -> None:
+    """A write after the trouble, which touches all tables."""
+    graph.load(
+        [
+            person("Last", 1),
+            {"type": "City", "data": {"name": "Last"}},
+            edge("Knows", "Last", "Last"),
+            edge("LivesIn", "Last", "Last"),
+        ],
+        mode="append",
+        branch=branch,
+    )
+
+
+def with_every_type(seen: Contents) -> Contents:
+    """What a branch holds after `write_every_type`."""
+    more: dict[str, tuple[Any, ...]] = {
+        "node:Person": ("Last", 1),
+        "node:City": ("Last",),
+        "edge:Knows": ("Last", "Last"),
+        "edge:LivesIn": ("Last", "Last"),
+    }
+    return {key: sorted([*rows, more[key]]) for key, rows in seen.items()}

@@ -1,0 +1,27 @@
+"""Whatever a bucket does to an operation: the graph opens, what was acknowledged is there, and writing goes on."""
+
+from __future__ import annotations
+
+import pytest
+from tests.faults.operations import OPERATIONS
+from tests.faults.places import a_bucket
+from tests.faults.trials import report, try_all
+from tests.stores import S3Server
+
+SOME = 3
+"""Of the several hundred faults of an operation this many, evenly spread, are tried in every test run."""
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_some_faults_of(s3_server: S3Server, name: str) -> None:
+    with a_bucket(s3_server) as place:
+        _, findings = try_all(name, place, SOME)
+    assert not findings, report(findings)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_all_faults_of(s3_server: S3Server, name: str) -> None:
+    with a_bucket(s3_server) as place:
+        _, findings = try_all(name, place, None)
+    assert not findings, report(findings)
