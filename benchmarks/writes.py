@@ -14,7 +14,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import cycle
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
@@ -229,7 +228,12 @@ def _resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-PARTS = {"operations": operations, "latency": latency, "writers": writers, "upsert": upsert}
+PARTS: dict[str, Callable[[Console], None]] = {
+    "operations": operations,
+    "latency": latency,
+    "writers": writers,
+    "upsert": upsert,
+}
 
 
 def main() -> None:
@@ -240,9 +244,11 @@ def main() -> None:
     arguments = parser.parse_args()
     only = arguments.only
     out = Console(width=110)
-    for name, part in {**PARTS, "memory": partial(memory, writes=arguments.writes)}.items():
+    for name, part in PARTS.items():
         if only in (None, name):
             part(out)
+    if only in (None, "memory"):
+        memory(out, arguments.writes)
 
 
 if __name__ == "__main__":

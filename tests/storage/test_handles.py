@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.storage.rows import LOCATION, appended, change, people, populated
 from tests.stores import Store
@@ -64,9 +66,9 @@ def test_all_handles_share_one_session(store: Store) -> None:
     other = populated(tables, ADA_AND_BO, "nodes/others")
     restored = tables.restore(TableRef(LOCATION, None, 1), ref.version)
     filled = tables.create_filled("nodes/filled", people(ADA_AND_BO))
-    session = tables.open(ref).session()
+    session: Any = tables.open(ref).session()
     for one in (other, restored, filled, change(tables, restored, {"cy": 3})):
-        assert tables.open(one).session().is_same_as(session)
+        assert session.is_same_as(tables.open(one).session())
 
 
 def test_the_caches_of_a_session_are_as_large_as_the_settings_say(

@@ -59,7 +59,7 @@ class Handles:
         Lance gives one to a table that it creates or restores by address. Every version committed through such a
         handle would be cached in that session, which has no bound of ours.
         """
-        if not handle.session().is_same_as(self._session):
+        if not self._session.is_same_as(handle.session()):
             return
         fragments = len(handle.fragment_ids())
         with self._lock:

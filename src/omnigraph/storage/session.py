@@ -16,7 +16,7 @@ from omnigraph.errors import RequestError
 METADATA_SETTING: Final = "OMNIGRAPH_METADATA_CACHE_BYTES"
 INDEX_SETTING: Final = "OMNIGRAPH_INDEX_CACHE_BYTES"
 
-_METADATA: Final = 96 << 20
+_METADATA: Final = 64 << 20
 _INDEXES: Final = 512 << 20
 
 
