@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from tests.recovery.scenes import BEGINNING, WRITES, as_read, contents, found_city, new_graph, sidecars
-from tests.recovery.test_faults import AFTERWARDS, kinds, merge, refusing
-from tests.recovery.test_windows import fail_at
+from tests.recovery.test_faults import AFTERWARDS, kinds, merge
+from tests.recovery.test_windows import fail_at, interrupt_at
 from tests.stores import Store
 
 import omnigraph
 from omnigraph import Graph, failpoints
-from omnigraph.errors import RecoveryBlocked, StorageUnavailable, TableDrift
+from omnigraph.errors import OutcomeUnknown, RecoveryBlocked, StorageUnavailable, TableDrift
 from omnigraph.storage.staging import stage_append
 from omnigraph.storage.tables import TableRef
 

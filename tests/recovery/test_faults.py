@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,7 @@ from tests.stores import Store, present
 
 import omnigraph
 from omnigraph import Graph, failpoints
-from omnigraph.errors import (
-    StorageUnavailable,
-)
+from omnigraph.errors import Outcome, OutcomeUnknown, SnapshotNotFound, StorageUnavailable
 from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
 from omnigraph.recovery.sidecar import list_sidecars
 from omnigraph.storage import layout
@@ -209,8 +207,15 @@ class TestErrorsAfterTheFact:
         self, store: Store, where: str, happens: bool
     ) -> None:
         graph = new_graph(store)
-        with refusing(where), refusing("recovery.sidecar_list"), pytest.raises(OutcomeUnknown) as caught:
-            _write_past_the_listing(graph)
+
+        def refuse_from_now_on() -> None:
+            stack.enter_context(refusing("recovery.sidecar_list"))
+            stack.enter_context(refusing("publish.before_stage"))
+            raise StorageUnavailable(where, "the store says no")
+
+        with ExitStack() as stack, failpoints.armed(where, refuse_from_now_on):
+            with pytest.raises(OutcomeUnknown) as caught:
+                merge(graph)
         unknown = caught.value
         assert (unknown.outcome, unknown.branch) == (Outcome.UNKNOWN, "main")
         assert f"omnigraph commit show {unknown.graph_commit_id}" in str(unknown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.recovery.racers import errors, meeting, once, together
@@ -16,7 +17,7 @@ import omnigraph
 from omnigraph import Graph, failpoints
 from omnigraph.errors import BatchDone, RequestError, StreamOutOfStep
 from omnigraph.manifest.publisher import COMMIT_TAIL, BranchName, Change, CommitDraft
-from omnigraph.manifest.state import Commit, decode, encode
+from omnigraph.manifest.state import MANIFEST_SCHEMA, Commit, decode, encode
 from omnigraph.manifest.streams import Batch, StreamMark, check_stream_name
 from omnigraph.write.loads import Mode
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write

@@ -174,13 +174,18 @@ class Interrupted(BaseException):
 
 def fail_at(failpoint: str, graph: Graph, name: str, branch: str) -> None:
     """End a write at a failpoint. Its sidecar stays, as that of a killed process does."""
+    interrupt_at(failpoint, graph, name, branch)
+    assert len(sidecars(graph._repository)) == 1
+
+
+def interrupt_at(failpoint: str, graph: Graph, name: str, branch: str) -> None:
+    """End a write at a failpoint, beside whatever others have left."""
 
     def interrupt() -> None:
         raise Interrupted
 
     with failpoints.armed(failpoint, interrupt), pytest.raises(Interrupted):
         WRITES[name].run(graph, branch)
-    assert len(sidecars(graph._repository)) == 1
 
 
 @pytest.mark.parametrize(

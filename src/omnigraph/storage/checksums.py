@@ -112,7 +112,9 @@ def verify_index(folder: Path) -> None:
     except (ValueError, TypeError, RecursionError) as error:
         raise ObjectDamaged(str(listed), f"it cannot be read: {error}") from error
     if expected != _checksums(folder, expected):
-        raise ObjectDamaged(str(folder), "its content is not what was written", "remove it and build the index again")
+        raise ObjectDamaged(
+            str(folder), "its content is not what was written", "remove it and build the index again"
+        )
 
 
 def _checksums(folder: Path, files: Iterable[str]) -> dict[str, str]:
