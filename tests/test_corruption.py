@@ -66,8 +66,8 @@ def test_no_changed_byte_gives_a_wrong_answer(template: Path) -> None:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", RuntimeWarning)
                     assert answers(template) == expected, f"a wrong answer with {name} changed"
-            except OmniError as error:
-                assert str(error), name
+            except OmniError:
+                continue
         path.write_bytes(whole)
     assert answers(template) == expected
 

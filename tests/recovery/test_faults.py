@@ -204,18 +204,21 @@ class TestErrorsAfterTheFact:
 
     @pytest.mark.parametrize(("where", "happens"), [("write.between_tables", False), ("write.after_tables", True)])
     def test_if_the_store_does_not_answer_the_caller_is_told_how_to_ask(
-        self, store: Store, where: str, happens: bool
+        self, s3_store: Store, where: str, happens: bool
     ) -> None:
-        graph = new_graph(store)
+        graph = new_graph(s3_store)
 
         def refuse_from_now_on() -> None:
             stack.enter_context(refusing("recovery.sidecar_list"))
             stack.enter_context(refusing("publish.before_stage"))
             raise StorageUnavailable(where, "the store says no")
 
-        with ExitStack() as stack, failpoints.armed(where, refuse_from_now_on):
-            with pytest.raises(OutcomeUnknown) as caught:
-                merge(graph)
+        with (
+            ExitStack() as stack,
+            failpoints.armed(where, refuse_from_now_on),
+            pytest.raises(OutcomeUnknown) as caught,
+        ):
+            merge(graph)
         unknown = caught.value
         assert (unknown.outcome, unknown.branch) == (Outcome.UNKNOWN, "main")
         assert f"omnigraph commit show {unknown.graph_commit_id}" in str(unknown)
@@ -227,6 +230,27 @@ class TestErrorsAfterTheFact:
                 graph.commit(unknown.graph_commit_id)
         assert contents(graph) == (AFTERWARDS if happens else BEGINNING)
         assert_settled(graph)
+
+
+def test_on_a_disk_a_write_that_will_be_undone_is_known_to_be(local_store: Store) -> None:
+    """No request can arrive late there, so the tables tell what recovery will do."""
+    graph = new_graph(local_store)
+
+    def refuse_from_now_on() -> None:
+        stack.enter_context(refusing("recovery.sidecar_list"))
+        raise StorageUnavailable("the disk", "it is full")
+
+    with (
+        ExitStack() as stack,
+        failpoints.armed("write.between_tables", refuse_from_now_on),
+        pytest.raises(StorageUnavailable, match="it is full") as caught,
+    ):
+        merge(graph)
+    assert caught.value.outcome is Outcome.NOTHING_WRITTEN
+    assert contents(graph) == BEGINNING
+    merge(graph)
+    assert contents(graph) == AFTERWARDS
+    assert_settled(graph)
 
 
 def test_a_sidecar_of_a_commit_that_is_in_the_archive_by_now(local_store: Store) -> None:

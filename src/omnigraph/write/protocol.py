@@ -134,8 +134,9 @@ def commit_write(
     repository.require_writable()
     try:
         return _commit_write(repository, request, prepare, keeper)
-    except InDoubt as doubt:
-        return find_out(repository, doubt)
+    except InDoubt as error:
+        doubt = error
+    return find_out(repository, doubt)
 
 
 def _commit_write(
@@ -318,7 +319,7 @@ def _commit(
         commit = _move_and_publish(repository, sidecar, staged, lock)
         hit("write.after_publish")
     except Exception as error:
-        raise InDoubt(sidecar, error) from error
+        raise InDoubt(sidecar, error) from None
     if sidecar.moves:
         _remove_sidecar(repository, sidecar)
     hit("write.after_sidecar_delete")
