@@ -208,6 +208,9 @@ class Manifest:
         found = None if version is None else self._walk(native, version)
         if found is not None:
             return self._note(native, found)
+        if version is not None and self._tables.is_torn(TableRef(layout.MANIFEST, native, version)):
+            where = layout.version_file(layout.MANIFEST, native, version)
+            raise ObjectDamaged(self._tables.shown(where), "its end is missing, and it was published")
         listed = self._tables.newest(layout.MANIFEST, native)
         if listed is None:
             raise HistoryReclaimed(f"branch {native or 'main'}")

@@ -112,8 +112,7 @@ def _resolve_all(
                 blocked[sidecar.key] = error
             except OmniError:
                 raise
-            except Exception as error:  # noqa: BLE001
-                # One write that cannot be resolved, for whatever reason, must not keep the graph from being used.
+            except Exception as error:  # noqa: BLE001  one write must not keep the rest from being resolved
                 reason = f"{type(error).__name__}: {error}"
                 blocked[sidecar.key] = RecoveryBlocked(sidecar.operation_id, reason)
         if len(blocked) == len(waiting):

@@ -83,12 +83,11 @@ class Tables(TableVersions):
 
     def _clear_torn(self, ref: TableRef) -> None:
         """Remove the file of the version after this one if its end is missing: it would be in the way for ever."""
-        if self.address.scheme is not Scheme.LOCAL:
+        following = replace(ref, version=ref.version + 1)
+        if not self.is_torn(following):
             return
-        path = self.version_path(replace(ref, version=ref.version + 1))
+        path = self.version_path(following)
         with translated(self.shown(ref.location)):
-            if not path.exists() or is_whole(path):
-                return
             aside = path.rename(path.with_name(f"{path.name}.torn-{uuid.uuid4().hex}"))
             if is_whole(aside):  # another writer has just put a whole one there
                 aside.rename(path)

@@ -151,6 +151,13 @@ class TableVersions:
             return newest is not None and ref.version <= newest
         return self.objects.has(layout.version_file(ref.location, ref.branch, ref.version))
 
+    def is_torn(self, ref: TableRef) -> bool:
+        """Is there a file on a local disk that would make the version if its end were not missing?"""
+        if self.address.scheme is not Scheme.LOCAL:
+            return False
+        with translated(self.shown(ref.location)):
+            return self.version_path(ref).exists() and not self.exists(ref)
+
     def moved(self, ref: TableRef) -> bool:
         """Has the table moved past this version?"""
         return self.exists(TableRef(ref.location, ref.branch, ref.version + 1))

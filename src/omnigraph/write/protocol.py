@@ -318,7 +318,7 @@ def _commit(
         hit("write.after_sidecar")
         commit = _move_and_publish(repository, sidecar, staged, lock)
         hit("write.after_publish")
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  whatever it is, others may finish the write
         raise InDoubt(sidecar, error) from None
     if sidecar.moves:
         _remove_sidecar(repository, sidecar)
