@@ -125,9 +125,14 @@ class Manifest:
         return self._swap(branch, successor, lock)
 
     def find_commit(self, native: str | None, graph_commit_id: str) -> Commit | None:
-        """A commit that was made on a branch, in its newest state or in the archive; None if there is none."""
-        for commit in self.latest(native).commits:
+        """A commit that was made on a branch, in its newest state or in the archive; None if there is none.
+
+        Its writer may have died before it synced what it published, so that is done here.
+        """
+        state = self.latest(native)
+        for commit in state.commits:
             if commit.graph_commit_id == graph_commit_id:
+                self._tables.sync_version(TableRef(layout.MANIFEST, native, state.version))
                 return commit
         return self.archive.find(graph_commit_id)
 

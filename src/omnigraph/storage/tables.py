@@ -50,6 +50,7 @@ class Tables(TableVersions):
         newest = self.newest(location)
         if newest is not None:
             return self._taken_over(TableRef(location, None, newest), schema)
+        self._clear_torn(TableRef(location, None, 0))
         operation = LanceOperation.Overwrite(schema, [])
         with translated(self.shown(location)):
             handle = LanceDataset.commit(
@@ -77,9 +78,15 @@ class Tables(TableVersions):
             except IncompleteFile:
                 path.unlink(missing_ok=True)
                 raise
-            sync_files([path], Path(self.address.root))
+        self.sync_version(ref)
         self.remember(ref, handle)
         return replace(ref, checksum=self.version_checksum(ref))
+
+    def sync_version(self, ref: TableRef) -> None:
+        """Bring the file that makes a version to a local disk."""
+        if self.address.scheme is Scheme.LOCAL:
+            with translated(self.shown(ref.location)):
+                sync_files([self.version_path(ref)], Path(self.address.root))
 
     def _clear_torn(self, ref: TableRef) -> None:
         """Remove the file of the version after this one if its end is missing: it would be in the way for ever."""
@@ -106,6 +113,7 @@ class Tables(TableVersions):
         """A new table that has its first rows from its first version on; StorageUnavailable if there is one."""
         if self.newest(location) is not None:
             raise StorageUnavailable(self.shown(location), "there is a table already")
+        self._clear_torn(TableRef(location, None, 0))
         with translated(self.shown(location)):
             handle = LanceDataset.commit(
                 self.uri(location),
