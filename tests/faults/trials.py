@@ -131,8 +131,8 @@ def _check_afterwards(
     case: Case, fault: Fault, graph: Graph | None, told: OmniError | None, *, done: bool
 ) -> None:
     place = case.place
-    possible = [case.after] if done else case.steps
-    shown = f" after {_text(told)}" if told else " after it returned" if done else ""
+    possible = [case.after] if done and not case.operation.opens else case.steps  # opening need not heal
+    shown = f" after {type(told).__name__}" if told else " after it returned" if done else ""
     with _expecting(f"does not open read-only{shown}"):
         reader = _open(place, read_only=True)
     with _expecting(f"cannot be read{shown}"):
