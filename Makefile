@@ -23,8 +23,8 @@ demo: install ## Run the main job end to end on the example graph
 test: install ## Run the tests; most of those on Spark have their own target
 	$(BIN)/python -m pytest --numprocesses auto --quiet -m 'not long'
 
-long: install ## Run the tests on Spark: loads, queries, streams, clusters that are killed
-	$(BIN)/python -m pytest --quiet -m long tests/pipeline
+long: install ## Run the tests on Spark, with clusters that are killed, and every fault of every operation
+	$(BIN)/python -m pytest --quiet -m long tests/pipeline tests/faults
 
 lint: install ## Check style, types and import rules
 	$(BIN)/ruff check
