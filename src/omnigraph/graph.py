@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from omnigraph.embed.client import EmbeddingClient, configured_client
-from omnigraph.errors import BranchProtected, SnapshotNotFound
+from omnigraph.errors import BranchProtected, ObjectDamaged, SnapshotNotFound
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query.compile import compile_mutation, compile_query, compile_read
 from omnigraph.lang.query.explain import explain_ir
@@ -130,8 +131,15 @@ class Graph:
         return Graph(self._repository, branch=found, actor=self._actor, embedder=self._client, cache=self._cache)
 
     def branches(self) -> list[Branch]:
-        """All branches, main first."""
-        return self._repository.branches.all()
+        """All branches that can be read, main first; a RuntimeWarning names those that cannot."""
+        found, unreadable = self._repository.branches.listed()
+        for problem in unreadable:
+            warnings.warn(str(problem), RuntimeWarning, stacklevel=2)
+        return found
+
+    def damaged_branches(self) -> list[ObjectDamaged]:
+        """What is wrong with the branches that cannot be read. `delete_branch` removes such a branch."""
+        return self._repository.branches.damaged()
 
     def create_branch(self, name: str, from_: str | None = None, *, actor: str | None = None) -> Branch:
         """Create a branch at the newest state of another one. It costs the same for one table or a thousand."""
