@@ -13,8 +13,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from omnigraph.arguments import described, shortened
 from omnigraph.embed.client import EmbeddingClient
-from omnigraph.errors import BranchExists, BranchNotFound, ConstraintViolation, ResourceLimit, StorageUnavailable
+from omnigraph.errors import (
+    BranchExists,
+    BranchNotFound,
+    ConstraintViolation,
+    InvalidArgument,
+    ResourceLimit,
+    StorageUnavailable,
+)
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledQuery
@@ -232,6 +240,10 @@ def _content(data: Data) -> tuple[bytes, str]:
             return path.read_bytes(), str(path)
         except OSError as error:
             raise StorageUnavailable(str(path), error.strerror or str(error)) from error
+        except ValueError as error:
+            raise StorageUnavailable(shortened(str(path)), str(error)) from error
+    if not isinstance(data, Iterable):
+        raise InvalidArgument("data", f"it is records, a text, bytes or a path, not {described(data)}")
     lines: list[bytes] = []
     size = 0
     for record in data:
