@@ -36,7 +36,8 @@ class InvalidAddress(RequestError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"'{self.address}' is not the address of a graph: {self.reason}"
+        shown = self.address if len(self.address) <= 200 else self.address[:200] + "…"
+        return f"'{shown}' is not the address of a graph: {self.reason}"
 
 
 class _AtGraph(RequestError):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from omnigraph.arguments import described, shortened, text_argument
+from omnigraph.arguments import described, text_argument
 from omnigraph.errors import InvalidAddress, InvalidArgument
 
 
@@ -92,7 +92,7 @@ def parse_address(uri: str | os.PathLike[str], options: Mapping[str, str] | None
     if not text:
         raise InvalidAddress(text, "it is empty")
     if "\0" in text:
-        raise InvalidAddress(shortened(text), "it has a null character")
+        raise InvalidAddress(text, "it has a null character")
     if not isinstance(options, Mapping | None):
         raise InvalidArgument("storage_options", f"they are a mapping of texts, not {described(options)}")
     name, separator, rest = text.partition(":")
@@ -130,7 +130,7 @@ def _local(text: str, path: str) -> Address:
     except (RuntimeError, ValueError) as error:
         raise InvalidAddress(text, str(error)) from error
     except OSError as error:
-        raise InvalidAddress(shortened(text), error.strerror or str(error)) from error
+        raise InvalidAddress(text, error.strerror or str(error)) from error
 
 
 def _require_short(path: Path) -> None:
@@ -154,7 +154,7 @@ def _remote_root(text: str, scheme: Scheme) -> str:
     if path and {"", ".", ".."} & set(path.split("/")):
         raise InvalidAddress(text, "its path has an empty or relative segment")
     if len(text.encode()) > _LONGEST_REMOTE:
-        raise InvalidAddress(shortened(text), f"it has more than {_LONGEST_REMOTE} bytes")
+        raise InvalidAddress(text, f"it has more than {_LONGEST_REMOTE} bytes")
     return f"{scheme}://{name}/{path}".rstrip("/")
 
 
