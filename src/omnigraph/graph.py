@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
+from omnigraph.arguments import LONGEST_ACTOR, LONGEST_MESSAGE, number_argument, optional_text, text_argument
 from omnigraph.embed.client import EmbeddingClient, configured_client
-from omnigraph.errors import BranchProtected, SnapshotNotFound
+from omnigraph.errors import BranchProtected, ObjectDamaged, SnapshotNotFound
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query.compile import compile_mutation, compile_query, compile_read
 from omnigraph.lang.query.explain import explain_ir
@@ -95,7 +97,7 @@ class Graph:
     ) -> None:
         self._opened = repository
         self._branch = branch
-        self._actor = actor
+        self._actor = optional_text("actor", actor, LONGEST_ACTOR)
         self._client = embedder
         self._cache = Cache() if cache is None else cache
         self._reader = Reader(repository, self._cache, self._embedder)
@@ -126,26 +128,34 @@ class Graph:
 
     def branch(self, name: str) -> Graph:
         """The same graph, with another default branch."""
-        found = self._repository.branches.find(name).name
+        found = self._repository.branches.find(text_argument("name", name)).name
         return Graph(self._repository, branch=found, actor=self._actor, embedder=self._client, cache=self._cache)
 
     def branches(self) -> list[Branch]:
-        """All branches, main first."""
-        return self._repository.branches.all()
+        """All branches that can be read, main first; a RuntimeWarning names those that cannot."""
+        found, unreadable = self._repository.branches.listed()
+        for problem in unreadable:
+            warnings.warn(str(problem), RuntimeWarning, stacklevel=2)
+        return found
+
+    def damaged_branches(self) -> list[ObjectDamaged]:
+        """What is wrong with the branches that cannot be read. `delete_branch` removes such a branch."""
+        return self._repository.branches.damaged()
 
     def create_branch(self, name: str, from_: str | None = None, *, actor: str | None = None) -> Branch:
         """Create a branch at the newest state of another one. It costs the same for one table or a thousand."""
         self._repository.require_writable()
-        branches, parent = self._repository.branches, from_ or self._branch
+        text_argument("name", name)
+        branches, parent = self._repository.branches, self._named(from_, "from_")
         branches.check_create(name, parent)
         with self._repository.locks.control() as lock:
-            return branches.create(name, parent, lock, actor or self._actor)
+            return branches.create(name, parent, lock, self._who(actor))
 
     def delete_branch(self, name: str) -> Branch:
         """Delete a branch that no other descends from. Its commits stay in the histories they were merged into."""
         self._repository.require_writable()
         branches = self._repository.branches
-        branch = branches.check_delete(name)
+        branch = branches.check_delete(text_argument("name", name))
         if branch.name == self._branch:
             raise BranchProtected(branch.name, "this handle works on it; delete it through another one")
         with self._repository.locks.control() as lock:
@@ -170,7 +180,7 @@ class Graph:
         ``timeout`` in seconds and ``memory_limit`` in bytes stop a query that takes more; a ``cancellation`` stops
         it from another thread. The engine `spark` gives the same rows, of graphs that one machine cannot hold.
         """
-        compiled = compile_read(text, self.catalog, name)
+        compiled = compile_read(text_argument("text", text), self.catalog, optional_text("name", name))
         state = self.snapshot(branch, at=snapshot)
         if engine == "spark":
             from omnigraph.pipeline.pinned import PinnedGraph
@@ -189,7 +199,7 @@ class Graph:
     def check(self, text: str) -> LintReport:
         """Check every query of a text against the schema: what is wrong, with places and remedies, and what is
         doubtful. Nothing is run and nothing is raised."""
-        return lint_queries(text, self.catalog, "<query>", self.address)
+        return lint_queries(text_argument("text", text), self.catalog, "<query>", self.address)
 
     def explain(
         self,
@@ -204,7 +214,7 @@ class Graph:
         """How a query finds its rows: its steps, and the access path of each. Analysed, it is run, and the rows
         and the time of each step are shown. Without values for its parameters, and for a mutation, they are those
         of the language."""
-        compiled = compile_query(text, self.catalog, name)
+        compiled = compile_query(text_argument("text", text), self.catalog, optional_text("name", name))
         unbound = params is None and any(not kind.nullable for kind in compiled.params.values())
         if not isinstance(compiled.ir, QueryIR) or (unbound and not analyze):
             return explain_ir(compiled.ir)
@@ -228,16 +238,16 @@ class Graph:
 
         ``if_commit`` makes it conditional on the branch being at that commit.
         """
-        query = compile_mutation(text, self.catalog, name)
+        query = compile_mutation(text_argument("text", text), self.catalog, optional_text("name", name))
         values = bind_parameters(query.name, query.params, params)
         self._repository.require_writable()
         return mutate(
             self._repository,
-            self._repository.branches.find(branch or self._branch),
+            self._repository.branches.find(self._named(branch)),
             query,
             values,
-            actor=actor or self._actor,
-            if_commit=if_commit,
+            actor=self._who(actor),
+            if_commit=optional_text("if_commit", if_commit),
             embedder=self._embedder(),
         )
 
@@ -273,13 +283,13 @@ class Graph:
         if mode is None:
             raise TypeError("load needs a mode: overwrite, append or merge")
         self._repository.require_writable()
-        repository, wanted, who = self._repository, branch or self._branch, actor or self._actor
+        repository, wanted, who = self._repository, self._named(branch), self._who(actor)
         options = LoadOptions(
             Mode(mode),
             wanted,
-            from_,
+            optional_text("from_", from_),
             who,
-            message,
+            optional_text("message", message, LONGEST_MESSAGE),
             max_errors,
             None if bad_records is None else os.fspath(bad_records),
             skip_bad,
@@ -406,10 +416,10 @@ class Graph:
             edge=edge,
             records=records,
             mode=mode,
-            branch=branch or self._branch,
+            branch=self._named(branch),
             available_now=available_now,
             processing_time=processing_time,
-            actor=actor or self._actor,
+            actor=self._who(actor),
             embedder=self._embedder(),
         )
 
@@ -438,17 +448,17 @@ class Graph:
         from omnigraph.write.embedding import EmbedRequest, embed_targets, required_client
 
         self._repository.require_writable()
-        found = self._repository.branches.find(branch or self._branch)
+        found = self._repository.branches.find(self._named(branch))
         targets = embed_targets(self.catalog, types, properties, again=reembed)
         client = required_client(self._embedder(), targets)
         choice = SparkChoice(spark, master, remote, listener, cancellation)
-        return embed(self._repository, EmbedRequest(found, targets, actor or self._actor), client, engine, choice)
+        return embed(self._repository, EmbedRequest(found, targets, self._who(actor)), client, engine, choice)
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexReport:
         """Build the indexes that a branch's tables lack, as one commit; what waits is reported with its reason."""
         self._repository.require_writable()
-        found = self._repository.branches.find(branch or self._branch)
-        return ensure_indices(self._repository, found, actor or self._actor)
+        found = self._repository.branches.find(self._named(branch))
+        return ensure_indices(self._repository, found, self._who(actor))
 
     def refresh(self) -> list[Recovery]:
         """Resolve what interrupted writes left behind; what was recovered. Every write does this too."""
@@ -459,17 +469,25 @@ class Graph:
         """The record of all recoveries, oldest first."""
         return AuditLog(self._repository.tables).read()
 
+    def _named(self, branch: str | None, argument: str = "branch") -> str:
+        """The branch that is asked for, or else the one of this handle."""
+        return optional_text(argument, branch) or self._branch
+
+    def _who(self, actor: str | None) -> str | None:
+        """Who writes: who is named, or else the one of this handle."""
+        return optional_text("actor", actor, LONGEST_ACTOR) or self._actor
+
     def _embedder(self) -> EmbeddingClient | None:
         return self._client if self._client is not None else configured_client()
 
     def snapshot(self, branch: str | None = None, *, at: str | int | None = None) -> Snapshot:
         """The newest state of a branch, or its state at a commit id or a manifest version."""
-        found = self._repository.branches.find(branch or self._branch)
+        found = self._repository.branches.find(self._named(branch))
         if at is None:
             return _snapshot(found, self._repository.manifest.latest(found.native))
-        if isinstance(at, int):
+        if isinstance(at, int) and not isinstance(at, bool):
             return _snapshot(found, self._repository.commits.state_of(found, at))
-        commit = self._repository.commits.find(at, found)
+        commit = self._repository.commits.find(text_argument("snapshot", at), found)
         owner, state = self._repository.commits.state_at(commit)
         return _snapshot(owner, replace(state, commits=(commit,)))
 
@@ -483,16 +501,20 @@ class Graph:
         after: str | None = None,
     ) -> list[Commit]:
         """The history of a branch, newest first; ``after`` goes on behind a commit of an earlier page."""
-        found = self._repository.branches.find(branch or self._branch)
+        for name, value in (("actor", actor), ("kind", kind), ("after", after)):
+            optional_text(name, value)
+        most = max(number_argument("limit", limit), 0)
+        found = self._repository.branches.find(self._named(branch))
         history = self._repository.commits.of(found)
         if after is not None and not any(commit.graph_commit_id == after for commit in history):
             raise SnapshotNotFound(f"commit {after} in the history of '{found.name}'")
         wanted = (c for c in history if actor in (None, c.actor_id) and kind in (None, c.kind))
-        return list(islice(wanted, max(limit, 0)))
+        return list(islice(wanted, most))
 
     def commit(self, graph_commit_id: str) -> Commit:
         """One commit, on whatever branch it was made."""
-        return self._repository.commits.find(graph_commit_id, self._repository.branches.find(self._branch))
+        wanted = text_argument("graph_commit_id", graph_commit_id)
+        return self._repository.commits.find(wanted, self._repository.branches.find(self._branch))
 
 
 def _snapshot(branch: Branch, state: ManifestState) -> Snapshot:
@@ -508,7 +530,13 @@ def init(
     force: bool = False,
 ) -> Graph:
     """Create a graph with a schema. Refuses a place that holds a graph."""
-    return create_graph(uri, Source(schema, "<schema>"), actor=actor, storage_options=storage_options, force=force)
+    return create_graph(
+        uri,
+        Source(text_argument("schema", schema), "<schema>"),
+        actor=actor,
+        storage_options=storage_options,
+        force=force,
+    )
 
 
 def create_graph(
@@ -520,6 +548,7 @@ def create_graph(
     force: bool = False,
 ) -> Graph:
     """Create a graph with a schema whose mistakes are to be shown under the schema's own name."""
+    optional_text("actor", actor, LONGEST_ACTOR)
     address = parse_address(uri, storage_options)
     compiled = compile_schema(schema.text, schema.name)
     return Graph(create(address, compiled, actor=actor, force=force), actor=actor)
@@ -539,6 +568,7 @@ def open(  # noqa: A001  the public name is omnigraph.open
     ``cache_bytes`` is the memory that queries may keep between them: without it what `OMNIGRAPH_CACHE_BYTES` says,
     or a quarter of the machine's.
     """
+    optional_text("actor", actor, LONGEST_ACTOR)
     repository = open_existing(parse_address(uri, storage_options), read_only=read_only)
     if not read_only:
         sweep(repository)

@@ -27,8 +27,8 @@ from omnigraph.errors import (
     BranchProtected,
     HistoryReclaimed,
     LockLost,
+    ObjectDamaged,
     OmniError,
-    StorageUnavailable,
 )
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
@@ -266,7 +266,7 @@ def power_cut() -> None:
 def test_a_ref_that_cannot_be_read_is_named(graph: Repository, content: bytes) -> None:
     create_branch(graph, "dev")
     graph.objects.put(layout.branch_ref("dev"), content)
-    with pytest.raises(StorageUnavailable, match=r"_refs/branches/dev\.json"):
+    with pytest.raises(ObjectDamaged, match=r"_refs/branches/dev\.json"):
         graph.branches.find("dev")
 
 

@@ -235,3 +235,14 @@ def test_a_load_that_is_interrupted_takes_its_branch_back(graph: Graph, tmp_path
             graph.load(path, "append", branch="review", from_="main", engine="spark")
         assert names(graph) == ["main"]
     assert graph.jobs() == []
+
+
+def test_a_branch_that_somebody_else_forks_meanwhile_is_loaded_into(graph: Graph, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", [node("Person", name="dee")])
+    other = omnigraph.open(graph.address)
+    meanwhile = once(lambda: other.ingest([node("Person", name="eve")], "review"))
+    with failpoints.armed("pipeline.after_stage", meanwhile):
+        done = graph.load(path, "merge", branch="review", from_="main", engine="spark")
+    assert (done.branch_created, done.base_branch) == (False, "main")
+    assert people(graph, "review") == ["ada", "bo", "cy", "dee", "eve"]
+    assert left_behind(graph) == []

@@ -16,7 +16,7 @@ from tests.stores import Store
 
 import omnigraph
 from omnigraph import Graph, failpoints
-from omnigraph.errors import JobFailed, LockLost, StorageUnavailable
+from omnigraph.errors import JobFailed, LockLost, ObjectDamaged, StorageUnavailable
 from omnigraph.pipeline.load import destination
 from omnigraph.recovery.jobs import JobRecord, RunningJob, announce, running, staged_by
 from omnigraph.storage import layout
@@ -256,7 +256,7 @@ class TestAJobThatDied:
 
     def test_and_had_an_unreadable_record_is_told(self, graph: Graph) -> None:
         graph._repository.objects.put(layout.job_record("01BAD"), b"{")
-        with pytest.raises(StorageUnavailable, match="the record of a job cannot be read"):
+        with pytest.raises(ObjectDamaged, match="the record of a job cannot be read"):
             graph.jobs()
 
 

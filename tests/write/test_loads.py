@@ -8,12 +8,14 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.storage.test_locks import wait_for_queue
 from tests.write.support import ids_of, new_graph, stored
 
 from omnigraph.errors import (
@@ -30,6 +32,7 @@ from omnigraph.errors import (
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
 from omnigraph.write import requests as requests_module
+from omnigraph.write.requests import LoadResult
 
 SCHEMA = """
 node Person { name: String @key  born: Date?  seen: DateTime?  photo: Blob?  face: Vector(2)?  tags: [String]? }
@@ -199,6 +202,22 @@ class TestBranches:
         assert (done.branch, done.base_branch, done.branch_created) == ("review", "main", True)
         assert ids_of(graph, "node:Person", "review") == ["Ada", "Bo"]
         assert ids_of(graph, "node:Person") == ["Bo"]
+
+    def test_of_many_that_ingest_into_a_missing_branch_one_forks_it(self, graph: Graph) -> None:
+        """All of them have seen that it is missing before the first one makes it."""
+        locks = graph._repository.locks
+
+        def ingest(number: int) -> LoadResult:
+            return graph.ingest(_line("Person", name=f"P{number}"), "review", mode="append")
+
+        with ThreadPoolExecutor(3) as pool:
+            with locks.control():
+                started = [pool.submit(ingest, number) for number in range(3)]
+                wait_for_queue(locks, 3)
+            done = [each.result() for each in started]
+        assert sorted(each.branch_created for each in done) == [False, False, True]
+        assert {each.base_branch for each in done} == {"main"}
+        assert ids_of(graph, "node:Person", "review") == ["P0", "P1", "P2"]
 
     def test_ingest_forks_from_main_and_merges(self, graph: Graph) -> None:
         assert graph.ingest(LINE, "review").branch_created

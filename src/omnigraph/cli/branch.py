@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Annotated
 
 import typer
@@ -36,10 +37,14 @@ def create(
 @app.command("list")
 @reports_errors
 def list_(store: Store = None, as_json: Json = False) -> None:
-    """List all branches."""
-    found = open_graph(store, read_only=True).branches()
+    """List all branches, and those whose refs are damaged, with what is wrong."""
+    graph = open_graph(store, read_only=True)
+    damaged = graph.damaged_branches()
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        found = graph.branches()
     if as_json:
-        print_json({"branches": [branch.as_json() for branch in found]})
+        listed = {"branches": [branch.as_json() for branch in found]}
+        print_json({**listed, "damaged": [problem.as_json() for problem in damaged]})
         return
     print_table(
         ("branch", "from", "at version", "created", "by"),
@@ -54,6 +59,8 @@ def list_(store: Store = None, as_json: Json = False) -> None:
             for b in found
         ],
     )
+    for problem in damaged:
+        print_text(styled("damaged ", "red"), str(problem))
 
 
 @app.command("delete")

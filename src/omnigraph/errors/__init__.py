@@ -9,6 +9,7 @@
     ├── ParameterError         fix the values given for a query's parameters
     ├── MigrationError         the schema change cannot be applied to existing data
     ├── RequestError           ask for something that is there
+    │   ├── InvalidArgument    a value of the wrong type, or a text that cannot be stored
     │   ├── InvalidAddress     that is no place a graph can live
     │   ├── GraphExists        init: there is a graph already
     │   ├── GraphNotFound      open: there is nothing
@@ -113,6 +114,7 @@ from omnigraph.errors.requests import GraphExists as GraphExists
 from omnigraph.errors.requests import GraphNotFound as GraphNotFound
 from omnigraph.errors.requests import HistoryReclaimed as HistoryReclaimed
 from omnigraph.errors.requests import InvalidAddress as InvalidAddress
+from omnigraph.errors.requests import InvalidArgument as InvalidArgument
 from omnigraph.errors.requests import InvalidBranchName as InvalidBranchName
 from omnigraph.errors.requests import MissingExtra as MissingExtra
 from omnigraph.errors.requests import NotAGraph as NotAGraph

@@ -12,6 +12,21 @@ class RequestError(OmniError):
     """What was asked for is not there, or cannot be had that way."""
 
 
+class InvalidArgument(RequestError):
+    """An argument that is not what it should be."""
+
+    def __init__(self, argument: str, reason: str) -> None:
+        super().__init__(argument, reason)
+        self.argument = argument
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the argument '{self.argument}' cannot be used: {self.reason}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "argument": self.argument}
+
+
 class InvalidAddress(RequestError):
     """A graph's address that leads nowhere."""
 
@@ -21,7 +36,8 @@ class InvalidAddress(RequestError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"'{self.address}' is not the address of a graph: {self.reason}"
+        shown = self.address if len(self.address) <= 200 else self.address[:200] + "…"
+        return f"'{shown}' is not the address of a graph: {self.reason}"
 
 
 class _AtGraph(RequestError):

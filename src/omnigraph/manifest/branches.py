@@ -8,11 +8,9 @@ crash leaves of either is unreachable.
 from __future__ import annotations
 
 import datetime as dt
-import json
-from collections.abc import Collection, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Collection, Set
 from difflib import get_close_matches
-from typing import Any
+from typing import Final
 
 from ulid import ULID
 
@@ -21,12 +19,15 @@ from omnigraph.errors import (
     BranchInUse,
     BranchNotFound,
     BranchProtected,
+    ObjectDamaged,
     OmniError,
-    StorageUnavailable,
 )
 from omnigraph.failpoints import hit
 from omnigraph.manifest.names import can_be_looked_up, check_new_name
 from omnigraph.manifest.publisher import BranchName, Manifest
+from omnigraph.manifest.refs import TRUNK, decode_ref, named_by
+from omnigraph.manifest.refs import Branch as Branch
+from omnigraph.manifest.refs import encode_ref as encode_ref
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
 from omnigraph.manifest.state import MAIN, Commit, ManifestState
 from omnigraph.storage import layout
@@ -34,38 +35,8 @@ from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableRef, Tables
 
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """A branch of a graph and where it comes from."""
-
-    name: str
-    native: str | None
-    incarnation: str | None = None
-    parent: str | None = None
-    fork_version: int | None = None
-    fork_commit: str | None = None
-    created_at: dt.datetime | None = None
-    creator: str | None = None
-
-    @property
-    def ref(self) -> BranchName:
-        """What the manifest needs to know of it."""
-        return BranchName(self.name, self.native)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "parent": self.parent,
-            "fork_manifest_version": self.fork_version,
-            "fork_commit_id": self.fork_commit,
-            "created_at": None if self.created_at is None else self.created_at.isoformat().replace("+00:00", "Z"),
-            "creator": self.creator,
-            "incarnation": self.incarnation,
-        }
-
-
-TRUNK = Branch(MAIN, None)
+_UNKNOWN: Final = ""
+"""The native branch of one whose ref is damaged."""
 
 
 class Branches:
@@ -83,33 +54,53 @@ class Branches:
             return TRUNK
         found = self._objects.get(layout.branch_ref(trimmed)) if can_be_looked_up(trimmed) else None
         if found is not None:
-            return self._decode(trimmed, found.content)
+            return decode_ref(trimmed, found.content)
         legacy = {branch.name: branch for branch in self._without_ref()}
         if trimmed in legacy:
             return legacy[trimmed]
         close = get_close_matches(trimmed, self.names(), n=1)
         raise BranchNotFound(trimmed, close[0] if close else None)
 
+    def has(self, ref: BranchName) -> bool:
+        """Is this very branch there? One created again under its name is another. Looks at its own ref only."""
+        if ref.native is None:
+            return ref.name == MAIN
+        found = self._objects.get(layout.branch_ref(ref.name))
+        if found is not None:
+            return decode_ref(ref.name, found.content).ref == ref
+        return any(branch.ref == ref for branch in self._without_ref())
+
     def names(self) -> list[str]:
-        """The names of all branches, main first. One listing, however many there are."""
-        refs = [_name_of(key) for key in self._objects.list(layout.BRANCH_REFS)]
-        return [MAIN, *refs, *(branch.name for branch in self._without_ref())]
+        """The names of all branches, main first, also of damaged ones. One listing, however many there are."""
+        return [MAIN, *self._referred(), *(branch.name for branch in self._without_ref())]
 
     def all(self) -> list[Branch]:
-        """All branches, main first, then by name."""
-        branches = [TRUNK]
-        for key in self._objects.list(layout.BRANCH_REFS):
-            found = self._objects.get(key)
-            if found is not None:
-                branches.append(self._decode(_name_of(key), found.content))
-        return branches + self._without_ref()
+        """All branches whose refs can be read, main first, then by name."""
+        return self.listed()[0]
+
+    def damaged(self) -> list[ObjectDamaged]:
+        """The refs that cannot be read, each with what is wrong."""
+        return self.listed()[1]
+
+    def listed(self) -> tuple[list[Branch], list[ObjectDamaged]]:
+        """The branches whose refs can be read, and the refs that cannot."""
+        branches, unreadable = [TRUNK], list[ObjectDamaged]()
+        for name in self._referred():
+            found = self._objects.get(layout.branch_ref(name))
+            try:
+                branches += [] if found is None else [decode_ref(name, found.content)]
+            except ObjectDamaged as error:
+                unreadable.append(error)
+        return branches + self._without_ref(), unreadable
+
+    def _referred(self) -> list[str]:
+        return named_by(self._objects.list(layout.BRANCH_REFS))
 
     def _without_ref(self) -> list[Branch]:
         """Branches of an older release, which had no refs; none in a manifest of this one."""
         if self._manifest.latest(None).stamp >= INTERNAL_SCHEMA_VERSION:
             return []
-        refs = {_name_of(key) for key in self._objects.list(layout.BRANCH_REFS)}
-        return legacy_branches(self._tables, refs)
+        return legacy_branches(self._tables, set(self._referred()))
 
     def head_among(self, branch: Branch, version: int, commits: Collection[Commit]) -> Commit | None:
         """The commit a branch was at when its manifest was at a version, where the manifest itself does not say.
@@ -121,29 +112,11 @@ class Branches:
             return max(own, key=lambda c: (c.manifest_version, c.created_at), default=None)
         return self.head_among(self.find(branch.parent), min(version, branch.fork_version or version), commits)
 
-    def _decode(self, name: str, content: bytes) -> Branch:
-        try:
-            stored: Mapping[str, Any] = json.loads(content)
-            return Branch(
-                name,
-                stored["native"],
-                stored["incarnation"],
-                stored["parent"],
-                stored["fork_version"],
-                stored["fork_commit"],
-                None if stored["created_at"] is None else dt.datetime.fromisoformat(stored["created_at"]),
-                stored["creator"],
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            raise StorageUnavailable(
-                layout.branch_ref(name), f"the branch's ref cannot be read: {error}"
-            ) from error
-
     def check_create(self, name: str, parent: str) -> tuple[str, Branch]:
         """The trimmed name and the parent of a branch that may be created; raises whatever is in the way."""
         live, trimmed = self.names(), name.strip()
         if trimmed in live and trimmed != MAIN:
-            raise BranchExists(trimmed)
+            raise BranchExists(self.find(trimmed).name)
         return check_new_name(name, live), self.find(parent)
 
     def create(
@@ -186,21 +159,40 @@ class Branches:
 
     def check_delete(self, name: str) -> Branch:
         """A branch that may be deleted; raises whatever is in the way."""
-        branch = self.find(name)
+        try:
+            branch = self.find(name)
+        except ObjectDamaged:
+            branch = Branch(name.strip(), _UNKNOWN)
         if branch.native is None:
             raise BranchProtected(MAIN, "every graph has its main branch")
-        descendants = [other.name for other in self.all() if other.parent == branch.name]
+        descendants = self._descendants(branch)
         if descendants:
             raise BranchInUse(branch.name, descendants)
         return branch
 
+    def _descendants(self, branch: Branch) -> list[str]:
+        """The branches that were forked from one, as far as refs say, and where they are damaged, Lance."""
+        readable, unreadable = self.listed()
+        names = [other.name for other in readable if other.parent == branch.name]
+        if unreadable and branch.native != _UNKNOWN:
+            lost = set(named_by([error.key for error in unreadable]))
+            points = self._tables.fork_points(layout.MANIFEST)
+            forked = {_name_of(native) for native, point in points.items() if point.branch == branch.native}
+            names += sorted(lost & forked)
+        return names
+
     def delete(self, name: str, lock: CommitLock) -> Branch:
         """Remove a branch that no other descends from. The caller holds the control lock.
 
-        The ref goes first, and with it the branch; its files follow as far as the store allows.
+        The ref goes first, and with it the branch; its files follow as far as the store allows. Nobody can tell
+        which files are those of a branch whose ref is damaged: they stay, and nothing refers to them.
         """
         branch = self.check_delete(name)
         assert branch.native is not None  # noqa: S101  only main has none
+        if branch.native == _UNKNOWN:
+            lock.verify()
+            self._objects.delete(layout.branch_ref(branch.name))
+            return branch
         state = self._manifest.latest(branch.native)
         own = [
             c for c in state.commits if c.branch == branch.name and c.manifest_version > (branch.fork_version or 0)
@@ -231,9 +223,9 @@ def native_name(name: str, incarnation: str) -> str:
     return f"{name}.{incarnation.lower()}"
 
 
-def _name_of(key: str) -> str:
-    """The branch whose ref has this key."""
-    return key.removeprefix(layout.BRANCH_REFS + "/").removesuffix(".json")
+def _name_of(native: str) -> str:
+    """The branch that a native one was made for."""
+    return native.rpartition(".")[0]
 
 
 def legacy_branches(tables: Tables, known: Set[str]) -> list[Branch]:
@@ -243,17 +235,3 @@ def legacy_branches(tables: Tables, known: Set[str]) -> list[Branch]:
         for name, origin in tables.fork_points(layout.MANIFEST).items()
         if name not in known and not name.startswith("__")
     ]
-
-
-def encode_ref(branch: Branch) -> bytes:
-    """The content of a branch's ref object."""
-    stored = {
-        "native": branch.native,
-        "incarnation": branch.incarnation,
-        "parent": branch.parent,
-        "fork_version": branch.fork_version,
-        "fork_commit": branch.fork_commit,
-        "created_at": None if branch.created_at is None else branch.created_at.isoformat(),
-        "creator": branch.creator,
-    }
-    return json.dumps(stored, indent=1).encode()

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from itertools import chain
 
-from omnigraph.errors import HistoryReclaimed, SnapshotNotFound
+from omnigraph.errors import BranchNotFound, HistoryReclaimed, SnapshotNotFound
 from omnigraph.manifest.branches import Branch, Branches
 from omnigraph.manifest.lineage import history
 from omnigraph.manifest.publisher import Manifest
@@ -30,22 +30,26 @@ class Commits:
         return history(state.head, known, (self._manifest.archive.read, self._recent))
 
     def find(self, graph_commit_id: str, near: Branch) -> Commit:
-        """One commit, on whatever branch it was made; it is looked for near a branch first."""
+        """One commit, on whatever branch it was made; it is looked for near a branch first.
+
+        Where a branch is damaged the commit may be one of its own: ObjectDamaged, if it is nowhere else.
+        """
         wanted = graph_commit_id.strip()
         for commit in chain(self._manifest.latest(near.native).commits, self._tails()):
             if commit.graph_commit_id == wanted:
                 return commit
         archived = self._manifest.archive.find(wanted) if wanted.isalnum() else None
         if archived is None:
-            raise SnapshotNotFound(f"commit {wanted}")
+            raise next(iter(self._branches.damaged()), SnapshotNotFound(f"commit {wanted}"))
         return archived
 
     def state_at(self, commit: Commit) -> tuple[Branch, ManifestState]:
         """The branch a commit was made on and the state it made; HistoryReclaimed if either is gone."""
-        branch = next((b for b in self._branches.all() if b.name == commit.branch), None)
         shown = f"commit {commit.graph_commit_id}"
-        if branch is None:
-            raise HistoryReclaimed(f"{shown} of the deleted branch '{commit.branch}'")
+        try:
+            branch = self._branches.find(commit.branch)
+        except BranchNotFound:
+            raise HistoryReclaimed(f"{shown} of the deleted branch '{commit.branch}'") from None
         with contextlib.suppress(SnapshotNotFound):
             if commit.manifest_version > (branch.fork_version or 0):
                 state = self._manifest.at(branch.native, commit.manifest_version)

@@ -41,6 +41,7 @@ from omnigraph.manifest.streams import Batch, marked
 from omnigraph.storage import layout
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.sealed import number, unseal
 from omnigraph.storage.staging import stage_overwrite
 from omnigraph.storage.tables import TableMoved, TableRef, Tables
 
@@ -172,8 +173,9 @@ class Manifest:
         """Raise BranchNotFound if the branch was deleted, although its files may still be there to write to."""
         if branch.native is None:
             return
-        ref = self._objects.get(layout.branch_ref(branch.name))
-        if ref is None or json.loads(ref.content)["native"] != branch.native:
+        key = layout.branch_ref(branch.name)
+        ref = self._objects.get(key)
+        if ref is None or unseal(key, ref.content).get("native") != branch.native:
             raise BranchNotFound(branch.name)
 
     def write(self, branch: BranchName, successor: ManifestState) -> ManifestState:
@@ -239,12 +241,13 @@ class Manifest:
 
     def _hinted(self, native: str | None) -> int | None:
         """The version a hint names, if the hint can be read."""
-        hint = self._objects.get(layout.head_hint(native))
+        key = layout.head_hint(native)
+        hint = self._objects.get(key)
         if hint is None:
             return None
         try:
-            return int(json.loads(hint.content)["version"])
-        except (ValueError, KeyError, TypeError, OverflowError):
+            return number(unseal(key, hint.content)["version"])
+        except (ObjectDamaged, ValueError, KeyError):
             return None
 
     def _remember(self, native: str | None, state: ManifestState) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from omnigraph.errors import (
     GraphNotFound,
     HistoryReclaimed,
     NotAGraph,
+    ObjectDamaged,
     ReadOnlyGraph,
     StorageUnavailable,
 )
@@ -33,6 +35,7 @@ from omnigraph.storage.columns import table_schema
 from omnigraph.storage.locks import Locks
 from omnigraph.storage.objects import ObjectStore, open_objects, require_conditional_put
 from omnigraph.storage.process import require_process, use_here
+from omnigraph.storage.sealed import damaged, digest, seal, unseal
 from omnigraph.storage.tables import Tables
 
 _ARTIFACTS = (*layout.SCHEMA_FILES, layout.NODES, layout.EDGES, layout.COMMITS, layout.RECOVERIES, "_refs")
@@ -84,21 +87,36 @@ class Repository:
     @cached_property
     def schema_source(self) -> str:
         """The accepted schema as its author wrote it."""
-        return self._schema_object(layout.SCHEMA_SOURCE).decode()
+        try:
+            return self._schema_object(layout.SCHEMA_SOURCE).decode()
+        except ValueError as error:
+            raise damaged(layout.SCHEMA_SOURCE, error) from error
 
     @cached_property
     def catalog(self) -> Catalog:
         """The accepted schema arranged for look-ups."""
         try:
             return Catalog(SchemaIR.from_json(json.loads(self._schema_object(layout.SCHEMA_IR))))
-        except (ValueError, KeyError, TypeError) as error:
-            raise StorageUnavailable(f"{self.address}/{layout.SCHEMA_IR}", f"cannot be read: {error}") from error
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise damaged(layout.SCHEMA_IR, error) from error
 
     def _schema_object(self, key: str) -> bytes:
+        """One of the objects that hold the accepted schema, as it was written."""
         found = self.objects.get(key)
         if found is None:
             raise StorageUnavailable(f"{self.address}/{key}", "the accepted schema is missing")
+        if self._schema_digests.get(key) not in (None, digest(found.content)):
+            raise ObjectDamaged(key, f"its content is not the one that {layout.SCHEMA_STATE} names")
         return found.content
+
+    @cached_property
+    def _schema_digests(self) -> Mapping[str, str]:
+        """What the objects of the accepted schema are known by; nothing in graphs of older releases."""
+        found = self.objects.get(layout.SCHEMA_STATE)
+        digests = {} if found is None else unseal(layout.SCHEMA_STATE, found.content).get("digests", {})
+        if not isinstance(digests, dict):
+            raise ObjectDamaged(layout.SCHEMA_STATE, "its digests are none")
+        return digests
 
 
 def open_existing(address: Address, *, read_only: bool) -> Repository:
@@ -151,7 +169,7 @@ def create(
                 repository.objects.delete_prefix(leftover)
                 repository.objects.delete(leftover)
         claim = {"created_at": dt.datetime.now(dt.UTC).isoformat(), "actor": actor}
-        repository.objects.put(layout.INIT_CLAIM, json.dumps(claim).encode())
+        repository.objects.put(layout.INIT_CLAIM, seal(claim))
         hit("init.after_claim")
         ir = first_identities(schema, domain=str(ULID()))
         pins = _create_tables(repository, Catalog(ir))
@@ -198,8 +216,13 @@ def _create_tables(repository: Repository, catalog: Catalog) -> dict[str, TableP
 
 
 def _write_schema(repository: Repository, schema: CompiledSchema, ir: SchemaIR) -> None:
-    state = {"shape_hash": ir.shape.hash, "next_identity_id": ir.next_identity_id}
-    repository.objects.put(layout.SCHEMA_SOURCE, schema.source.text.encode())
-    repository.objects.put(layout.SCHEMA_IR, ir.dumps().encode())
-    repository.objects.put(layout.SCHEMA_STATE, json.dumps(state, indent=1).encode())
+    contents = {layout.SCHEMA_SOURCE: schema.source.text.encode(), layout.SCHEMA_IR: ir.dumps().encode()}
+    state = {
+        "shape_hash": ir.shape.hash,
+        "next_identity_id": ir.next_identity_id,
+        "digests": {key: digest(content) for key, content in contents.items()},
+    }
+    for key, content in contents.items():
+        repository.objects.put(key, content)
+    repository.objects.put(layout.SCHEMA_STATE, seal(state))
     hit("init.after_schema")

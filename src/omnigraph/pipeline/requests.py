@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.embed.client import EmbeddingClient
-from omnigraph.errors import SourceUnusable
+from omnigraph.errors import BranchExists, SourceUnusable
 from omnigraph.manifest.repository import Repository
 from omnigraph.pipeline.frameloads import FrameSource
 from omnigraph.pipeline.load import Input, load
@@ -54,8 +54,15 @@ def load_on_spark(
         repository.branches.find(options.branch)
     given = _given(repository, data, nodes or {}, edges or {})
     session = spark_session(choice.spark, master=choice.master, remote=choice.remote)
-    runner = Runner(session, listener=choice.listener, cancellation=choice.cancellation)
-    done = load(repository, runner, given, options, embedder, cores(session))
+
+    def attempt() -> LoadResult:
+        runner = Runner(session, listener=choice.listener, cancellation=choice.cancellation)
+        return load(repository, runner, given, options, embedder, cores(session))
+
+    try:
+        done = attempt()
+    except BranchExists:  # somebody else has made the branch since the job began: its files have to lie elsewhere
+        done = attempt()
     warn_unembedded(done.warnings)
     return done
 

@@ -138,7 +138,7 @@ def _resolve_as_it_stands(repository: Repository, sidecar: Sidecar, lock: Commit
         hit("recovery.after_audit")
         delete_sidecar(repository.objects, sidecar.key)
         return known
-    if not _branch_exists(repository, sidecar):
+    if not repository.branches.has(sidecar.branch):
         return _finish(repository, sidecar, "OrphanedBranchDiscarded", None, {})
     state = repository.manifest.latest(sidecar.branch.native)
     if repository.manifest.find_commit(sidecar.branch.native, sidecar.draft.graph_commit_id) is not None:
@@ -157,11 +157,6 @@ def _resolve_as_it_stands(repository: Repository, sidecar: Sidecar, lock: Commit
         case Decision.ROLL_BACK:
             commit_id = _roll_back(repository, sidecar, movements, lock)
             return _finish(repository, sidecar, "RolledBack", commit_id, outcomes)
-
-
-def _branch_exists(repository: Repository, sidecar: Sidecar) -> bool:
-    """Is the very branch the write was for still listed? One created again under its name is another."""
-    return any(branch.ref == sidecar.branch for branch in repository.branches.all())
 
 
 def _with_checksums(change: Change, tables: Tables) -> Change:

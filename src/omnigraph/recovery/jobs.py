@@ -9,7 +9,6 @@ branch's: a job that was taken for dead finds out before its tables refer to fil
 from __future__ import annotations
 
 import datetime as dt
-import json
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,13 +16,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from omnigraph.errors import LockTimeout, OmniError, StorageUnavailable
+from omnigraph.errors import LockTimeout, ObjectDamaged, OmniError
 from omnigraph.failpoints import hit
 from omnigraph.manifest.repository import Repository
 from omnigraph.storage import layout
 from omnigraph.storage.datafiles import remove_file
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.sealed import damaged, optional_text, seal, text, texts, unseal
 
 _SLACK: Final = dt.timedelta(days=1)
 """How far the clocks of two machines may be apart before a job's own commit would be taken for an older one."""
@@ -97,7 +97,7 @@ class RunningJob:
 
 def announce(objects: ObjectStore, record: JobRecord) -> None:
     """Write a job down, so that what it stages can be told from the work of others."""
-    objects.put(record.key, json.dumps(record.as_json(), indent=1).encode())
+    objects.put(record.key, seal(record.as_json()))
 
 
 @contextmanager
@@ -220,15 +220,19 @@ def _records(repository: Repository) -> list[JobRecord]:
 
 def _decoded(key: str, content: bytes) -> JobRecord:
     try:
-        stored = json.loads(content)
+        stored = unseal(key, content)
         return JobRecord(
-            stored["job"],
-            stored["kind"],
-            stored["branch"],
-            stored["native"],
-            tuple(stored["locations"]),
-            stored["actor"],
-            dt.datetime.fromisoformat(stored["started_at"]),
+            text(stored["job"]),
+            text(stored["kind"]),
+            text(stored["branch"]),
+            optional_text(stored["native"]),
+            texts(stored["locations"]),
+            optional_text(stored["actor"]),
+            dt.datetime.fromisoformat(text(stored["started_at"])),
         )
-    except (ValueError, KeyError, TypeError) as error:
-        raise StorageUnavailable(key, f"the record of a job cannot be read: {error}") from error
+    except (ObjectDamaged, ValueError, KeyError) as error:
+        found = error if isinstance(error, ObjectDamaged) else damaged(key, error)
+        reason = f"the record of a job cannot be read: {found.reason}"
+        raise ObjectDamaged(
+            key, reason, "remove it; what the job staged stays, and nothing refers to it"
+        ) from error

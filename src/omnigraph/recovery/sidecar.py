@@ -7,18 +7,18 @@ that its writer is dead, and has everything needed to finish the write or to und
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from omnigraph.errors import OmniError, SidecarUnreadable
+from omnigraph.errors import ObjectDamaged, OmniError, SidecarUnreadable
 from omnigraph.failpoints import hit
 from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
 from omnigraph.manifest.state import TablePin, Tombstone
 from omnigraph.manifest.streams import Batch
 from omnigraph.storage import layout
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.sealed import number, optional_text, seal, text, texts, unseal
 
 SIDECAR_VERSION: Final = 1
 
@@ -87,15 +87,17 @@ def read_sidecar(objects: ObjectStore, key: str) -> Sidecar | None:
     if found is None:
         return None
     try:
-        stored = json.loads(found.content)
+        stored = unseal(key, found.content)
         version = stored["version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise SidecarUnreadable(key, f"it is damaged ({error})") from error
+    except ObjectDamaged as error:
+        raise SidecarUnreadable(key, f"it is damaged ({error.reason})") from error
+    except KeyError as error:
+        raise SidecarUnreadable(key, "it is damaged (it has no version)") from error
     if version != SIDECAR_VERSION:
         raise SidecarUnreadable(key, f"its version {version} is not {SIDECAR_VERSION}; upgrade omnigraph first")
     try:
         sidecar = _decode(stored)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SidecarUnreadable(key, f"it is damaged ({error})") from error
     if sidecar.key != key:
         raise SidecarUnreadable(key, "it is another write's")
@@ -131,29 +133,29 @@ def _encode(sidecar: Sidecar) -> bytes:
             for t in sidecar.tombstones
         ],
     }
-    return json.dumps(stored, indent=1).encode()
+    return seal(stored)
 
 
 def _decode(stored: Mapping[str, Any]) -> Sidecar:
     commit = stored["commit"]
     return Sidecar(
-        operation_id=_text(stored["operation_id"]),
-        writer=_text(stored["writer"]),
-        branch=BranchName(_text(stored["branch"]), _optional(stored["native"])),
+        operation_id=text(stored["operation_id"]),
+        writer=text(stored["writer"]),
+        branch=BranchName(text(stored["branch"]), optional_text(stored["native"])),
         draft=CommitDraft(
-            _text(commit["kind"]),
-            _text(commit["graph_commit_id"]),
+            text(commit["kind"]),
+            text(commit["graph_commit_id"]),
             _writable(commit["actor_id"]),
             _writable(commit["message"]),
-            _texts(commit["merged_parents"]),
+            texts(commit["merged_parents"]),
             _batch(commit.get("batch")),
         ),
         moves=tuple(
-            TableMove(_pin(entry["before"]), _pin(entry["after"]), _texts(entry["transaction_ids"]))
+            TableMove(_pin(entry["before"]), _pin(entry["after"]), texts(entry["transaction_ids"]))
             for entry in stored["tables"]
         ),
         tombstones=tuple(
-            Tombstone(_text(t["table_key"]), _optional(t["location"]), _number(t["table_version"]))
+            Tombstone(text(t["table_key"]), optional_text(t["location"]), number(t["table_version"]))
             for t in stored["tombstones"]
         ),
         started_at=dt.datetime.fromisoformat(stored["started_at"]),
@@ -164,44 +166,22 @@ def _batch(stored: Mapping[str, Any] | None) -> Batch | None:
     """The micro-batch a commit brings; sidecars of older releases know of none."""
     if stored is None:
         return None
-    return Batch(_text(stored["stream"]), _number(stored["number"]), _optional(stored["query"]))
+    return Batch(text(stored["stream"]), number(stored["number"]), optional_text(stored["query"]))
 
 
 def _pin(stored: Mapping[str, Any]) -> TablePin:
     return TablePin(
-        _text(stored["table_key"]),
-        _text(stored["location"]),
-        _number(stored["table_version"]),
-        _optional(stored["table_branch"]),
-        _number(stored["row_count"]),
+        text(stored["table_key"]),
+        text(stored["location"]),
+        number(stored["table_version"]),
+        optional_text(stored["table_branch"]),
+        number(stored["row_count"]),
     )
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
-    return value
-
-
-def _optional(value: object) -> str | None:
-    return None if value is None else _text(value)
 
 
 def _writable(value: object) -> str | None:
     """A text that can be published. Older releases took actors and messages that have no form in UTF-8."""
-    return None if value is None else _text(value).encode(errors="replace").decode()
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ValueError(f"{value!r} is no list")
-    return tuple(_text(item) for item in value)
-
-
-def _number(value: object) -> int:
-    if not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is no count")
-    return value
+    return None if value is None else text(value).encode(errors="replace").decode()
 
 
 def is_pending(objects: ObjectStore, branch: BranchName) -> bool | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from omnigraph.errors import InvalidAddress
+from omnigraph.arguments import described, text_argument
+from omnigraph.errors import InvalidAddress, InvalidArgument
 
 
 class Scheme(StrEnum):
@@ -19,6 +22,9 @@ class Scheme(StrEnum):
     S3 = "s3"
     MEMORY = "memory"
 
+
+_LONGEST_REMOTE: Final = 700
+"""Keys of object stores have up to 1,024 bytes, and those of a graph are longer than its address."""
 
 _SCHEMES = {scheme.value: scheme for scheme in Scheme}
 
@@ -81,9 +87,14 @@ class Address:
 
 def parse_address(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Address:
     """The address a user wrote. For `s3://`, settings come from ``options`` and else from the AWS_* variables."""
-    text = os.fspath(uri).strip()
+    given = uri if isinstance(uri, str) else os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+    text = text_argument("uri", given).strip()
     if not text:
         raise InvalidAddress(text, "it is empty")
+    if "\0" in text:
+        raise InvalidAddress(text, "it has a null character")
+    if not isinstance(options, Mapping | None):
+        raise InvalidArgument("storage_options", f"they are a mapping of texts, not {described(options)}")
     name, separator, rest = text.partition(":")
     scheme = _SCHEMES.get(name.lower())
     if not rest.startswith("//"):
@@ -113,9 +124,22 @@ def _local(text: str, path: str) -> Address:
     if "?" in path:
         raise InvalidAddress(text, "branches cannot be kept below a directory with '?' in its name")
     try:
-        return Address(Scheme.LOCAL, str(Path(path).expanduser().resolve()))
+        resolved = Path(path).expanduser().resolve()
+        _require_short(resolved)
+        return Address(Scheme.LOCAL, str(resolved))
     except (RuntimeError, ValueError) as error:
         raise InvalidAddress(text, str(error)) from error
+    except OSError as error:
+        raise InvalidAddress(text, error.strerror or str(error)) from error
+
+
+def _require_short(path: Path) -> None:
+    """Raise the OSError of a path that is too long; any other trouble shows when it is used."""
+    try:
+        path.lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise
 
 
 def _remote_root(text: str, scheme: Scheme) -> str:
@@ -129,6 +153,8 @@ def _remote_root(text: str, scheme: Scheme) -> str:
             raise InvalidAddress(text, f"'{unclear}' does not mean the same to every client; choose another name")
     if path and {"", ".", ".."} & set(path.split("/")):
         raise InvalidAddress(text, "its path has an empty or relative segment")
+    if len(text.encode()) > _LONGEST_REMOTE:
+        raise InvalidAddress(text, f"it has more than {_LONGEST_REMOTE} bytes")
     return f"{scheme}://{name}/{path}".rstrip("/")
 
 

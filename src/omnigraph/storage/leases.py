@@ -282,7 +282,7 @@ def _freed(found: dict[str, Any]) -> bytes:
 
 
 def _decode(key: str, content: bytes) -> dict[str, Any]:
-    """The fields of a lease. A damaged one may be that of a holder who lives; it is left alone until it runs out."""
+    """The fields of a lease. A damaged one may be a living holder's, and is left alone until it runs out."""
     try:
         found = unseal(key, content)
     except ObjectDamaged:

@@ -9,7 +9,8 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from omnigraph.errors import RequestError
+from omnigraph.arguments import shortened
+from omnigraph.errors import RequestError, StorageUnavailable
 from omnigraph.manifest.streams import Batch
 from omnigraph.write.loads import Mode
 
@@ -99,10 +100,13 @@ def _reason_for_spark(data: object, typed: Mapping[str, Any], options: LoadOptio
     if text.startswith("s3://"):
         return "a bucket is loaded"
     path = Path(text.removeprefix("file://")).expanduser()
-    if path.is_dir():
-        return "a directory is loaded"
-    if not path.exists():
-        return "files of a glob are loaded" if WILD & set(text) else None
+    try:
+        if path.is_dir():
+            return "a directory is loaded"
+        if not path.exists():
+            return "files of a glob are loaded" if WILD & set(text) else None
+    except OSError as error:
+        raise StorageUnavailable(shortened(text), error.strerror or str(error)) from error
     found, compression = format_of(text)
     if found is Format.PARQUET:
         return "Parquet is loaded"

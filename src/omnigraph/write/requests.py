@@ -13,8 +13,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from omnigraph.arguments import described, shortened
 from omnigraph.embed.client import EmbeddingClient
-from omnigraph.errors import BranchNotFound, ConstraintViolation, ResourceLimit, StorageUnavailable
+from omnigraph.errors import (
+    BranchExists,
+    BranchNotFound,
+    ConstraintViolation,
+    InvalidArgument,
+    ResourceLimit,
+    StorageUnavailable,
+)
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledQuery
@@ -187,13 +195,23 @@ def load_into_fork(
     try:
         branch, created = repository.branches.find(name), False
     except BranchNotFound:
+        branch, created = _forked(repository, name, parent, prepared, actor)
+    done = load(repository, branch, prepared, actor=actor, message=message)
+    return replace(done, base_branch=parent, branch_created=created)
+
+
+def _forked(
+    repository: Repository, name: str, parent: str, prepared: PreparedLoad, actor: str | None
+) -> tuple[Branch, bool]:
+    """A new branch for a load that fits, and True; or the one that somebody else has made meanwhile, and False."""
+    try:
         repository.branches.check_create(name, parent)
         with _placing(prepared.change.places):
             validate(prepared.change.delta, capture(repository, repository.branches.find(parent)), prepared.most)
         with repository.locks.control() as lock:
-            branch, created = repository.branches.create(name, parent, lock, actor), True
-    done = load(repository, branch, prepared, actor=actor, message=message)
-    return replace(done, base_branch=parent, branch_created=created)
+            return repository.branches.create(name, parent, lock, actor), True
+    except BranchExists:
+        return repository.branches.find(name), False
 
 
 @contextmanager
@@ -222,6 +240,10 @@ def _content(data: Data) -> tuple[bytes, str]:
             return path.read_bytes(), str(path)
         except OSError as error:
             raise StorageUnavailable(str(path), error.strerror or str(error)) from error
+        except ValueError as error:
+            raise StorageUnavailable(shortened(str(path)), str(error)) from error
+    if not isinstance(data, Iterable):
+        raise InvalidArgument("data", f"it is records, a text, bytes or a path, not {described(data)}")
     lines: list[bytes] = []
     size = 0
     for record in data:
