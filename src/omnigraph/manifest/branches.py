@@ -8,7 +8,8 @@ crash leaves of either is unreachable.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Set
+from collections.abc import Collection, Iterator, Set
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Final
 
@@ -18,9 +19,11 @@ from omnigraph.errors import (
     BranchExists,
     BranchInUse,
     BranchNotFound,
+    BranchOutcomeUnknown,
     BranchProtected,
     ObjectDamaged,
     OmniError,
+    StorageUnavailable,
 )
 from omnigraph.failpoints import hit
 from omnigraph.manifest.names import can_be_looked_up, check_new_name
@@ -31,6 +34,7 @@ from omnigraph.manifest.refs import encode_ref as encode_ref
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
 from omnigraph.manifest.state import MAIN, Commit, ManifestState
 from omnigraph.storage import layout
+from omnigraph.storage.address import Scheme
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableRef, Tables
@@ -152,10 +156,41 @@ class Branches:
         self._manifest.note_newest(native, state.version)
         hit("branch_create.before_ref")
         lock.verify()
-        if self._objects.put_if_absent(layout.branch_ref(trimmed), encode_ref(branch)) is None:
-            raise BranchExists(trimmed)
+        self._write_ref(branch)
         hit("branch_create.after_ref")
         return branch
+
+    def _write_ref(self, branch: Branch) -> None:
+        """Write a new branch's ref; BranchExists if there is one. If the answer is lost, the store is asked."""
+        key = layout.branch_ref(branch.name)
+        try:
+            if self._objects.put_if_absent(key, encode_ref(branch)) is None and not self.has(branch.ref):
+                raise BranchExists(branch.name)
+        except StorageUnavailable as error:
+            with self._asking(branch.name, "created", error):
+                if not self.has(branch.ref):
+                    raise
+
+    def _remove_ref(self, branch: Branch) -> None:
+        """Remove the ref of a branch. If the answer is lost, the store is asked."""
+        key = layout.branch_ref(branch.name)
+        try:
+            self._objects.delete(key)
+        except StorageUnavailable as error:
+            with self._asking(branch.name, "deleted", error):
+                if self._objects.has(key):
+                    raise
+
+    @contextmanager
+    def _asking(self, name: str, action: str, error: StorageUnavailable) -> Iterator[None]:
+        """Ask the store what became of a request that failed. It cannot be known if it does not answer that
+        either, or if the request may still be on its way."""
+        try:
+            yield
+        except StorageUnavailable as answer:
+            if answer is error and self._tables.address.scheme is not Scheme.S3:
+                raise
+            raise BranchOutcomeUnknown(name, action, str(error)) from error
 
     def check_delete(self, name: str) -> Branch:
         """A branch that may be deleted; raises whatever is in the way."""
@@ -191,7 +226,7 @@ class Branches:
         assert branch.native is not None  # noqa: S101  only main has none
         if branch.native == _UNKNOWN:
             lock.verify()
-            self._objects.delete(layout.branch_ref(branch.name))
+            self._remove_ref(branch)
             return branch
         state = self._manifest.latest(branch.native)
         own = [
@@ -201,7 +236,7 @@ class Branches:
             self._manifest.archive.append(own)
         hit("branch_delete.before_ref")
         lock.verify()
-        self._objects.delete(layout.branch_ref(branch.name))
+        self._remove_ref(branch)
         hit("branch_delete.after_ref")
         self._reclaim(branch.native, state)
         return branch

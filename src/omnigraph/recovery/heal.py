@@ -13,9 +13,10 @@ from omnigraph.errors import OmniError, RecoveryBlocked, SidecarUnreadable
 from omnigraph.failpoints import hit
 from omnigraph.manifest.publisher import Change, CommitDraft
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.state import ManifestState
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.classify import Decision, Movement, at, decide, movements_of, ref_before, restoring
-from omnigraph.recovery.sidecar import Sidecar, delete_sidecar, list_sidecars, read_sidecar
+from omnigraph.recovery.sidecar import Sidecar, TableMove, delete_sidecar, list_sidecars, read_sidecar
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.tables import TableMoved, TableRef, Tables
@@ -155,7 +156,7 @@ def _resolve_as_it_stands(repository: Repository, sidecar: Sidecar, lock: Commit
             hit("recovery.after_publish")
             return _finish(repository, sidecar, "RolledForward", sidecar.draft.graph_commit_id, outcomes)
         case Decision.ROLL_BACK:
-            commit_id = _roll_back(repository, sidecar, movements, lock)
+            commit_id = _roll_back(repository, sidecar, movements, state, lock)
             return _finish(repository, sidecar, "RolledBack", commit_id, outcomes)
 
 
@@ -166,7 +167,11 @@ def _with_checksums(change: Change, tables: Tables) -> Change:
 
 
 def _roll_back(
-    repository: Repository, sidecar: Sidecar, movements: dict[str, Movement], lock: CommitLock
+    repository: Repository,
+    sidecar: Sidecar,
+    movements: dict[str, Movement],
+    state: ManifestState,
+    lock: CommitLock,
 ) -> str | None:
     """Bring back the content of every table the write moved, and publish the restored versions so that manifest
     and HEAD agree. Where a request of the dead writer may still arrive, tables that it did not move yet get a
@@ -176,7 +181,7 @@ def _roll_back(
         start = ref_before(move)
         head = start.version + len(move.transaction_ids)
         match movements[move.table_key]:
-            case Movement.NO_MOVEMENT if can_arrive_late(repository) and not repository.tables.moved(start):
+            case Movement.NO_MOVEMENT if can_arrive_late(repository) and _is_where_it_was(move, state):
                 restored[move.table_key] = _bring_back(repository, sidecar, start, start.version, lock)
                 hit("recovery.after_fence")
             case Movement.FENCED:
@@ -208,6 +213,15 @@ def _roll_back(
     repository.manifest.publish(sidecar.branch, Change(pins), expected, draft, lock)
     hit("recovery.after_publish")
     return draft.graph_commit_id
+
+
+def _is_where_it_was(move: TableMove, state: ManifestState) -> bool:
+    """Is a table published at the version the write found? If not, others went on, and the next place is taken."""
+    pin = state.tables.get(move.table_key)
+    return pin is not None and (pin.location, pin.table_version) == (
+        move.before.location,
+        move.before.table_version,
+    )
 
 
 def _bring_back(

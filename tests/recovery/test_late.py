@@ -1,0 +1,128 @@
+"""Requests of dead writers that reach the store after recovery: fenced off, or recognised and put right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.recovery.scenes import (
+    BEGINNING,
+    PERSON,
+    WRITES,
+    assert_settled,
+    contents,
+    found_city,
+    new_graph,
+    sidecars,
+    with_city,
+)
+from tests.recovery.test_windows import Interrupted, fail_at
+from tests.stores import Store
+
+from omnigraph import Graph, failpoints
+from omnigraph.recovery.sidecar import Sidecar, TableMove
+from omnigraph.storage.staging import Staged, stage_append
+from omnigraph.storage.tables import TableMoved, TableRef
+
+
+def dead_writer(graph: Graph, branch: str = "main") -> Sidecar:
+    """A writer that died when the request that moves its first table was on its way."""
+    fail_at("write.after_sidecar", graph, "merge", branch)
+    (sidecar,) = sidecars(graph._repository)
+    return sidecar
+
+
+def late_request(graph: Graph, move: TableMove) -> Staged:
+    """What that writer had sent: the next version of a table, by its own transaction."""
+    ref = TableRef(move.after.location, move.after.table_branch, move.before.table_version)
+    handle = graph._repository.tables.open(ref)
+    staged = stage_append(handle, ref.location, ref.branch, handle.to_table().slice(0, 1), "late")
+    return replace(staged, transaction=replace(staged.transaction, uuid=move.transaction_ids[0]))
+
+
+@pytest.mark.parametrize("branch", ["main", "dev"])
+def test_on_an_object_store_recovery_takes_the_place_it_wants(s3_store: Store, branch: str) -> None:
+    graph = new_graph(s3_store)
+    sidecar = dead_writer(graph, branch)
+    requests = [late_request(graph, move) for move in sidecar.moves]
+    (recovery,) = graph.refresh()
+    assert recovery.recovery_kind == "RolledBack"
+    assert set(recovery.transaction_ids) == {move.transaction_ids[0] for move in sidecar.moves}
+    for request in requests:
+        with pytest.raises(TableMoved):
+            graph._repository.tables.commit_staged(request)
+    assert contents(graph, branch) == BEGINNING
+    assert_settled(graph)
+    for name in ("merge", "delete"):
+        WRITES[name].run(graph, branch)
+    assert_settled(graph)
+
+
+def test_recovery_that_dies_after_it_took_the_place_is_repeated(s3_store: Store) -> None:
+    graph = new_graph(s3_store)
+    dead_writer(graph)
+
+    def interrupt() -> None:
+        raise Interrupted
+
+    for _ in range(2):
+        with failpoints.armed("recovery.after_fence", interrupt), pytest.raises(Interrupted):
+            graph.refresh()
+    graph.refresh()
+    assert contents(graph) == BEGINNING
+    assert [recovery.recovery_kind for recovery in graph.recoveries()] == ["RolledBack"]
+    assert_settled(graph)
+
+
+def test_one_that_arrives_while_recovery_takes_its_place(s3_store: Store) -> None:
+    """The first table is fenced off when the request for the second arrives: it is undone with the rest."""
+    graph = new_graph(s3_store)
+    sidecar = dead_writer(graph)
+    pending = [late_request(graph, move) for move in sidecar.moves[1:]]
+
+    def arrive() -> None:
+        while pending:
+            graph._repository.tables.commit_staged(pending.pop())
+
+    with failpoints.armed("recovery.after_fence", arrive):
+        graph.refresh()
+    assert contents(graph) == BEGINNING
+    assert_settled(graph)
+    WRITES["merge"].run(graph, "main")
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("branch", ["main", "dev"])
+def test_where_nothing_was_fenced_off_the_next_writer_recognises_it(
+    local_store: Store, name: str, branch: str
+) -> None:
+    graph = new_graph(local_store)
+    sidecar = dead_writer(graph, branch)
+    requests = {move.table_key: late_request(graph, move) for move in sidecar.moves}
+    graph.refresh()
+    graph._repository.tables.commit_staged(requests[PERSON])
+    assert contents(graph, branch) == BEGINNING
+    WRITES[name].run(graph, branch)
+    assert contents(graph, branch) == WRITES[name].effect(BEGINNING)
+    assert [recovery.recovery_kind for recovery in graph.recoveries()] == ["RolledBack", "LateVersionUndone"]
+    assert_settled(graph)
+
+
+@pytest.mark.parametrize("failpoint", ["recovery.after_restore", "publish.after_commit", "recovery.after_publish"])
+def test_putting_it_right_can_be_repeated(local_store: Store, failpoint: str) -> None:
+    graph = new_graph(local_store)
+    sidecar = dead_writer(graph)
+    requests = {move.table_key: late_request(graph, move) for move in sidecar.moves}
+    graph.refresh()
+    graph._repository.tables.commit_staged(requests[PERSON])
+
+    def interrupt() -> None:
+        raise Interrupted
+
+    with failpoints.armed(failpoint, interrupt), pytest.raises(Interrupted):
+        WRITES["merge"].run(graph, "main")
+    assert contents(graph) == BEGINNING
+    WRITES["merge"].run(graph, "main")
+    found_city(graph, "main")
+    assert contents(graph) == with_city(WRITES["merge"].effect(BEGINNING))
+    assert_settled(graph)
