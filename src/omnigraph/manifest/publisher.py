@@ -198,7 +198,7 @@ class Manifest:
         """Remember how far a branch has come, here and for other processes."""
         self._note(native, version)
         with contextlib.suppress(StorageUnavailable):  # the version is there; the hint only makes it quick to find
-            self._objects.put(layout.head_hint(native), json.dumps({"version": version}).encode())
+            self._objects.hint(layout.head_hint(native), json.dumps({"version": version}).encode())
 
     def forget(self, native: str) -> None:
         """Drop what is known of a branch that is gone."""
