@@ -14,6 +14,7 @@ import hashlib
 import os
 import re
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -177,8 +178,9 @@ def _made(folder: Path) -> Path:
         oldest = oldest.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from error
+    except FileExistsError as error:  # a file, or a folder that was there and has been removed since
+        code = errno.ENOENT if stat.S_ISDIR(folder.stat().st_mode) else errno.ENOTDIR
+        raise OSError(code, os.strerror(code), str(folder)) from error
     return oldest
 
 
