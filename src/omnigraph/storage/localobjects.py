@@ -81,10 +81,12 @@ class LocalObjects:
             return sorted(str(path.relative_to(self._root)) for path in self._objects_below(prefix))
 
     def delete(self, key: str) -> None:
-        if self.has(key):
-            path = self._root / key
-            with translated(self._shown(key)), self._locked(fcntl.LOCK_SH):
-                path.unlink(missing_ok=True)
+        path = self._root / key
+        with translated(self._shown(key)):
+            if path.is_file():
+                with self._locked(fcntl.LOCK_SH):
+                    path.unlink(missing_ok=True)
+            if path.parent.is_dir():
                 sync_folder(path.parent, self._root)
 
     def discard(self, key: str) -> None:

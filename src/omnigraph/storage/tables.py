@@ -20,6 +20,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.checksums import is_whole, require_whole
 from omnigraph.storage.durability import sync_files
+from omnigraph.storage.forkpoints import clear_torn_entries, fork_point, fork_points
 from omnigraph.storage.staging import OPERATION_PROPERTY, Staged, stage_append, stage_first_rows, stage_overwrite
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import Delta, TableRef, TableVersions, described
@@ -207,8 +208,8 @@ class Tables(TableVersions):
         Lance writes the branch's first version and then its entry in the list of branches. What has only one of
         the two was interrupted, and cleanup would not spare the rows it needs: it is made again.
         """
-        if self._is_listed(ref.location, native) and self.newest(ref.location, native) is not None:
-            point = self.fork_points(ref.location)[native]
+        point = self._fork_point(ref.location, native)
+        if point is not None and self.newest(ref.location, native) is not None:
             if point != ref:
                 reason = f"branch {native} starts at {described(point)}, not at {described(ref)}"
                 raise StorageUnavailable(self.shown(ref.location), reason)
@@ -220,7 +221,7 @@ class Tables(TableVersions):
                 raise self.missing(ref)
             with translated(self.shown(ref.location)):
                 own.create_branch(native, (ref.branch, ref.version))
-            self._sync_fork(ref, native)
+        self._sync_fork(ref, native)
         return TableRef(ref.location, native, ref.version)
 
     def _sync_fork(self, ref: TableRef, native: str) -> None:
@@ -246,19 +247,20 @@ class Tables(TableVersions):
 
     def drop_branch(self, location: str, native: str) -> None:
         """Remove a native branch and its files; nothing happens if there is none."""
-        if self._is_listed(location, native):
+        if self._fork_point(location, native) is not None:
             trunk = self.dataset(location)
+            clear_torn_entries(self.objects, location)
             with translated(self.shown(location)):
                 if trunk is not None:
                     trunk.branches.delete(native)
         self.objects.delete_prefix(layout.native_prefix(location, native))
         self.forget(location, native)
 
-    def _is_listed(self, location: str, native: str) -> bool:
-        """Does the table list such a branch? One look at one file, however many branches it has."""
+    def _fork_point(self, location: str, native: str) -> TableRef | None:
+        """Where a native branch left which other one; None if the table lists no such branch."""
         if self.address.scheme is Scheme.MEMORY:
-            return native in self.fork_points(location)
-        return self.objects.has(layout.branch_entry(location, native))
+            return self.fork_points(location).get(native)
+        return fork_point(self.objects, location, native)
 
     def native_branches(self, location: str) -> list[str]:
         """The names of a table's native branches."""
@@ -266,6 +268,8 @@ class Tables(TableVersions):
 
     def fork_points(self, location: str) -> dict[str, TableRef]:
         """Where each native branch of a table left which other one."""
+        if self.address.scheme is not Scheme.MEMORY:
+            return fork_points(self.objects, location)
         trunk = self.dataset(location)
         with translated(self.shown(location)):
             found = {} if trunk is None else trunk.branches.list()
