@@ -202,6 +202,19 @@ class Tables(TableVersions):
             properties = None if transaction is None else transaction.transaction_properties
             return (properties or {}).get(OPERATION_PROPERTY)
 
+    def operation_name(self, ref: TableRef) -> str:
+        """What Lance calls the operation that made a version; empty if there is no record of it.
+
+        Its Python side has no name for the reservation that goes before a compaction, which changes no fragment.
+        """
+        before = replace(ref, version=ref.version - 1, checksum=None)
+        with translated(self.shown(ref.location)):
+            transaction = self.open(ref).read_transaction(ref.version)
+            name = "" if transaction is None else type(transaction.operation).__name__
+            if name == "BaseOperation" and _fragments(self.open(ref)) == _fragments(self.open(before)):
+                return "ReserveFragments"
+            return name
+
     def fork(self, ref: TableRef, native: str) -> TableRef:
         """Give a table a native branch that starts at this version; an equal one is taken over.
 
@@ -275,3 +288,7 @@ class Tables(TableVersions):
             found = {} if trunk is None else trunk.branches.list()
         listed = sorted(found.items())
         return {name: TableRef(location, at["parent_branch"], at["parent_version"]) for name, at in listed}
+
+
+def _fragments(handle: LanceDataset) -> list[object]:
+    return [fragment.metadata.to_json() for fragment in handle.get_fragments()]
