@@ -16,7 +16,7 @@ import omnigraph
 from omnigraph.errors import SidecarUnreadable
 from omnigraph.recovery.sidecar import list_sidecars
 from omnigraph.storage import layout
-from omnigraph.storage.sealed import unseal
+from omnigraph.storage.control.sealed import unseal
 
 DAMAGED = {
     "empty": b"",

@@ -18,8 +18,8 @@ from lance.commit import CommitConflictError
 from omnigraph.errors import IncompleteFile, StorageError, StorageUnavailable
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
-from omnigraph.storage.checksums import is_whole, require_whole
-from omnigraph.storage.durability import sync_files
+from omnigraph.storage.files.checksums import is_whole, require_whole
+from omnigraph.storage.files.durability import sync_files
 from omnigraph.storage.forkpoints import clear_torn_entries, fork_point, fork_points
 from omnigraph.storage.staging import OPERATION_PROPERTY, Staged, stage_append, stage_first_rows, stage_overwrite
 from omnigraph.storage.unavailable import translated

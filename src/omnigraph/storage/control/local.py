@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.storage import layout
-from omnigraph.storage.contents import Versioned
-from omnigraph.storage.durability import is_on, sync, sync_folder
-from omnigraph.storage.filelocks import flocked
-from omnigraph.storage.patience import Patience
+from omnigraph.storage.control.contents import Versioned
+from omnigraph.storage.files.durability import is_on, sync, sync_folder
+from omnigraph.storage.locking.filelocks import flocked
+from omnigraph.storage.locking.patience import Patience
 from omnigraph.storage.unavailable import translated
 
 _LOCK: Final = "objects.lock"
