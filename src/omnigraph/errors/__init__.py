@@ -34,14 +34,14 @@
     │   ├── QueryTimeout       the query took longer than it was allowed
     │   ├── QueryMemoryExceeded the query needed more memory than it was allowed
     │   ├── CountOverflow      the query counts more matches than a number can say
-    │   └── QueryCancelled     somebody stopped it
+    │   └── QueryCancelled     the caller stopped it
     ├── PipelineError          a Spark job that could not be run
     │   ├── JavaUnavailable    there is no Java, or one that is too old
     │   ├── SparkUnavailable   no session: the cluster does not answer, or Spark did not start
     │   ├── SourceUnusable     what was to be loaded is not there, or nothing that can be loaded
     │   ├── ExportRefused      the target is taken, or a value has no form there
     │   ├── JobFailed          a task failed again and again
-    │   ├── JobCancelled       somebody stopped it
+    │   ├── JobCancelled       the caller stopped it
     │   ├── StreamOutOfStep    a micro-batch that is not the next one of its stream
     │   └── NotOnSpark         only the embedded engine does that
     ├── ConflictError          try again

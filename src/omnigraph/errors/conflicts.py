@@ -1,4 +1,4 @@
-"""Somebody else was faster: try again."""
+"""Another writer was faster: try again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from omnigraph.errors.base import OmniError
 
 
 class ConflictError(OmniError):
-    """Somebody else was faster. Nothing of this write is visible; read again and retry."""
+    """Another writer was faster. Nothing of this write is visible; read again and retry."""
 
 
 class ManifestConflict(ConflictError):

@@ -1,4 +1,4 @@
-"""A write of which nobody can say yet whether it happened."""
+"""Writes and branch changes of which it is not known whether they happened."""
 
 from __future__ import annotations
 

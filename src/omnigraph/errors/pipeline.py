@@ -54,7 +54,7 @@ class JobFailed(PipelineError):
 
 
 class JobCancelled(PipelineError):
-    """Somebody stopped a job."""
+    """The caller stopped a job."""
 
     def __init__(self, job: str) -> None:
         super().__init__(job)

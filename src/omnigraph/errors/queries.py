@@ -71,7 +71,7 @@ class CountOverflow(QueryStopped):
 
 
 class QueryCancelled(QueryStopped):
-    """Somebody stopped the query."""
+    """The caller stopped the query."""
 
     def __init__(self, query: str, elapsed: float, rows: int) -> None:
         super().__init__(query, elapsed, rows)

@@ -12,7 +12,7 @@ class StorageError(OmniError):
 
 
 class RecoveryBlocked(StorageError):
-    """What a dead writer left behind cannot be resolved without losing somebody else's work."""
+    """What a dead writer left behind cannot be resolved without losing another writer's work."""
 
     def __init__(self, operation_id: str, reason: str) -> None:
         super().__init__(operation_id, reason)

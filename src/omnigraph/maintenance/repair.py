@@ -1,4 +1,4 @@
-"""Repair: tables that somebody moved with Lance itself, so that the graph does not know their newest version.
+"""Repair: tables that were moved with Lance itself, so that the graph does not know their newest version.
 
 A writer refuses such a table, because it cannot know whether that version is meant. What only rearranged rows can
 be published as it is; what changed rows has to be looked at first, and forced. No data is rewritten.

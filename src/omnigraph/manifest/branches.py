@@ -133,8 +133,8 @@ class Branches:
     ) -> Branch:
         """A new branch at the parent's newest state. The caller holds the control lock.
 
-        The ref is written last: until then there is only a native branch that nothing refers to. Whoever staged
-        files for the branch before it exists has chosen its ``incarnation``.
+        The ref is written last: until then there is only a native branch that nothing refers to. A load that
+        stages files for the branch before it exists has chosen its ``incarnation``.
         """
         trimmed, origin = self.check_create(name, parent)
         state = self._manifest.latest(origin.native)
@@ -221,8 +221,8 @@ class Branches:
     def delete(self, name: str, lock: CommitLock) -> Branch:
         """Remove a branch that no other descends from. The caller holds the control lock.
 
-        The ref goes first, and with it the branch; its files follow as far as the store allows. Nobody can tell
-        which files are those of a branch whose ref is damaged: they stay, and nothing refers to them.
+        The ref goes first, and with it the branch; its files follow as far as the store allows. Which files
+        are those of a branch whose ref is damaged cannot be told: they stay, and nothing refers to them.
         """
         branch = self.check_delete(name)
         assert branch.native is not None  # noqa: S101  only main has none

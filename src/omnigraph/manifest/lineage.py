@@ -78,7 +78,7 @@ def history(
     """The commits that led to a head, newest first, merged ones included.
 
     ``more`` are places that may know the parents ``known`` does not, the cheapest first; none is asked before the
-    walk needs it. Parents that nobody knows end their path.
+    walk needs it. Unknown parents end their path.
     """
     places = iter(more)
     seen: set[str] = set()

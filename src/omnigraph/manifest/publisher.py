@@ -108,7 +108,7 @@ class Manifest:
         """Make a change visible as one commit.
 
         ``expected`` asserts the version each table has now; a table that moved is a ManifestConflict and nothing
-        is published. A draft that somebody already published (a recoverer for a writer thought dead) is a success.
+        is published. A draft that is published already (by recovery, for a writer thought dead) is a success.
         """
 
         def successor(current: ManifestState) -> ManifestState | None:

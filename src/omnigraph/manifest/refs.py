@@ -48,7 +48,7 @@ TRUNK = Branch(MAIN, None)
 
 
 def named_by(keys: list[str]) -> list[str]:
-    """The branches whose refs have these keys. What somebody else put among the refs is none of them."""
+    """The branches whose refs have these keys. Other files among the refs are none of them."""
     names = (
         key.removeprefix(layout.BRANCH_REFS + "/").removesuffix(".json") for key in keys if key.endswith(".json")
     )

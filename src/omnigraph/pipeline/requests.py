@@ -61,7 +61,7 @@ def load_on_spark(
 
     try:
         done = attempt()
-    except BranchExists:  # somebody else has made the branch since the job began: its files have to lie elsewhere
+    except BranchExists:  # another writer has made the branch since the job began: its files have to lie elsewhere
         done = attempt()
     warn_unembedded(done.warnings)
     return done

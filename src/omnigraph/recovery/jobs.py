@@ -2,7 +2,7 @@
 
 A job writes down its name before its first file and removes it after its last. Its files carry that name, and
 it holds a lock of its own while it runs; so a file whose job's lock is free, and which nothing refers
-to, is nobody's. It commits only while it holds the lock, and whoever removes its files holds that lock and the
+to, is garbage. It commits only while it holds the lock, and its files are removed only under that lock and the
 branch's: a job that was taken for dead finds out before its tables refer to files that are gone.
 """
 
@@ -64,7 +64,7 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True)
 class LeftJob:
-    """A job that somebody may have left behind, the files it staged, and whether it still runs."""
+    """A job that was perhaps left behind, the files it staged, and whether it still runs."""
 
     record: JobRecord
     files: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Who may commit: locks across threads and processes that die with their holder.
 
-Two kinds of locks guard a graph. The graph lock is shared by data writers and exclusive for whoever changes the
-schema or the branches. Each branch has a commit lock on top, for one writer at a time. Readers take neither.
+Two kinds of locks guard a graph. The graph lock is shared by data writers and exclusive for changes of the schema
+or the branches. Each branch has a commit lock on top, for one writer at a time. Readers take neither.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Held(Protocol):
     """A lock that is held."""
 
     def verify(self) -> None:
-        """Raise LockLost if the lock has been given to somebody else."""
+        """Raise LockLost if the lock has been given to another holder."""
 
 
 class Backend(Protocol):
@@ -44,10 +44,10 @@ class Backend(Protocol):
         """Hold a lock together with other sharers."""
 
     def discard(self, name: str) -> None:
-        """Remove what is left of a lock that nobody will ask for again."""
+        """Remove what is left of a lock that is not needed again."""
 
     def is_held(self, name: str) -> bool:
-        """Does somebody who lives hold a lock alone? Only looks, and writes nothing."""
+        """Does a living process hold a lock alone? Only looks, and writes nothing."""
 
     @property
     def silence(self) -> float:

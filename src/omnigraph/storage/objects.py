@@ -22,7 +22,7 @@ class ObjectStore(Protocol):
         """Write the object, whatever was there; its new token."""
 
     def hint(self, key: str, content: bytes) -> None:
-        """Write an object that everybody can do without: nobody waits until it is on the disk."""
+        """Write an object that readers can do without, and do not wait until it is on the disk."""
 
     def put_if_absent(self, key: str, content: bytes) -> str | None:
         """Write the object if there is none; None if there is one."""

@@ -1,4 +1,4 @@
-"""Staging: writing a change of one table as files and a transaction that nobody has committed yet.
+"""Staging: writing a change of one table as files and a transaction that is not committed yet.
 
 Every function here leaves the table as it was. A change that is never committed is a few unreferenced files.
 """
@@ -207,7 +207,7 @@ def stage_create_index(
 ) -> Staged:
     """Stage any number of indexes as one change; each takes the place of the one that has its name.
 
-    Lance lets nobody else use a handle while it builds through it, so it cannot be one that readers share.
+    Lance lets no other thread use a handle while it builds through it, so it cannot be one that readers share.
     """
     wanted = list(specs)
     with translated(handle.uri):

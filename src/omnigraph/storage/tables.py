@@ -1,6 +1,6 @@
 """Lance tables: create one, commit what was staged, go back, fork.
 
-This is the only module that may move a Lance HEAD. Staging (`storage.staging`) writes files nobody refers to;
+This is the only module that may move a Lance HEAD. Staging (`storage.staging`) writes files nothing refers to;
 `commit_staged` makes them a version. Lance would rebase most stale changes silently; here they are refused, and
 the commit lock, which the caller holds, makes looking and committing one step.
 """
@@ -160,7 +160,7 @@ class Tables(TableVersions):
         self._committed(TableRef(location, None, after.version), after)
 
     def _first_version(self, location: str, schema: pa.Schema) -> int:
-        """Create a log, unless somebody else does at the same time."""
+        """Create a log, unless another process does at the same time."""
         try:
             return self.create(location, schema).version
         except StorageUnavailable:
@@ -248,7 +248,7 @@ class Tables(TableVersions):
             sync_files([first, entry], Path(self.address.root))
 
     def _undo_fork(self, location: str, native: str) -> None:
-        """Remove what an interrupted fork left. Data files stay: somebody may have staged them for the branch."""
+        """Remove what an interrupted fork left. Data files stay: a load may have staged them for the branch."""
         if self.address.scheme is Scheme.MEMORY:
             self.drop_branch(location, native)
             return

@@ -33,5 +33,5 @@ def translated(where: str) -> Iterator[None]:
 
 
 def is_panic(error: BaseException) -> bool:
-    """Did Rust code give up? Its panics are no Exceptions, so that nobody catches them by accident."""
+    """Did Rust code give up? Its panics are no Exceptions, so that they are not caught by accident."""
     return type(error).__name__ == "PanicException"

@@ -11,8 +11,8 @@ from omnigraph.recovery.sidecar import is_pending
 
 
 def take_back(repository: Repository, branch: Branch) -> None:
-    """Delete a branch that was made for a load which then failed, unless somebody has written to it, or a write to
-    it is not over: an interrupted commit is for recovery to finish. One that cannot be deleted stays, empty."""
+    """Delete a branch that was made for a load which then failed, unless another writer has written to it, or a
+    write to it is not over: an interrupted commit is for recovery to finish. A branch that stays is empty."""
     with suppress(OmniError), repository.locks.control() as lock:
         is_untouched = repository.manifest.latest(branch.native).version == branch.fork_version
         if is_untouched and is_pending(repository.objects, branch.ref) is False:

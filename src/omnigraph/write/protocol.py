@@ -128,8 +128,8 @@ def commit_write(
 ) -> Commit | None:
     """Run a write to its end; the commit it published, or None if there was nothing to change.
 
-    A batch of a stream that somebody has committed raises BatchDone. A change that may be prepared again is first
-    prepared without the lock. If others are faster each time, it takes the lock first, and then nobody can be.
+    A batch of a stream that is committed already raises BatchDone. A change that may be prepared again is first
+    prepared without the lock. If others are faster each time, it takes the lock first, and then none can be.
     A ``keeper`` is a lock of the writer's own, without which others may have removed what it has staged.
     """
     repository.require_writable()
@@ -237,7 +237,7 @@ def _fork_tables(base: Base, shared: list[TableRef], native: str, lock: CommitLo
 
 
 def _stage(base: Base, table_key: str, stage: Stage, operation_id: str) -> _StagedMove:
-    """Write one table's change as files nobody refers to yet, in the branch's own tree."""
+    """Write one table's change as files that nothing refers to yet, in the branch's own tree."""
     before = base.pin(table_key)
     ref = TableRef(before.location, base.branch.native or before.table_branch, before.table_version)
     done = stage(ref, operation_id)

@@ -194,7 +194,7 @@ def load_into_fork(
 ) -> LoadResult:
     """Commit a prepared load to a branch that is forked if it is missing, once the load is known to fit.
 
-    A branch that somebody else forked and takes back, because his own load has failed, is forked again.
+    A branch that another load forked and takes back, because it has failed, is forked again.
     """
     try:
         branch, created = repository.branches.find(name), False
@@ -216,7 +216,7 @@ def load_into_fork(
 def _forked(
     repository: Repository, name: str, parent: str, prepared: PreparedLoad, actor: str | None
 ) -> tuple[Branch, bool]:
-    """A new branch for a load that fits, and True; or the one that somebody else has made meanwhile, and False."""
+    """A new branch for a load that fits, and True; or the one that another writer made meanwhile, and False."""
     try:
         repository.branches.check_create(name, parent)
         with _placing(prepared.change.places):
@@ -305,7 +305,7 @@ def _now() -> dt.datetime:
 
 
 def warn_unembedded(names: Iterable[str]) -> None:
-    """Say once that vectors stayed empty, to whoever called what calls the caller of this."""
+    """Warn once that vectors stayed empty, at the line that called `Graph`."""
     shown = sorted(set(names))
     if shown:
         warnings.warn(

@@ -2,7 +2,7 @@
 
 A put writes a file beside the object and renames it, so a reader sees all of an object or none of it; an object is
 on the disk, with the folders that name it, before its writer is told so. Only a replacement on condition keeps
-others out, for the moment between looking and replacing; writers do not wait for each other, readers for nobody.
+others out, for the moment between looking and replacing; writers do not wait for each other, readers never.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ class LocalObjects:
 
     @contextlib.contextmanager
     def _locked(self, how: int) -> Iterator[None]:
-        """Keep out whoever looks before it replaces, or, to be that one, everybody else. Not even a holder that
-        is stopped keeps others waiting for ever."""
+        """Take the lock of `put_if_match`: shared by plain writes, alone by the one that looks and replaces. The
+        wait ends, so that a stopped holder does not stop the others for good."""
         path = self._root / layout.LOCKS / _LOCK
         with flocked(path, how, f"{layout.LOCKS}/{_LOCK}", Patience(self._wait)):
             yield

@@ -1,4 +1,4 @@
-"""Power cuts: what was written reaches the disk before anybody is told that it is there.
+"""Power cuts: what was written reaches the disk before its writer is told that it is there.
 
 A file survives a power cut once it is synced and the folder that names it is, and so on up to the graph's root.
 `OMNIGRAPH_SYNC=off` trades that for speed: a crash of the process still loses nothing, one of the machine may.

@@ -76,7 +76,7 @@ os.register_at_fork(
 
 
 class HeldFile:
-    """A held `flock`. Only its holder's end releases it, but somebody may remove the file, and lock a new one."""
+    """A held `flock`. Only its holder's end releases it, but its file can be removed, and a new one locked."""
 
     def __init__(self, file: LockFile, shown: str) -> None:
         self._file = file
@@ -99,7 +99,7 @@ class FileLocks:
         return self._held(name, shown, fcntl.LOCK_EX, patience)
 
     def shared(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[HeldFile]:
-        """Hold a lock together with others, once nobody waits to hold it alone."""
+        """Hold a lock together with others, once no one waits to hold it alone."""
         return self._held(name, shown, fcntl.LOCK_SH, patience)
 
     def discard(self, name: str) -> None:

@@ -1,6 +1,6 @@
 """Locks on an object store: lease objects taken by conditional put and renewed while held.
 
-No clocks are compared. A lease is alive as long as it changes: whoever waits for it watches its token, and takes
+No clocks are compared. A lease is alive as long as it changes: a waiter watches its token, and takes
 it over when the token has stood still for longer than the lease's time to live. Each taking raises the fence, and
 a holder that was away checks the fence before it does anything durable.
 """
@@ -64,7 +64,7 @@ class Lease:
         return os.getpid() == self._process
 
     def release(self) -> None:
-        """Give the lease up, unless somebody else has it. If the store fails, the lease runs out by itself."""
+        """Give the lease up, unless another holder has it. If the store fails, the lease runs out by itself."""
         if not self.is_mine:
             return
         self._stop.set()
@@ -93,7 +93,7 @@ class Lease:
                 self._content, self._token, self._renewed_at = content, token, asked_at
 
     def _replaced(self, content: dict[str, Any]) -> str | None:
-        """Write the lease anew while it is this holder's; its token, or None if somebody else has it.
+        """Write the lease anew while it is this holder's; its token, or None if another holder has it.
 
         Where an answer was lost on the way the token is not the one we know, but the lease is still ours.
         """
@@ -135,7 +135,7 @@ class LeaseLocks:
 
     @contextmanager
     def shared(self, name: str, shown: str, patience: Patience) -> Iterator[Lease]:
-        """Hold a lock with others: announce oneself, then make sure that nobody holds it alone."""
+        """Hold a lock with others: announce oneself, then make sure that it is not held alone."""
         while True:
             with self._announced(name, shown, patience) as lease:
                 if self._holder(_key(name)) is None:

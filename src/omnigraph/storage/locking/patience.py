@@ -9,7 +9,7 @@ from omnigraph.errors import LockTimeout
 
 
 class Patience:
-    """How long somebody will wait from now on for everything that a lock takes."""
+    """How long a writer will wait from now on for everything that a lock takes."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
