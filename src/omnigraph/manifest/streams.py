@@ -3,8 +3,8 @@
 A stream writes batches 0, 1, 2, … to a branch, each as one commit. The state of the branch holds, for each stream,
 the number of its last batch. A commit of batch n and the mark "n" are one version of the manifest, so no crash can
 part them, and a writer that holds the branch's commit lock knows from the newest state whether n is done. The
-mark is part of the state, not of the history: it does not matter how many commits follow, which of them are archived, or
-what maintenance removes.
+mark is part of the state, not of the history: it does not matter how many commits follow, which of them are
+archived, or what maintenance removes.
 
 A mark belongs to one incarnation of a branch. Forks inherit the rows of their parent but not its marks.
 """

@@ -1,7 +1,7 @@
 """Sidecars: what a writer is about to commit, written down before the first table moves.
 
-A sidecar is there exactly while its write is in flight. A process that holds the branch's commit lock and finds one
-knows that its writer is dead, and has everything needed to finish the write or to undo it.
+A sidecar is there exactly while its write is in flight. A process that holds the branch's commit lock and finds
+one knows that its writer is dead, and has everything needed to finish the write or to undo it.
 """
 
 from __future__ import annotations
