@@ -84,7 +84,7 @@ def rows(graph: Graph, branch: str = "main") -> dict[str, dict[str, Any]]:
 
 
 def files_of_jobs(graph: Graph) -> set[str]:
-    return {path.name for path in Path(graph.address).rglob("data/*.lance") if path.name.count("-") == 1}
+    return {path.name for path in Path(graph.address).rglob("data/*.lance") if path.name.count("-") == 2}
 
 
 def check_filled(graph: Graph, before: dict[str, dict[str, Any]], branch: str = "main") -> None:
