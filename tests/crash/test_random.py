@@ -15,6 +15,8 @@ from tests.stores import Store
 import omnigraph
 from omnigraph.errors import GraphExists, GraphNotFound, NotAGraph
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def chance() -> random.Random:

@@ -17,14 +17,7 @@ some operations."""
 MORE = None if os.environ.get("OMNIGRAPH_ALL_FAULTS") else 8
 """This many of each operation are tried in `make long`, and all of them if that is asked for."""
 
-QUICK = (
-    "query",
-    "merge on main",
-    "overwrite on dev",
-    "rolled back by the next write on main",
-    "branch create",
-    "ensure indices on main",
-)
+QUICK = ("merge on main", "branch create")
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -29,6 +29,8 @@ from tests.stores import Store
 from omnigraph import Graph
 from omnigraph.recovery.heal import RECOVERY_ACTOR
 
+pytestmark = pytest.mark.long
+
 NODE_INDEXES = {"id_btree", "name_inverted", "name_btree"}
 EDGE_INDEXES = {"id_btree", "src_btree", "dst_btree"}
 EXPECTED = {

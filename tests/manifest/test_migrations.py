@@ -133,6 +133,7 @@ def open_and_die(root: Path, failpoint: str) -> bool:
     return ended.returncode != 0
 
 
+@pytest.mark.long
 class TestCrashes:
     def test_killed_between_any_two_steps_it_goes_on_from_there(self, tmp_path: Path) -> None:
         before = read(write_graph(tmp_path, stamp=1))

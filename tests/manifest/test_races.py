@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
 from tests.manifest.racers import SHARED, Report, creating, on_own_branch, with_lock, without_lock
 from tests.manifest.support import create_branch, new_graph, schema
 from tests.processes import children, start_together
@@ -56,10 +57,12 @@ def _check_history(graph: Graph, reports: list[Report]) -> None:
     assert graph.snapshot().commit == commits[-1]
 
 
+@pytest.mark.long
 def test_on_a_disk(local_store: Store) -> None:
     run(local_store, with_lock, changes=200)
 
 
+@pytest.mark.long
 def test_on_an_object_store(s3_store: Store) -> None:
     run(s3_store, with_lock, changes=ON_AN_OBJECT_STORE)
 
@@ -95,5 +98,6 @@ def test_on_branches_of_their_own(local_store: Store) -> None:
         assert history[:-1] == published[name][::-1]
 
 
+@pytest.mark.long
 def test_on_an_object_store_by_compare_and_swap_alone(s3_store: Store) -> None:
     run(s3_store, without_lock, changes=4)

@@ -95,6 +95,7 @@ def test_inserts_by_four_processes_all_succeed(local_store: Store, branch: str) 
     assert_settled(graph)
 
 
+@pytest.mark.long
 def test_no_insert_starves_among_many_writers(local_store: Store) -> None:
     """Eight processes want the same table all the time; whoever lost twice takes the lock before it prepares."""
     graph = new_graph(local_store)

@@ -62,6 +62,9 @@ PLACES = [
 ]
 """Each write on main, and two as the first of a branch, which forks its tables."""
 
+QUICK = [("merge", "main"), ("mutation", "dev")]
+"""Those that every test run tries; `make long` tries all."""
+
 RECOVERY_OF = {
     "write.between_tables": [
         "recovery.sidecar_list",
@@ -94,7 +97,14 @@ def test_every_failpoint_has_a_case() -> None:
     assert {name for name in failpoints.NAMES if name.startswith("publish.")} <= covered
 
 
-@pytest.mark.parametrize(("failpoint", "place"), [*product(OUTCOMES, PLACES)], ids=str)
+@pytest.mark.parametrize(
+    ("failpoint", "place"),
+    [
+        pytest.param(*case, marks=[] if case[1] in QUICK else [pytest.mark.long])
+        for case in product(OUTCOMES, PLACES)
+    ],
+    ids=str,
+)
 def test_a_write(local_store: Store, failpoint: str, place: tuple[str, str]) -> None:
     name, branch = place
     graph = new_graph(local_store)
@@ -156,6 +166,7 @@ CRASHED_RECOVERIES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("died", "failpoint", "healer", "place"), CRASHED_RECOVERIES)
 def test_a_recovery(local_store: Store, died: str, failpoint: str, healer: str, place: tuple[str, str]) -> None:
     name, branch = place
@@ -206,6 +217,7 @@ def interrupt_at(failpoint: str, graph: Graph, name: str, branch: str) -> None:
         ),
     ],
 )
+@pytest.mark.long
 @pytest.mark.parametrize("branch", ["main", "dev"])
 def test_one_crash_after_another(
     local_store: Store, failpoints_in_order: list[str], outcome: str, branch: str
@@ -227,6 +239,7 @@ def possible(outcome: str) -> list[Contents]:
     return [BEGINNING] if outcome == ROLLED_BACK else [BEGINNING, WRITES["delete"].effect(BEGINNING)]
 
 
+@pytest.mark.long
 def test_writers_killed_one_after_another_on_two_branches(local_store: Store) -> None:
     """Each newcomer finishes what the one before it left on its branch, and dies itself."""
     graph = new_graph(local_store)
