@@ -1,6 +1,6 @@
 """What writes cost: object-store operations, latency, throughput with several writers, a large upsert, and memory.
 
-Run with `make bench`; each part alone with `--only operations|latency|writers|upsert|memory`. `--writes` is
+Run with `make bench`; each part alone with `--only operations|latency|writers|upsert|trust|memory`. `--writes` is
 how many writes the last one makes: 20,000 take a quarter of an hour.
 """
 
@@ -9,15 +9,19 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing as mp
+import os
 import resource
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from itertools import cycle
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -92,6 +96,80 @@ def latency(out: Console) -> None:
     for verb, times in samples.items():
         cuts = statistics.quantiles(times, n=100)
         table.add_row(verb, f"{cuts[49]:.1f}", f"{cuts[89]:.1f}", f"{cuts[98]:.1f}")
+    out.print(table)
+
+
+def trust(out: Console) -> None:
+    """What checks and syncs cost: the same writes in turn with each setting, in one run on one disk."""
+    table = Table(
+        "write", "synced, p50 ms", "not synced", "ratio", "syncs", title="The price of surviving a power cut"
+    )
+    samples: dict[tuple[str, str], list[float]] = {}
+    syncs: dict[str, int] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        graphs = {}
+        for setting in ("on", "off"):
+            graphs[setting] = omnigraph.init(f"{folder}/{setting}.omni", schema(8))
+            graphs[setting].load([person("p0")], mode="append")
+        for turn in range(150):
+            for verb, text, name in _cases(turn):
+                for setting, graph in graphs.items():
+                    os.environ["OMNIGRAPH_SYNC"] = setting
+                    with _counted_syncs() as counted:
+                        start = time.perf_counter()
+                        graph.mutate(text, {"n": name})
+                        took = (time.perf_counter() - start) * 1000
+                    samples.setdefault((verb, setting), []).append(took)
+                    if setting == "on":
+                        syncs[verb] = counted[0]
+        os.environ.pop("OMNIGRAPH_SYNC")
+    for verb in syncs:
+        synced, unsynced = (statistics.median(samples[verb, setting]) for setting in ("on", "off"))
+        table.add_row(verb, f"{synced:.1f}", f"{unsynced:.1f}", f"{synced / unsynced:.2f}", str(syncs[verb]))
+    out.print(table)
+    _first_reads(out)
+
+
+@contextmanager
+def _counted_syncs() -> Iterator[list[int]]:
+    """How often this process syncs a file or a folder in a block."""
+    sync, counted = os.fsync, [0]
+
+    def count(fd: Any) -> None:
+        counted[0] += 1
+        sync(fd)
+
+    os.fsync = count
+    try:
+        yield counted
+    finally:
+        os.fsync = sync
+
+
+def _first_reads(out: Console) -> None:
+    """The first query of a graph that was just opened, with and without comparing checksums."""
+    table = Table(
+        "first query", "checked, ms", "not checked", "ratio", title="The price of checksums, 500,000 rows"
+    )
+    samples: dict[tuple[str, str], list[float]] = {}
+    queries = {
+        "one row": ("query q($n: String) { match { $p: Person { name: $n } } return { $p.age } }", {"n": "p77"}),
+        "a column": ("query q() { match { $p: Person } return { sum($p.age) as total } }", {}),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        _fill(omnigraph.init(f"{folder}/g.omni", schema(2)), 500_000)
+        for _ in range(7):
+            for name, (text, params) in queries.items():
+                for setting in ("on", "off"):
+                    os.environ["OMNIGRAPH_VERIFY"] = setting
+                    graph = omnigraph.open(f"{folder}/g.omni", read_only=True)
+                    samples.setdefault((name, setting), []).append(
+                        1000 * _timed(partial(graph.query, text, params))
+                    )
+        os.environ.pop("OMNIGRAPH_VERIFY")
+    for name in queries:
+        checked, unchecked = (statistics.median(samples[name, setting]) for setting in ("on", "off"))
+        table.add_row(name, f"{checked:.1f}", f"{unchecked:.1f}", f"{checked / unchecked:.2f}")
     out.print(table)
 
 
@@ -233,6 +311,7 @@ PARTS: dict[str, Callable[[Console], None]] = {
     "latency": latency,
     "writers": writers,
     "upsert": upsert,
+    "trust": trust,
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.command import omnigraph as command
 
 import omnigraph
-from omnigraph import Graph
+from omnigraph import Graph, failpoints
 from omnigraph.errors import BranchExists, BranchInUse, BranchNotFound, ObjectDamaged, SnapshotNotFound
 from omnigraph.manifest.drafts import BranchName
 
@@ -182,6 +182,18 @@ def test_a_branch_is_known_by_its_own_ref_alone(graph: Graph) -> None:
     assert not branches.has(BranchName("gone", "gone.01"))
     with pytest.raises(ObjectDamaged):
         branches.has(BranchName("dev", "dev.01"))
+
+
+def test_an_interrupted_write_to_main_is_finished_although_another_branch_is_damaged(graph: Graph) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with failpoints.armed("write.after_tables", interrupt), pytest.raises(KeyboardInterrupt):
+        graph.mutate(ADD, {"k": "late"})
+    (Path(graph.address) / "_refs/branches/dev.json").write_bytes(b"")
+    again = omnigraph.open(graph.address)
+    assert rows(again, "main") == ["late", "main"]
+    assert [recovery.recovery_kind for recovery in again.recoveries()] == ["RolledForward"]
 
 
 def test_a_name_that_is_taken_is_still_taken(graph: Graph) -> None:

@@ -41,6 +41,8 @@ class Operation:
     run: Callable[[Store, Graph | None], object]
     branch: str = "main"
     opens: bool = False
+    forks: str | None = None
+    """The branch it makes first, which stays empty if the disk fails before the rest and for good."""
 
 
 def look(graph: Graph) -> View:
@@ -156,7 +158,7 @@ OPERATIONS: dict[str, Operation] = {
     "branch delete": Operation(_a_graph_with_branch_written, _delete_branch),
     "ensure indices on main": Operation(_a_graph, partial(_ensure_indices, branch="main")),
     "ensure indices on dev": Operation(_a_graph, partial(_ensure_indices, branch="dev"), "dev"),
-    "ingest into a missing branch": Operation(_a_graph, _ingest),
+    "ingest into a missing branch": Operation(_a_graph, _ingest, forks="new"),
     "a load of several files": Operation(_a_graph, _several_files),
     "a bulk load": Operation(_a_graph, _bulk_load),
 }

@@ -7,25 +7,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, get_args
 from unittest.mock import patch
 
-from obstore.store import S3Store
 from tests.faults import disk, store
 from tests.faults.patterns import pattern
 from tests.faults.power import Names, power_cut
 from tests.stores import S3Server, Store, s3_server
 
 from omnigraph.manifest import repository
-from omnigraph.storage import layout, remoteobjects
+from omnigraph.storage import layout
 from omnigraph.storage.locks import Locks
 
 if TYPE_CHECKING:
-    from obstore.store import RetryConfig
+    pass
 
 ON_DISK: Final[dict[str, tuple[disk.Action, ...]]] = {
     "open": ("EIO", "EMFILE"),
@@ -222,10 +220,8 @@ def a_bucket(server: S3Server | None = None) -> Iterator[Place]:
         with s3_server() as started, a_bucket(started) as place:
             yield place
         return
-    impatient: RetryConfig = {"max_retries": 0, "retry_timeout": timedelta(seconds=1)}
     with (
         store.faulty_store(server) as faults,
-        patch.object(remoteobjects, "S3Store", partial(S3Store, retry_config=impatient)),
         patch.object(repository, "Locks", partial(Locks, time_to_live=LEASE)),
     ):
         yield Bucket(faults)

@@ -86,6 +86,8 @@ def prepared(name: str, place: Place) -> tuple[Case, list[Fault]]:
     operation.prepare(place.store)
     place.save()
     steps = [look(_open(place, read_only=True)), look(_open(place))]
+    if operation.forks is not None:
+        steps.insert(0, {**steps[0], operation.forks: steps[0]["main"]})
     place.restore()
     graph = opened(operation, place.store)
     faults = place.faults(lambda: operation.run(place.store, graph))
@@ -204,7 +206,7 @@ def _text(error: BaseException) -> str:
 
 
 def _difference(seen: View, case: Case) -> str:
-    if seen == case.steps[0]:
+    if seen in case.steps[:-1]:
         return "as before the operation"
     branches = [name for name in {*seen, *case.after} if seen.get(name) != case.after.get(name)]
     return f"branches {sorted(branches)} differ from what is expected"

@@ -16,6 +16,7 @@ import omnigraph
 from omnigraph.errors import SidecarUnreadable
 from omnigraph.recovery.sidecar import list_sidecars
 from omnigraph.storage import layout
+from omnigraph.storage.sealed import unseal
 
 DAMAGED = {
     "empty": b"",
@@ -68,8 +69,8 @@ class TestDamagedSidecars:
         fail_at("write.between_tables", graph, "merge", "main")
         (key,) = list_sidecars(objects)
         good = present(objects, key).content
-        for place in list(places(json.loads(good))):
-            objects.put(key, json.dumps(spoiled(json.loads(good), place)).encode())
+        for place in list(places(unseal(key, good))):
+            objects.put(key, json.dumps(spoiled(unseal(key, good), place)).encode())
             with pytest.raises(SidecarUnreadable):
                 graph.refresh()
         objects.put(key, good)

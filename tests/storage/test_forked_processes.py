@@ -45,10 +45,10 @@ def test_a_child_does_not_keep_what_its_dead_parent_held(local_store: Store, bra
 
 
 @pytest.mark.parametrize("branch", ["main", GRAPH])
-def test_a_child_does_not_release_what_its_parent_holds(local_store: Store, branch: str) -> None:
-    with children((fork_and_leave_in_the_child, local_store, branch)) as (parent,):
+def test_a_child_does_not_release_what_its_parent_holds(shared_store: Store, branch: str) -> None:
+    with children((fork_and_leave_in_the_child, shared_store, branch)) as (parent,):
         assert parent.hear() == "the child is gone"
-        with pytest.raises(LockTimeout), taken(local_store.locks(wait=0), branch):
+        with pytest.raises(LockTimeout), taken(shared_store.locks(wait=0), branch):
             pytest.fail("two hold it")
 
 

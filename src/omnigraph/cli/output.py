@@ -90,7 +90,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except OmniError as error:
             if kwargs.get("as_json"):
-                print_json(error.as_json())
+                print_json({**error.as_json(), "outcome": error.outcome.value})
             else:
                 print_error(error)
             raise typer.Exit(1) from None

@@ -7,7 +7,6 @@ only one writer create a version, so there is one winner; the loser reads again,
 from __future__ import annotations
 
 import contextlib
-import json
 import random
 import threading
 import time
@@ -41,7 +40,7 @@ from omnigraph.manifest.streams import Batch, marked
 from omnigraph.storage import layout
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.sealed import number, unseal
+from omnigraph.storage.sealed import number, seal, unseal
 from omnigraph.storage.staging import stage_overwrite
 from omnigraph.storage.tables import TableMoved, TableRef, Tables
 
@@ -198,7 +197,7 @@ class Manifest:
         """Remember how far a branch has come, here and for other processes."""
         self._note(native, version)
         with contextlib.suppress(StorageUnavailable):  # the version is there; the hint only makes it quick to find
-            self._objects.put(layout.head_hint(native), json.dumps({"version": version}).encode())
+            self._objects.hint(layout.head_hint(native), seal({"version": version}))
 
     def forget(self, native: str) -> None:
         """Drop what is known of a branch that is gone."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +23,7 @@ from ulid import ULID
 
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.embed.resumable import resumable
-from omnigraph.errors import BatchDone, BranchNotFound, OmniError
+from omnigraph.errors import BatchDone, BranchNotFound
 from omnigraph.failpoints import hit
 from omnigraph.manifest.branches import Branch, native_name
 from omnigraph.manifest.repository import Repository
@@ -37,11 +36,11 @@ from omnigraph.pipeline.sources import Slice, SourceFile, cut, rows_per_file
 from omnigraph.pipeline.staging import SliceReport, StagePlan, stage_slice
 from omnigraph.pipeline.tasks import Runner
 from omnigraph.recovery.jobs import JobRecord, RunningJob, running
-from omnigraph.recovery.sidecar import is_pending
 from omnigraph.storage import layout
 from omnigraph.storage.datafiles import Destination
 from omnigraph.write.base import Base, capture
 from omnigraph.write.engines import LoadOptions
+from omnigraph.write.forks import take_back
 from omnigraph.write.protocol import WriteRequest, commit_write
 from omnigraph.write.requests import LoadResult
 from omnigraph.write.rules import SHOWN
@@ -107,17 +106,8 @@ def load(
             hit("pipeline.after_check")
             return _commit(repository, job, branch, preparation, options, created=True)
         except BaseException:
-            _take_back(repository, branch)
+            take_back(repository, branch)
             raise
-
-
-def _take_back(repository: Repository, branch: Branch) -> None:
-    """Delete a branch that was made for a load which then failed, unless somebody has written to it, or a write to
-    it is not over: an interrupted commit is for recovery to finish."""
-    with suppress(OmniError), repository.locks.control() as lock:
-        is_untouched = repository.manifest.latest(branch.native).version == branch.fork_version
-        if is_untouched and is_pending(repository.objects, branch.ref) is False:
-            repository.branches.delete(branch.name, lock)
 
 
 def commit_reports(

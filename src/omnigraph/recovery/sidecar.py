@@ -72,7 +72,7 @@ def write_sidecar(objects: ObjectStore, sidecar: Sidecar) -> None:
 def delete_sidecar(objects: ObjectStore, key: str) -> None:
     """Phase D."""
     hit("recovery.sidecar_delete")
-    objects.delete(key)
+    objects.discard(key)
 
 
 def list_sidecars(objects: ObjectStore) -> list[str]:

@@ -49,7 +49,7 @@ def sync_folder(folder: Path, below: Path) -> None:
     """Bring the names in a folder to the disk, and the folder's own; nothing happens if it has been removed."""
     if is_on():
         try:
-            _sync(folder)
+            sync(folder)
         except FileNotFoundError:
             return
         sync_names([folder], below)
@@ -65,7 +65,7 @@ def sync_names(folders: Iterable[Path], below: Path) -> None:
                 if known in _named:
                     break
                 if folder.parent not in done:
-                    _sync(folder.parent)
+                    sync(folder.parent)
                     done.add(folder.parent)
             except FileNotFoundError:
                 break
@@ -77,20 +77,20 @@ def sync_names(folders: Iterable[Path], below: Path) -> None:
 
 def _each(paths: list[Path]) -> None:
     if len(paths) == 1:
-        _named_sync(paths[0])
+        _sync_named(paths[0])
         return
     with ThreadPoolExecutor(min(_THREADS, len(paths))) as pool:
-        list(pool.map(_named_sync, paths))
+        list(pool.map(_sync_named, paths))
 
 
-def _named_sync(path: Path) -> None:
+def _sync_named(path: Path) -> None:
     try:
-        _sync(path)
+        sync(path)
     except OSError as error:
         raise unavailable(str(path), error) from error
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -14,13 +14,14 @@ import hashlib
 import os
 import re
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 from omnigraph.storage import layout
 from omnigraph.storage.contents import Versioned
-from omnigraph.storage.durability import is_on, sync_folder
+from omnigraph.storage.durability import is_on, sync, sync_folder
 from omnigraph.storage.filelocks import flocked
 from omnigraph.storage.patience import Patience
 from omnigraph.storage.unavailable import translated
@@ -53,6 +54,10 @@ class LocalObjects:
             self._place(key, content, os.replace)
         return _digest(content)
 
+    def hint(self, key: str, content: bytes) -> None:
+        with translated(self._shown(key)), self._locked(fcntl.LOCK_SH):
+            self._write_beside(key, content, os.replace, _write)
+
     def put_if_absent(self, key: str, content: bytes) -> str | None:
         with translated(self._shown(key)):
             try:
@@ -82,6 +87,11 @@ class LocalObjects:
                 path.unlink(missing_ok=True)
                 sync_folder(path.parent, self._root)
 
+    def discard(self, key: str) -> None:
+        if self.has(key):
+            with translated(self._shown(key)), self._locked(fcntl.LOCK_SH):
+                (self._root / key).unlink(missing_ok=True)
+
     def delete_prefix(self, prefix: str) -> None:
         top = self._root / prefix
         with translated(self._shown(prefix)):
@@ -105,13 +115,28 @@ class LocalObjects:
             return (self._root / key).is_file()
 
     def _place(self, key: str, content: bytes, move: Callable[[Path, Path], None]) -> None:
-        """Write a file beside the object and give it the object's name; again, if others remove the folder."""
+        """Write an object and bring it and its name to the disk."""
+        oldest = self._write_beside(key, content, move, _write_synced)
+        below = min(oldest, self._root.parent, key=lambda folder: len(folder.parts))
+        sync_folder((self._root / key).parent, below)
+
+    def _write_beside(
+        self,
+        key: str,
+        content: bytes,
+        move: Callable[[Path, Path], None],
+        write: Callable[[Path, bytes], None],
+    ) -> Path:
+        """Write a file beside the object and give it the object's name; again, if others remove the folder.
+
+        The nearest folder that was there before.
+        """
         path = self._root / key
         for attempt in range(_ATTEMPTS):
             beside = path.parent / f"put#{secrets.randbelow(10**18)}"
             try:
                 oldest = _made(path.parent)
-                _write(beside, content)
+                write(beside, content)
                 move(beside, path)
             except FileNotFoundError:
                 if attempt == _ATTEMPTS - 1:
@@ -120,8 +145,8 @@ class LocalObjects:
             finally:
                 with contextlib.suppress(*_ABSENT):
                     beside.unlink()
-            sync_folder(path.parent, min(oldest, self._root.parent, key=lambda folder: len(folder.parts)))
-            return
+            return oldest
+        raise AssertionError("the last attempt returns or raises")
 
     @contextlib.contextmanager
     def _locked(self, how: int) -> Iterator[None]:
@@ -153,13 +178,21 @@ def _made(folder: Path) -> Path:
         oldest = oldest.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from error
+    except FileExistsError as error:  # a file, or a folder that was there and has been removed since
+        code = errno.ENOENT if stat.S_ISDIR(folder.stat().st_mode) else errno.ENOTDIR
+        raise OSError(code, os.strerror(code), str(folder)) from error
     return oldest
 
 
+def _write_synced(path: Path, content: bytes) -> None:
+    """Write a new file and bring it to the disk."""
+    _write(path, content)
+    if is_on():
+        sync(path)
+
+
 def _write(path: Path, content: bytes) -> None:
-    """Write a new file, all of it, and bring it to the disk."""
+    """Write a new file, all of it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         left = memoryview(content)
@@ -168,8 +201,6 @@ def _write(path: Path, content: bytes) -> None:
         size = os.fstat(descriptor).st_size
         if size != len(content):
             raise OSError(errno.EIO, f"only {size} of {len(content)} bytes were written", str(path))
-        if is_on():
-            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

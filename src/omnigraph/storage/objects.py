@@ -21,6 +21,9 @@ class ObjectStore(Protocol):
     def put(self, key: str, content: bytes) -> str:
         """Write the object, whatever was there; its new token."""
 
+    def hint(self, key: str, content: bytes) -> None:
+        """Write an object that everybody can do without: nobody waits until it is on the disk."""
+
     def put_if_absent(self, key: str, content: bytes) -> str | None:
         """Write the object if there is none; None if there is one."""
 
@@ -32,6 +35,9 @@ class ObjectStore(Protocol):
 
     def delete(self, key: str) -> None:
         """Remove the object; nothing happens if there is none."""
+
+    def discard(self, key: str) -> None:
+        """Remove an object that does no harm if a power cut brings it back."""
 
     def delete_prefix(self, prefix: str) -> None:
         """Remove everything below a prefix."""

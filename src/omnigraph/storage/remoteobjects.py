@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import obstore
@@ -16,6 +18,7 @@ from omnigraph.storage.unavailable import translated, unavailable
 
 if TYPE_CHECKING:
     from obstore import PutMode
+    from obstore.store import RetryConfig
 
 _MEMORY: dict[str, MemoryStore] = {}
 _MEMORY_LOCK = threading.Lock()
@@ -40,6 +43,9 @@ class RemoteObjects:
     def put(self, key: str, content: bytes) -> str:
         with translated(self._shown):
             return self._put(key, content, "overwrite")
+
+    def hint(self, key: str, content: bytes) -> None:
+        self.put(key, content)
 
     def put_if_absent(self, key: str, content: bytes) -> str | None:
         with translated(self._shown):
@@ -66,6 +72,9 @@ class RemoteObjects:
     def delete(self, key: str) -> None:
         with translated(self._shown), contextlib.suppress(FileNotFoundError):
             obstore.delete(self._store, self._prefix + key)
+
+    def discard(self, key: str) -> None:
+        self.delete(key)
 
     def delete_prefix(self, prefix: str) -> None:
         keys = [self._prefix + key for key in self.list(prefix)]
@@ -107,6 +116,17 @@ def s3_store(address: Address) -> S3Store:
         client["allow_http"] = options.pop("allow_http").lower() in ("true", "1")
     known = {k: v for k, v in options.items() if k.startswith("aws_")}
     try:
-        return S3Store(address.bucket, config=known, client_options=client)  # type: ignore[arg-type]
+        retries = _retries(options)
+        return S3Store(address.bucket, config=known, client_options=client, retry_config=retries)  # type: ignore[arg-type]
     except (BaseError, ValueError) as error:
         raise unavailable(str(address), error) from error
+
+
+def _retries(options: Mapping[str, str]) -> RetryConfig:
+    """How often and how long requests are repeated: the options by which Lance's own clients are told as well."""
+    retries: RetryConfig = {}
+    if "client_max_retries" in options:
+        retries["max_retries"] = int(options["client_max_retries"])
+    if "client_retry_timeout" in options:
+        retries["retry_timeout"] = dt.timedelta(seconds=float(options["client_retry_timeout"]))
+    return retries

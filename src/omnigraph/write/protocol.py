@@ -24,6 +24,7 @@ from typing import Final
 
 from ulid import ULID
 
+from omnigraph.arguments import LONGEST_ACTOR, LONGEST_MESSAGE, optional_text
 from omnigraph.errors import (
     BranchNotFound,
     ConflictError,
@@ -132,6 +133,8 @@ def commit_write(
     A ``keeper`` is a lock of the writer's own, without which others may have removed what it has staged.
     """
     repository.require_writable()
+    optional_text("actor", request.actor, LONGEST_ACTOR)
+    optional_text("message", request.message, LONGEST_MESSAGE)
     try:
         return _commit_write(repository, request, prepare, keeper)
     except InDoubt as error:

@@ -32,6 +32,7 @@ from omnigraph.manifest.state import Commit
 from omnigraph.write.base import Base, capture
 from omnigraph.write.blocks import TypedRecords
 from omnigraph.write.evaluator import validate
+from omnigraph.write.forks import take_back
 from omnigraph.write.loads import LoadChange, Mode, Places, change_of, read_records
 from omnigraph.write.mutations import execute
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
@@ -191,12 +192,24 @@ def load_into_fork(
     actor: str | None,
     message: str | None = None,
 ) -> LoadResult:
-    """Commit a prepared load to a branch that is forked if it is missing, once the load is known to fit."""
+    """Commit a prepared load to a branch that is forked if it is missing, once the load is known to fit.
+
+    A branch that somebody else forked and takes back, because his own load has failed, is forked again.
+    """
     try:
         branch, created = repository.branches.find(name), False
     except BranchNotFound:
         branch, created = _forked(repository, name, parent, prepared, actor)
-    done = load(repository, branch, prepared, actor=actor, message=message)
+    try:
+        done = load(repository, branch, prepared, actor=actor, message=message)
+    except BranchNotFound:
+        if created:
+            raise
+        return load_into_fork(repository, name, parent, prepared, actor=actor, message=message)
+    except BaseException:
+        if created:
+            take_back(repository, branch)
+        raise
     return replace(done, base_branch=parent, branch_created=created)
 
 
