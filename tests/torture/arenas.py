@@ -107,7 +107,7 @@ class Bucket(Arena):
             for action in armed:
                 seconds = chance.uniform(0.1, 4.0) if action in ("late", "stall") else 0.0
                 method = chance.choice(_METHODS)
-                sticky = action in ("500", "503") and chance.random() < 0.3
+                sticky = action in ("500", "503") and chance.random() < 0.1
                 self._requests.arm(Rule(method, "**", chance.randint(1, 30), action, seconds, sticky))
             enough.wait(chance.uniform(0.2, 1.5))
             for action, fired in zip(armed, self._requests.disarm(), strict=True):

@@ -106,7 +106,6 @@ def calm() -> Iterator[list[str]]:
 def fork_soon(graph: Graph, store: Store, log: Path, delay: float) -> threading.Thread:
     """Fork in a while, from another thread, so that the writer may hold anything at that moment."""
     warnings.filterwarnings("ignore", "This process.*is multi-threaded", DeprecationWarning)
-    warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)
     descriptor = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
 
     def fork() -> None:

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from dataclasses import asdict
+from contextlib import suppress
+from multiprocessing import forkserver
 from pathlib import Path
+from unittest.mock import patch
 
 from tests.faults import disk
 from tests.processes import PATIENCE
 from tests.torture.arenas import Arena
 from tests.torture.check import Broken
 from tests.torture.fates import Fate
+from tests.torture.writers import live
 
-ROOT = Path(__file__).parents[2]
+_NURSERY = multiprocessing.get_context("forkserver")
+
+
+def open_nursery() -> None:
+    """Start the process from which writers are forked: it has imported everything, and opened nothing.
+
+    It has the library with which a writer can make its own disk fail."""
+    quiet = {"LANCE_LOG": "error", "PYTHONWARNINGS": "ignore:lance is not fork-safe"}
+    with patch.dict(os.environ, disk.environment() | quiet):
+        _NURSERY.set_forkserver_preload(["tests.torture.writers"])
+        forkserver.ensure_running()
 
 
 class Victim:
@@ -26,13 +38,8 @@ class Victim:
 
     def __init__(self, arena: Arena, log: Path, name: str, fate: Fate) -> None:
         self._name, self._fate, self._log = name, fate, log
-        environment = disk.environment() if fate.trouble == "faulty disk" else dict(os.environ)
-        given = [json.dumps(asdict(arena.store)), name, str(log), json.dumps(asdict(fate))]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.torture.writers", *given],
-            cwd=ROOT,
-            env={**environment, "LANCE_LOG": "error"},
-        )
+        self._process = _NURSERY.Process(target=live, args=(arena.store, name, fate, log), name=name)
+        self._process.start()
         self._launched = time.monotonic()
         self._began: float | None = None
         self._stopped_since: float | None = None
@@ -41,7 +48,7 @@ class Victim:
     def watch(self, counts: Counter[str]) -> bool:
         """Do what is due; False when the writer's time is over. Its clock runs from its first note on."""
         now = time.monotonic()
-        if self._process.poll() is not None:
+        if self._process.exitcode is not None:
             return False
         if self._began is None:
             if self._log.exists():
@@ -50,13 +57,18 @@ class Victim:
         if self._is_stopped():
             self._stopped_since = self._stopped_since or now
             if now - self._stopped_since > self._fate.stopped_for:
-                self._process.send_signal(signal.SIGCONT)
+                self._send(signal.SIGCONT)
                 self._stopped_since = None
                 counts["stops"] += 1
         elif self._stop_due and now - self._began > (self._fate.stopped_when or 0.0):
             self._stop_due = False
-            self._process.send_signal(signal.SIGSTOP)
+            self._send(signal.SIGSTOP)
         return now - self._began < self._fate.lifetime + self._fate.stopped_for
+
+    def _send(self, number: signal.Signals) -> None:
+        assert self._process.pid is not None
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
 
     def _is_stopped(self) -> bool:
         try:
@@ -66,10 +78,10 @@ class Victim:
 
     def end(self) -> str:
         """Kill it if it still lives; where it died. A writer that ends by itself has met a problem."""
-        died = self._process.poll()
+        died = self._process.exitcode
         stopped = died is None and self._is_stopped()
         self._process.kill()
-        self._process.wait()
+        self._process.join()
         if died is None:
             return "while stopped" if stopped else "any moment"
         if died != -signal.SIGKILL:
@@ -98,7 +110,8 @@ class Orphans:
         deadline = time.monotonic() + PATIENCE
         while len(lines := log.read_text().splitlines()) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
-        os.kill(json.loads(lines[0])["pid"], signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(json.loads(lines[0])["pid"], signal.SIGKILL)
         if len(lines) < 2:
             raise Broken(f"the forked child of {log.stem} got no answer")
         answers = json.loads(lines[1])["answers"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -31,6 +30,12 @@ ANSWERS = {"nothing_written": "refused", "unknown": "unknown", "written": "done"
 RAISED = 3
 """How a writer ends that met something which is not one of our errors."""
 
+LONGEST_LIFE = 120
+"""After how many seconds a writer ends by itself, if nobody is left who would end it."""
+
+PAUSE = 0.05
+"""How long a writer waits after an error, in seconds."""
+
 _WEIGHTS: dict[Kind, int] = {
     "mutation": 8,
     "load": 8,
@@ -54,40 +59,39 @@ class Writer:
         self._number = 0
         self._alive: dict[str, list[tuple[str, int]]] = {branch: [] for branch in BRANCHES}
 
-    def step(self) -> None:
-        """Something at random: mostly new tags, sometimes a change or the end of an old one, or of a branch."""
+    def step(self) -> OmniError | None:
+        """Something at random: mostly new tags, sometimes a change or the end of an old one, or of a branch.
+        The error, if there was one."""
         self._number += 1
         kind = self._chance.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
         match kind:
             case "create branch":
                 name = f"{SHORT}{self._name}-{self._number}"
-                self.do(Step(kind, name, parent=self._chance.choice(list(self._alive))))
+                return self.do(Step(kind, name, parent=self._chance.choice(list(self._alive))))
             case "delete branch":
-                self._delete_a_branch()
+                return self._delete_a_branch()
             case "indices":
-                self.do(Step(kind, self._chance.choice(list(self._alive))))
+                return self.do(Step(kind, self._chance.choice(list(self._alive))))
             case _:
-                self._write(kind, self._chance.choice(list(self._alive)))
+                return self._write(kind, self._chance.choice(list(self._alive)))
 
-    def _write(self, kind: Kind, branch: str) -> None:
+    def _write(self, kind: Kind, branch: str) -> OmniError | None:
         known = self._alive[branch]
         if kind in ("update", "delete") and known:
             tag, size = self._chance.choice(known)
-            self.do(Step(kind, branch, tag, size, self._number))
-        else:
-            kind = "load" if kind in ("load", "delete") else "mutation"
-            size = 2 if kind == "mutation" else self._chance.randint(1, 6)
-            self.do(Step(kind, branch, f"{self._name}-{self._number}", size))
+            return self.do(Step(kind, branch, tag, size, self._number))
+        kind = "load" if kind in ("load", "delete") else "mutation"
+        size = 2 if kind == "mutation" else self._chance.randint(1, 6)
+        return self.do(Step(kind, branch, f"{self._name}-{self._number}", size))
 
-    def _delete_a_branch(self) -> None:
+    def _delete_a_branch(self) -> OmniError | None:
         """Delete a short-lived branch, one's own or that of another writer, which may be writing to it."""
         try:
             names = [branch.name for branch in self._graph.branches() if branch.name.startswith(SHORT)]
         except OmniError as error:
             self._log.note("could not read", error=type(error).__name__)
-            return
-        if names:
-            self.do(Step("delete branch", self._chance.choice(names)))
+            return error
+        return self.do(Step("delete branch", self._chance.choice(names))) if names else None
 
     def must(self, step: Step) -> None:
         """Do one thing that nothing stands in the way of."""
@@ -167,10 +171,9 @@ def _weather(fate: Fate, store: Store, log: Path) -> Weather:
     return size_limit(chance) if fate.trouble == "size limit" else calm
 
 
-def main() -> None:
-    """`python -m tests.torture.writers STORE NAME LOG FATE`, where the store and the fate are JSON."""
-    store, name, log = Store(**json.loads(sys.argv[1])), sys.argv[2], Path(sys.argv[3])
-    fate = Fate(**json.loads(sys.argv[4]))
+def live(store: Store, name: str, fate: Fate, log: Path) -> None:
+    """In a process of its own: write until it is killed. What is not one of our errors ends it."""
+    signal.alarm(LONGEST_LIFE)
     warnings.simplefilter("ignore", RuntimeWarning)
     if fate.killed_at is not None:
         _arm(fate.killed_at, fate.killed_after, failpoints.die)
@@ -178,21 +181,22 @@ def main() -> None:
         _arm(fate.stopped_at, fate.stopped_after, lambda: os.kill(os.getpid(), signal.SIGSTOP))
     with short_leases(), impatient(store) if fate.trouble == "impatient" else nullcontext(store) as place:
         try:
-            _live(place, name, fate, log)
+            _write_on(place, name, fate, log)
         except BaseException:  # noqa: BLE001  whatever it is, the run reports it
             sys.stderr.write(f"writer {name}, {fate}:\n{traceback.format_exc()}\n")
             sys.stderr.flush()
             os._exit(RAISED)
 
 
-def _live(store: Store, name: str, fate: Fate, log: Path) -> None:
+def _write_on(store: Store, name: str, fate: Fate, log: Path) -> None:
     weather, notes = _weather(fate, store, log), Log(log)
     graph = _opened(store, name, weather, notes)
     writer, chance = Writer(graph, name, fate.seed, notes, weather), random.Random(fate.seed + 2)
     for number in count(1):
         if number == fate.forks_at:
             fork_soon(graph, store, log.with_suffix(".fork"), chance.uniform(0.0, 0.1))
-        writer.step()
+        if writer.step() is not None:
+            time.sleep(PAUSE)
 
 
 def _opened(store: Store, name: str, weather: Weather, notes: Log) -> Graph:
@@ -207,7 +211,3 @@ def _opened(store: Store, name: str, weather: Weather, notes: Log) -> Graph:
                 problem = error
         notes.note("did not open", error=type(problem).__name__, text=str(problem), struck=struck)
         time.sleep(0.05)
-
-
-if __name__ == "__main__":
-    main()
