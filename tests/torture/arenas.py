@@ -24,6 +24,16 @@ _ROOM: Final = 6 * _MEGABYTE
 """How much more than its graph a small disk can hold."""
 
 _METHODS: Final[tuple[Method | Family, ...]] = ("ANY", "CHANGE", "CHANGE", "PUT", "DELETE", "GET", "LIST", "HEAD")
+_KEYS: Final = (
+    ("**", 30),
+    ("**/_versions/*", 4),
+    ("__manifest/**", 10),
+    ("__recovery/*", 2),
+    ("_refs/**", 4),
+    ("__locks/**", 10),
+)
+"""For which objects requests fail, and at the latest at which of them."""
+
 _REQUESTS: Final[tuple[Action, ...]] = ("500", "503", "lost", "late", "stall")
 
 
@@ -108,7 +118,8 @@ class Bucket(Arena):
                 seconds = chance.uniform(0.1, 4.0) if action in ("late", "stall") else 0.0
                 method = chance.choice(_METHODS)
                 sticky = action in ("500", "503") and chance.random() < 0.1
-                self._requests.arm(Rule(method, "**", chance.randint(1, 30), action, seconds, sticky))
+                where, most = chance.choice(_KEYS)
+                self._requests.arm(Rule(method, where, chance.randint(1, most), action, seconds, sticky))
             enough.wait(chance.uniform(0.2, 1.5))
             for action, fired in zip(armed, self._requests.disarm(), strict=True):
                 self.faults[f"request {action}"] += fired

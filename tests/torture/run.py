@@ -20,7 +20,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from tests.stores import s3_server
@@ -96,13 +96,12 @@ class Contest:
 
     def _check(self) -> None:
         """The graph opens, heals, is what the logs say, and takes writes to every type on every branch."""
-        place = self.arena.calm
-        with warnings.catch_warnings():
+        place, name = self.arena.calm, f"{self._rounds:04}-check"
+        with warnings.catch_warnings(), closing(Log(self._logs / f"{name}.log")) as log:
             warnings.simplefilter("error")
             graph = omnigraph.open(place.uri, storage_options=place.options)
             self._compare(graph)
-            name = f"{self._rounds:04}-check"
-            writer = Writer(graph, name, 0, Log(self._logs / f"{name}.log"))
+            writer = Writer(graph, name, 0, log)
             for branch in graph.branches():
                 writer.must(Step("load", branch.name, f"{name}-load-{branch.name}", 3))
                 writer.must(Step("mutation", branch.name, f"{name}-mutation-{branch.name}", 2))

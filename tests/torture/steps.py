@@ -64,6 +64,9 @@ class Log:
         self._file.flush()
         os.fsync(self._file.fileno())
 
+    def close(self) -> None:
+        self._file.close()
+
 
 def read_log(path: Path) -> list[dict[str, Any]]:
     """All complete lines of a log, whose writer may have died in the middle of the last one."""
