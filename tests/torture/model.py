@@ -32,7 +32,7 @@ class Model:
         """Take in logs. Each tag belongs to one writer, whose steps are in order."""
         for log in logs:
             entries = read_log(log)
-            for entry, following in zip(entries, [*entries[1:], None], strict=True):
+            for entry, following in zip(entries, [*entries[1:], None], strict=False):
                 self._count(entry)
                 self._take(entry, following)
         return self
