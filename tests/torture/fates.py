@@ -39,7 +39,7 @@ def fate(chance: random.Random, troubles: tuple[Trouble, ...]) -> Fate:
     """Draw one."""
     killed = chance.random() < 0.5
     stopped = chance.choices(["never", "at a window", "any moment"], [2, 1, 1])[0]
-    lifetime = chance.uniform(0.5, 10.0)
+    lifetime = chance.uniform(0.5, 15.0)
     return Fate(
         seed=chance.randrange(2**32),
         lifetime=lifetime,
