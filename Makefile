@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test long lint format bench fuzz torture docs clean
+.PHONY: help install demo test long faults lint format bench fuzz torture docs clean
 
 help: ## Show what can be done here
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,8 +23,11 @@ demo: install ## Run the main job end to end on the example graph
 test: install ## Run the tests; most of those on Spark have their own target
 	$(BIN)/python -m pytest --numprocesses auto --quiet -m 'not long'
 
-long: install ## Run the tests on Spark, with clusters that are killed, and every fault of every operation
-	$(BIN)/python -m pytest --quiet -m long tests/pipeline tests/faults
+long: install ## Run the tests on Spark, with clusters that are killed, and many faults of every operation
+	$(BIN)/python -m pytest --quiet -m long tests
+
+faults: install ## Try every fault of every operation, on disk and on the S3 server: hours
+	OMNIGRAPH_ALL_FAULTS=1 $(BIN)/python -m pytest --quiet -m long tests/faults
 
 lint: install ## Check style, types and import rules
 	$(BIN)/ruff check

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnigraph.storage.address import Address, parse_address
-from omnigraph.storage.contents import Versioned
-from omnigraph.storage.leases import TIME_TO_LIVE
+from omnigraph.storage.control.contents import Versioned
+from omnigraph.storage.locking.leases import TIME_TO_LIVE
 from omnigraph.storage.locks import DEFAULT_WAIT, Locks
 from omnigraph.storage.objects import ObjectStore, open_objects
 

@@ -21,6 +21,7 @@ from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.resolve import compile_schema
 from omnigraph.lang.source import Source
 from omnigraph.maintenance.indices import IndexReport, ensure_indices
+from omnigraph.maintenance.repair import RepairReport, preview, repair
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository, create, open_existing
 from omnigraph.manifest.state import MAIN, Commit, ManifestState, TablePin
@@ -459,6 +460,15 @@ class Graph:
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
         return ensure_indices(self._repository, found, self._who(actor))
+
+    def repair(self, *, confirm: bool = False, force: bool = False, branch: str | None = None) -> RepairReport:
+        """Look for tables that were moved with Lance itself, so that the graph does not know their newest version.
+
+        With ``confirm`` versions that only rearranged rows are published, as one commit; with ``force`` also those
+        that changed rows, which should be looked at first. Nothing is rewritten.
+        """
+        found = self._repository.branches.find(self._named(branch))
+        return repair(self._repository, found, force=force) if confirm else preview(self._repository, found)
 
     def refresh(self) -> list[Recovery]:
         """Resolve what interrupted writes left behind; what was recovered. Every write does this too."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from tests.faults.operations import OPERATIONS
 from tests.faults.places import a_bucket
@@ -10,7 +12,10 @@ from tests.stores import S3Server
 
 SOME = 3
 """This many of the several hundred faults of an operation, evenly spread, are tried in every test run, and only of
-some operations; the rest is for `make long`."""
+some operations."""
+
+MORE = None if os.environ.get("OMNIGRAPH_ALL_FAULTS") else 8
+"""This many of each operation are tried in `make long`, and all of them if that is asked for."""
 
 QUICK = (
     "query",
@@ -31,7 +36,7 @@ def test_some_faults_of(s3_server: S3Server, name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_all_faults_of(s3_server: S3Server, name: str) -> None:
+def test_more_faults_of(s3_server: S3Server, name: str) -> None:
     with a_bucket(s3_server) as place:
-        _, findings = try_all(name, place, None)
+        _, findings = try_all(name, place, MORE)
     assert not findings, report(findings)

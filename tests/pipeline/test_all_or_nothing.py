@@ -44,7 +44,7 @@ from omnigraph.embed.client import MOCK
 from omnigraph.embed.mock import MockClient
 from omnigraph.recovery.jobs import JobRecord, running
 from omnigraph.storage.address import parse_address
-from omnigraph.storage.remoteobjects import s3_store
+from omnigraph.storage.control.remote import s3_store
 
 SOURCE = Path(omnigraph.__file__).parents[1]
 ROWS = 30 * PARTS

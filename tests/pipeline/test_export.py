@@ -31,7 +31,7 @@ from omnigraph.pipeline.encoding import json_lines
 from omnigraph.pipeline.pinned import PinnedGraph
 from omnigraph.pipeline.tasks import JobEvent
 from omnigraph.read.limits import Cancellation
-from omnigraph.storage.remoteobjects import s3_store
+from omnigraph.storage.control.remote import s3_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

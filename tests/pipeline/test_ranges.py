@@ -16,7 +16,7 @@ from tests.stores import Store
 from omnigraph.errors import SourceUnusable
 from omnigraph.pipeline import ranges
 from omnigraph.pipeline.ranges import Lines, read_range, unpacked
-from omnigraph.storage.remoteobjects import s3_store as client_of
+from omnigraph.storage.control.remote import s3_store as client_of
 
 _BITS = st.sampled_from([b"\n", b"\r\n", b"a", b"bc", "é".encode(), "😀".encode(), b"\xff", b" ", b"//", b""])
 _CONTENTS = st.lists(_BITS, max_size=30).map(b"".join)

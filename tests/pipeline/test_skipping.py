@@ -15,7 +15,7 @@ from omnigraph.errors import ConstraintViolation, RecordError, StorageUnavailabl
 from omnigraph.graph import Graph
 from omnigraph.pipeline.badrecords import BadRow
 from omnigraph.pipeline.scratch import broken_rows_of, record_indexes
-from omnigraph.storage.datafiles import StagedFile
+from omnigraph.storage.files.datafiles import StagedFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from omnigraph.errors import SourceUnusable
 from omnigraph.lang.schema.catalog import load_catalog
 from omnigraph.pipeline import sources
 from omnigraph.pipeline.sources import SourceFile, cut, find_files, typed_files
-from omnigraph.storage.remoteobjects import s3_store as client_of
+from omnigraph.storage.control.remote import s3_store as client_of
 from omnigraph.write.engines import Format
 
 CATALOG = load_catalog("node Person { name: String @key }\nedge Knows: Person -> Person")

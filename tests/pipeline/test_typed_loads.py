@@ -20,7 +20,7 @@ from tests.stores import Store
 import omnigraph
 from omnigraph.errors import ConstraintViolation, RecordError, RequestError, SourceUnusable
 from omnigraph.graph import Graph
-from omnigraph.storage.remoteobjects import s3_store as client_of
+from omnigraph.storage.control.remote import s3_store as client_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,10 +14,11 @@ from tests.recovery.test_windows import fail_at
 from tests.stores import Store, present
 
 import omnigraph
-from omnigraph.errors import SidecarUnreadable
+from omnigraph.errors import RecoveryBlocked, SidecarUnreadable
+from omnigraph.manifest.publisher import COMMIT_TAIL, BranchName, Change, CommitDraft
 from omnigraph.recovery.sidecar import list_sidecars
 from omnigraph.storage import layout
-from omnigraph.storage.sealed import unseal
+from omnigraph.storage.control.sealed import unseal
 
 DAMAGED = {
     "empty": b"",
@@ -95,3 +97,55 @@ def spoiled(value: Any, path: tuple[Any, ...]) -> Any:
         target = target[step]
     target[path[-1]] = "7" if isinstance(target[path[-1]], int | list | dict) else 7
     return value
+
+
+class TestWordsOfOlderReleases:
+    """They took actors and messages that cannot be published, and wedged the graph with them."""
+
+    @pytest.mark.parametrize("died", ["write.between_tables", "write.after_tables"])
+    def test_half_a_character_in_a_sidecar(self, local_store: Store, died: str) -> None:
+        graph = new_graph(local_store)
+        fail_at(died, graph, "merge", "main")
+        (key,) = list_sidecars(graph._repository.objects)
+        stored = unseal(key, present(graph._repository.objects, key).content)
+        stored["commit"]["actor_id"] = "M\udcfcller"
+        graph._repository.objects.put(key, json.dumps(stored).encode())
+        found_city(graph, "main")
+        assert [recovery.recovery_for_actor for recovery in graph.recoveries()] == ["M?ller"]
+        assert_settled(graph)
+
+    def test_one_that_raises_what_nobody_foresaw(
+        self, local_store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is reported by name, and other branches go on."""
+        graph = new_graph(local_store)
+        fail_at("write.after_tables", graph, "merge", "main")
+        (key,) = list_sidecars(graph._repository.objects)
+
+        def fail(*_: object) -> None:
+            raise UnicodeEncodeError("utf-8", "?", 0, 1, "no such thing")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("omnigraph.recovery.heal.movements_of", fail)
+            operation = key.rpartition("/")[2].removesuffix(".json")
+            with pytest.raises(RecoveryBlocked, match=f"{operation}.*UnicodeEncodeError"):
+                found_city(graph, "main")
+            with pytest.warns(RuntimeWarning, match=operation):
+                opened = omnigraph.open(local_store.uri)
+            found_city(opened, "dev")
+            assert contents(opened) == BEGINNING
+        found_city(graph, "main")
+        assert contents(graph) == with_city(AFTERWARDS)
+
+    def test_an_actor_that_is_no_text_in_the_manifest(self, local_store: Store) -> None:
+        """The commit is archived all the same when its time comes."""
+        graph = new_graph(local_store)
+        manifest = graph._repository.manifest
+        state = manifest.latest(None)
+        odd = replace(state.commits[-1], actor_id=5, graph_commit_id="01J00000000000000000000005")  # type: ignore[arg-type]
+        manifest.write(BranchName("main", None), replace(state, version=state.version + 1, commits=(odd,)))
+        fresh = omnigraph.open(local_store.uri)
+        for _ in range(COMMIT_TAIL + 1):
+            fresh._repository.manifest.publish(BranchName("main", None), Change(), {}, CommitDraft("load"))
+        assert fresh.commit("01J00000000000000000000005").actor_id == "5"
+        found_city(fresh, "main")

@@ -20,7 +20,7 @@ from omnigraph.errors import JobFailed, LockLost, ObjectDamaged, StorageUnavaila
 from omnigraph.pipeline.load import destination
 from omnigraph.recovery.jobs import JobRecord, RunningJob, announce, running, staged_by
 from omnigraph.storage import layout
-from omnigraph.storage.datafiles import Destination, StagedFile, column_ids, write_file
+from omnigraph.storage.files.datafiles import Destination, StagedFile, column_ids, write_file
 from omnigraph.storage.staging import stage_appended_files
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base, capture

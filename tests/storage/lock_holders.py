@@ -9,7 +9,7 @@ from tests.processes import hear, ready, say
 from tests.stores import Store, present
 
 from omnigraph.errors import LockLost
-from omnigraph.storage.leases import TIME_TO_LIVE
+from omnigraph.storage.locking.leases import TIME_TO_LIVE
 from omnigraph.storage.locks import CommitLock, Locks
 
 GRAPH = "(graph)"

@@ -11,8 +11,8 @@ from tests.storage.object_writers import die_while_putting, stop_while, write_to
 from tests.stores import Store, present
 
 from omnigraph.errors import LockTimeout, RequestError, StorageUnavailable
-from omnigraph.storage import durability
-from omnigraph.storage.localobjects import LocalObjects
+from omnigraph.storage.control.local import LocalObjects
+from omnigraph.storage.files import durability
 
 
 class Disk:

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from omnigraph.errors import ObjectDamaged
-from omnigraph.storage.sealed import seal, unseal
+from omnigraph.storage.control.sealed import seal, unseal
 
 FIELDS = {"native": "dev.01j", "version": 7, "parent": None, "creator": "Åsa", "tables": [{"a": 1.5}]}
 

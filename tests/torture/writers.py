@@ -10,7 +10,6 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
 from itertools import count
 from pathlib import Path
 
@@ -179,7 +178,8 @@ def live(store: Store, name: str, fate: Fate, log: Path) -> None:
         _arm(fate.killed_at, fate.killed_after, failpoints.die)
     if fate.stopped_at is not None:
         _arm(fate.stopped_at, fate.stopped_after, lambda: os.kill(os.getpid(), signal.SIGSTOP))
-    with short_leases(), impatient(store) if fate.trouble == "impatient" else nullcontext(store) as place:
+    place = impatient(store) if fate.trouble == "impatient" else store
+    with short_leases():
         try:
             _write_on(place, name, fate, log)
         except BaseException:  # noqa: BLE001  whatever it is, the run reports it

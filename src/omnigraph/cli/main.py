@@ -23,6 +23,7 @@ from omnigraph.cli import (
     loads,
     query,
     recovery,
+    repair,
     schema,
     writes,
 )
@@ -46,6 +47,7 @@ app.command("load")(loads.load)
 app.command("ingest")(loads.ingest)
 app.command("export")(export.export)
 app.command("jobs")(jobs.jobs)
+app.command("repair")(repair.repair)
 app.command("embed")(embed.embed)
 app.command("index")(indices.index)
 app.command("snapshot")(graphs.snapshot)

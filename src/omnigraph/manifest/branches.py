@@ -170,6 +170,7 @@ class Branches:
             with self._asking(branch.name, "created", error):
                 if not self.has(branch.ref):
                     raise
+                self._objects.put(key, encode_ref(branch))
 
     def _remove_ref(self, branch: Branch) -> None:
         """Remove the ref of a branch. If the answer is lost, the store is asked."""
@@ -180,6 +181,7 @@ class Branches:
             with self._asking(branch.name, "deleted", error):
                 if self._objects.has(key):
                     raise
+                self._objects.delete(key)
 
     @contextmanager
     def _asking(self, name: str, action: str, error: StorageUnavailable) -> Iterator[None]:

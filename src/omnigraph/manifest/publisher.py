@@ -38,9 +38,9 @@ from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
 from omnigraph.manifest.state import Commit, ManifestState, decode, encode
 from omnigraph.manifest.streams import Batch, marked
 from omnigraph.storage import layout
+from omnigraph.storage.control.sealed import number, seal, unseal
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.sealed import number, seal, unseal
 from omnigraph.storage.staging import stage_overwrite
 from omnigraph.storage.tables import TableMoved, TableRef, Tables
 

@@ -11,7 +11,7 @@ from omnigraph.manifest.drafts import BranchName
 from omnigraph.manifest.names import can_be_looked_up
 from omnigraph.manifest.state import MAIN
 from omnigraph.storage import layout
-from omnigraph.storage.sealed import damaged, optional_number, optional_text, seal, text, unseal
+from omnigraph.storage.control.sealed import damaged, optional_number, optional_text, seal, text, unseal
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,10 @@ from omnigraph.manifest.state import MAIN, TablePin, encode
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.columns import table_schema
+from omnigraph.storage.control.sealed import damaged, digest, seal, unseal
+from omnigraph.storage.locking.process import require_process, use_here
 from omnigraph.storage.locks import Locks
 from omnigraph.storage.objects import ObjectStore, open_objects, require_conditional_put
-from omnigraph.storage.process import require_process, use_here
-from omnigraph.storage.sealed import damaged, digest, seal, unseal
 from omnigraph.storage.tables import Tables
 
 _ARTIFACTS = (*layout.SCHEMA_FILES, layout.NODES, layout.EDGES, layout.COMMITS, layout.RECOVERIES, "_refs")

@@ -22,8 +22,8 @@ from omnigraph.pipeline.sources import Slice
 from omnigraph.pipeline.staging import StagePlan, blocks_of, portions
 from omnigraph.pipeline.tasks import Done, Runner
 from omnigraph.storage.address import Address, parse_address
+from omnigraph.storage.control.remote import s3_store
 from omnigraph.storage.objects import open_objects
-from omnigraph.storage.remoteobjects import s3_store
 from omnigraph.storage.unavailable import translated
 from omnigraph.write.blocks import TypedRecords
 from omnigraph.write.engines import Format

@@ -23,7 +23,7 @@ from omnigraph.manifest.state import ManifestState
 from omnigraph.pipeline.pinned import PinnedGraph
 from omnigraph.pipeline.scratch import Drops, kept_rows
 from omnigraph.pipeline.tasks import Done
-from omnigraph.storage.datafiles import Destination, StagedFile, read_file
+from omnigraph.storage.files.datafiles import Destination, StagedFile, read_file
 from omnigraph.write.base import Base
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import (

@@ -18,7 +18,7 @@ from omnigraph.pipeline.merging import Matches
 from omnigraph.pipeline.pinned import open_tables
 from omnigraph.pipeline.scratch import MatchFile, read_matches
 from omnigraph.pipeline.tasks import Done, Runner
-from omnigraph.storage.datafiles import StagedFile, column_ids, read_file, row_id_text, write_file
+from omnigraph.storage.files.datafiles import StagedFile, column_ids, read_file, row_id_text, write_file
 from omnigraph.storage.staging import (
     Shrunk,
     stage_appended_files,

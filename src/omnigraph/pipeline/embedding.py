@@ -37,7 +37,7 @@ from omnigraph.pipeline.session import spark_session
 from omnigraph.pipeline.tasks import JobEvent, Runner
 from omnigraph.recovery.jobs import JobRecord, running
 from omnigraph.storage.address import Scheme
-from omnigraph.storage.datafiles import StagedFile, column_ids
+from omnigraph.storage.files.datafiles import StagedFile, column_ids
 from omnigraph.storage.staging import Shrunk, stage_changed_files
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base, capture

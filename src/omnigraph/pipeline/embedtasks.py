@@ -15,7 +15,7 @@ from omnigraph.embed.known import Known, WithKnown
 from omnigraph.pipeline.pinned import Piece
 from omnigraph.pipeline.scratch import MatchFile, packed_mask, unpacked_mask, write_matches
 from omnigraph.pipeline.tasks import Done
-from omnigraph.storage.datafiles import (
+from omnigraph.storage.files.datafiles import (
     ROWS_PER_FILE,
     Destination,
     StagedFile,

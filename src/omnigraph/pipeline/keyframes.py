@@ -12,7 +12,7 @@ from omnigraph.pipeline.checks import Ground
 from omnigraph.pipeline.frames import as_spark, piece_numbers, spark_schema, spark_types, table_frame
 from omnigraph.pipeline.scratch import kept_rows
 from omnigraph.pipeline.tasks import Runner
-from omnigraph.storage.datafiles import StagedFile, read_file
+from omnigraph.storage.files.datafiles import StagedFile, read_file
 from omnigraph.write.loads import Mode
 
 if TYPE_CHECKING:

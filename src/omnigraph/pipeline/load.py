@@ -37,7 +37,7 @@ from omnigraph.pipeline.staging import SliceReport, StagePlan, stage_slice
 from omnigraph.pipeline.tasks import Runner
 from omnigraph.recovery.jobs import JobRecord, RunningJob, running
 from omnigraph.storage import layout
-from omnigraph.storage.datafiles import Destination
+from omnigraph.storage.files.datafiles import Destination
 from omnigraph.write.base import Base, capture
 from omnigraph.write.engines import LoadOptions
 from omnigraph.write.forks import take_back

@@ -16,7 +16,7 @@ from omnigraph.pipeline.scratch import kept_rows, record_indexes
 from omnigraph.pipeline.sources import Slice
 from omnigraph.pipeline.staging import SliceReport, lines_of
 from omnigraph.pipeline.tasks import Done, Runner
-from omnigraph.storage.datafiles import StagedFile, read_file
+from omnigraph.storage.files.datafiles import StagedFile, read_file
 
 _Key = tuple[str, str]
 """A row: its table, and its id."""

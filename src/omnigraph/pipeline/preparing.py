@@ -19,7 +19,7 @@ from omnigraph.pipeline.skipping import find_bad_rows
 from omnigraph.pipeline.sources import Slice
 from omnigraph.pipeline.staging import SliceReport, StagePlan
 from omnigraph.pipeline.tasks import Runner
-from omnigraph.storage.datafiles import StagedFile
+from omnigraph.storage.files.datafiles import StagedFile
 from omnigraph.write.base import Base
 from omnigraph.write.engines import LoadOptions
 from omnigraph.write.evaluator import read_set

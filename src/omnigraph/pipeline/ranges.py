@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from omnigraph.errors import SourceUnusable
 from omnigraph.storage.address import parse_address
-from omnigraph.storage.remoteobjects import s3_store
+from omnigraph.storage.control.remote import s3_store
 from omnigraph.storage.unavailable import translated
 from omnigraph.write.records import LONGEST_LINE
 

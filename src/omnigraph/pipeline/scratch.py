@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address
-from omnigraph.storage.datafiles import StagedFile
+from omnigraph.storage.files.datafiles import StagedFile
 from omnigraph.storage.objects import open_objects
 
 MATCHES: Final = pa.schema(

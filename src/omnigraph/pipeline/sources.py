@@ -19,8 +19,8 @@ from omnigraph.errors import OmniError, SourceUnusable
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.pipeline.ranges import open_file
 from omnigraph.storage.address import parse_address
-from omnigraph.storage.datafiles import ROWS_PER_FILE
-from omnigraph.storage.remoteobjects import s3_store
+from omnigraph.storage.control.remote import s3_store
+from omnigraph.storage.files.datafiles import ROWS_PER_FILE
 from omnigraph.storage.unavailable import translated
 from omnigraph.write.engines import FORMATS, WILD, Format, format_of
 

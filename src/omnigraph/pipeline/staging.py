@@ -20,7 +20,7 @@ from omnigraph.pipeline.columnar import check_columns, read_columns
 from omnigraph.pipeline.ranges import Lines, open_file, read_range, unpacked
 from omnigraph.pipeline.sources import SLICE_BYTES, Slice
 from omnigraph.pipeline.tasks import Done
-from omnigraph.storage.datafiles import ROWS_PER_FILE, Destination, StagedFile, write_file
+from omnigraph.storage.files.datafiles import ROWS_PER_FILE, Destination, StagedFile, write_file
 from omnigraph.write.blocks import Block, TypedRecords, Unreadable, read_block
 from omnigraph.write.engines import Format
 from omnigraph.write.records import too_long

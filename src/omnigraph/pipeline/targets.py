@@ -21,7 +21,7 @@ from ulid import ULID
 
 from omnigraph.errors import ExportRefused, StorageUnavailable
 from omnigraph.storage.address import Scheme, parse_address
-from omnigraph.storage.remoteobjects import s3_store
+from omnigraph.storage.control.remote import s3_store
 from omnigraph.storage.unavailable import translated
 from omnigraph.write.engines import Format
 

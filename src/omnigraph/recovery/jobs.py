@@ -20,10 +20,10 @@ from omnigraph.errors import LockTimeout, ObjectDamaged, OmniError
 from omnigraph.failpoints import hit
 from omnigraph.manifest.repository import Repository
 from omnigraph.storage import layout
-from omnigraph.storage.datafiles import remove_file
+from omnigraph.storage.control.sealed import damaged, optional_text, seal, text, texts, unseal
+from omnigraph.storage.files.datafiles import remove_file
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.sealed import damaged, optional_text, seal, text, texts, unseal
 
 _SLACK: Final = dt.timedelta(days=1)
 """How far the clocks of two machines may be apart before a job's own commit would be taken for an older one."""

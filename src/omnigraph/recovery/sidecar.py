@@ -17,8 +17,8 @@ from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
 from omnigraph.manifest.state import TablePin, Tombstone
 from omnigraph.manifest.streams import Batch
 from omnigraph.storage import layout
+from omnigraph.storage.control.sealed import number, optional_text, seal, text, texts, unseal
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.sealed import number, optional_text, seal, text, texts, unseal
 
 SIDECAR_VERSION: Final = 1
 

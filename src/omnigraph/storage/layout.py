@@ -87,4 +87,9 @@ def version_of(file: str) -> int | None:
 
 def branch_entry(location: str, branch: str) -> str:
     """The file that lists a native branch among the branches of its table."""
-    return f"{location}/_refs/branches/{branch.replace('/', '%2F')}.json"
+    return f"{branch_entries(location)}/{branch.replace('/', '%2F')}.json"
+
+
+def branch_entries(location: str) -> str:
+    """The folder of the files that list a table's native branches."""
+    return f"{location}/_refs/branches"

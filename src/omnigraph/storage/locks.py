@@ -14,12 +14,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Final, Protocol
 
 from omnigraph.storage.address import Address, Scheme
-from omnigraph.storage.filelocks import FileLocks
 from omnigraph.storage.layout import fnv1a64
-from omnigraph.storage.leases import TIME_TO_LIVE, LeaseLocks
+from omnigraph.storage.locking.filelocks import FileLocks
+from omnigraph.storage.locking.leases import TIME_TO_LIVE, LeaseLocks
+from omnigraph.storage.locking.patience import Patience
+from omnigraph.storage.locking.process import require_process
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.patience import Patience
-from omnigraph.storage.process import require_process
 
 DEFAULT_WAIT: Final = 60.0
 """How long a writer waits for all the locks it needs before it gives up, in seconds."""

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from omnigraph.errors import StoreUnsupported
 from omnigraph.storage.address import Address, Scheme
-from omnigraph.storage.contents import Versioned
-from omnigraph.storage.localobjects import LocalObjects
-from omnigraph.storage.remoteobjects import RemoteObjects
+from omnigraph.storage.control.contents import Versioned
+from omnigraph.storage.control.local import LocalObjects
+from omnigraph.storage.control.remote import RemoteObjects
 
 
 class ObjectStore(Protocol):

@@ -17,7 +17,7 @@ from lance import LanceDataset, LanceOperation, Transaction
 from lance.dataset import Index
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
-from omnigraph.storage.stagedfiles import settle_data, settle_deletions, settle_index
+from omnigraph.storage.files.staged import settle_data, settle_deletions, settle_index
 from omnigraph.storage.unavailable import translated
 
 MAX_ROWS_PER_FILE: Final = 100_000

@@ -18,8 +18,9 @@ from lance.commit import CommitConflictError
 from omnigraph.errors import IncompleteFile, StorageError, StorageUnavailable
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
-from omnigraph.storage.checksums import is_whole, require_whole
-from omnigraph.storage.durability import sync_files
+from omnigraph.storage.files.checksums import is_whole, require_whole
+from omnigraph.storage.files.durability import sync_files
+from omnigraph.storage.forkpoints import clear_torn_entries, fork_point, fork_points
 from omnigraph.storage.staging import OPERATION_PROPERTY, Staged, stage_append, stage_first_rows, stage_overwrite
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import Delta, TableRef, TableVersions, described
@@ -201,14 +202,27 @@ class Tables(TableVersions):
             properties = None if transaction is None else transaction.transaction_properties
             return (properties or {}).get(OPERATION_PROPERTY)
 
+    def operation_name(self, ref: TableRef) -> str:
+        """What Lance calls the operation that made a version; empty if there is no record of it.
+
+        Its Python side has no name for the reservation that goes before a compaction, which changes no fragment.
+        """
+        before = replace(ref, version=ref.version - 1, checksum=None)
+        with translated(self.shown(ref.location)):
+            transaction = self.open(ref).read_transaction(ref.version)
+            name = "" if transaction is None else type(transaction.operation).__name__
+            if name == "BaseOperation" and _fragments(self.open(ref)) == _fragments(self.open(before)):
+                return "ReserveFragments"
+            return name
+
     def fork(self, ref: TableRef, native: str) -> TableRef:
         """Give a table a native branch that starts at this version; an equal one is taken over.
 
         Lance writes the branch's first version and then its entry in the list of branches. What has only one of
         the two was interrupted, and cleanup would not spare the rows it needs: it is made again.
         """
-        if self._is_listed(ref.location, native) and self.newest(ref.location, native) is not None:
-            point = self.fork_points(ref.location)[native]
+        point = self._fork_point(ref.location, native)
+        if point is not None and self.newest(ref.location, native) is not None:
             if point != ref:
                 reason = f"branch {native} starts at {described(point)}, not at {described(ref)}"
                 raise StorageUnavailable(self.shown(ref.location), reason)
@@ -220,7 +234,7 @@ class Tables(TableVersions):
                 raise self.missing(ref)
             with translated(self.shown(ref.location)):
                 own.create_branch(native, (ref.branch, ref.version))
-            self._sync_fork(ref, native)
+        self._sync_fork(ref, native)
         return TableRef(ref.location, native, ref.version)
 
     def _sync_fork(self, ref: TableRef, native: str) -> None:
@@ -246,19 +260,20 @@ class Tables(TableVersions):
 
     def drop_branch(self, location: str, native: str) -> None:
         """Remove a native branch and its files; nothing happens if there is none."""
-        if self._is_listed(location, native):
+        if self._fork_point(location, native) is not None:
             trunk = self.dataset(location)
+            clear_torn_entries(self.objects, location)
             with translated(self.shown(location)):
                 if trunk is not None:
                     trunk.branches.delete(native)
         self.objects.delete_prefix(layout.native_prefix(location, native))
         self.forget(location, native)
 
-    def _is_listed(self, location: str, native: str) -> bool:
-        """Does the table list such a branch? One look at one file, however many branches it has."""
+    def _fork_point(self, location: str, native: str) -> TableRef | None:
+        """Where a native branch left which other one; None if the table lists no such branch."""
         if self.address.scheme is Scheme.MEMORY:
-            return native in self.fork_points(location)
-        return self.objects.has(layout.branch_entry(location, native))
+            return self.fork_points(location).get(native)
+        return fork_point(self.objects, location, native)
 
     def native_branches(self, location: str) -> list[str]:
         """The names of a table's native branches."""
@@ -266,8 +281,14 @@ class Tables(TableVersions):
 
     def fork_points(self, location: str) -> dict[str, TableRef]:
         """Where each native branch of a table left which other one."""
+        if self.address.scheme is not Scheme.MEMORY:
+            return fork_points(self.objects, location)
         trunk = self.dataset(location)
         with translated(self.shown(location)):
             found = {} if trunk is None else trunk.branches.list()
         listed = sorted(found.items())
         return {name: TableRef(location, at["parent_branch"], at["parent_version"]) for name, at in listed}
+
+
+def _fragments(handle: LanceDataset) -> list[object]:
+    return [fragment.metadata.to_json() for fragment in handle.get_fragments()]

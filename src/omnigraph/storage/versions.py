@@ -15,14 +15,14 @@ from lance import LanceDataset
 from omnigraph.errors import HistoryReclaimed, ObjectDamaged
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
-from omnigraph.storage.checksums import checksum, is_whole
+from omnigraph.storage.files.checksums import checksum, is_whole
+from omnigraph.storage.files.verification import LOOKUP_BYTES, Verification
 from omnigraph.storage.handles import MOST as MOST_HANDLES
 from omnigraph.storage.handles import Handles
 from omnigraph.storage.handles import TableRef as TableRef
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.session import bounded_session
 from omnigraph.storage.unavailable import translated, unavailable
-from omnigraph.storage.verification import LOOKUP_BYTES, Verification
 
 _LITTLE: Final = 8 << 20
 

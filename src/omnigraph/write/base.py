@@ -17,10 +17,10 @@ from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import ManifestState, TablePin
 from omnigraph.storage.columns import table_schema
+from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.filters import sql_literal
 from omnigraph.storage.tables import TableRef
 from omnigraph.storage.unavailable import translated
-from omnigraph.storage.verification import LOOKUP_BYTES
 
 _PROBE_LIMIT: Final = 5_000
 """Up to this many values are looked up one by one; beyond, one column is read and joined."""

@@ -42,10 +42,10 @@ from omnigraph.manifest.streams import Batch, require_next
 from omnigraph.recovery.heal import heal, heal_branch
 from omnigraph.recovery.late import undo_late_version
 from omnigraph.recovery.sidecar import Sidecar, TableMove, delete_sidecar, is_pending, write_sidecar
+from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.locks import CommitLock, Held
 from omnigraph.storage.staging import Staged, stage_append, stage_changes, stage_overwrite
 from omnigraph.storage.tables import TableMoved, TableRef
-from omnigraph.storage.verification import LOOKUP_BYTES
 from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import read_set, validate

@@ -22,9 +22,9 @@ from lance.fragment import RowIdSequence, write_fragments
 from omnigraph.errors import IncompleteFile, JobFailed
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
-from omnigraph.storage.durability import sync_files
+from omnigraph.storage.files.durability import sync_files
+from omnigraph.storage.files.staged import settle_data, settle_data_file
 from omnigraph.storage.objects import ObjectStore, open_objects
-from omnigraph.storage.stagedfiles import settle_data, settle_data_file
 from omnigraph.storage.unavailable import translated
 
 ROWS_PER_FILE: Final = 100_000

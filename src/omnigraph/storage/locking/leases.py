@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from omnigraph.errors import LockLost, ObjectDamaged, OmniError, StorageError
 from omnigraph.storage import layout
-from omnigraph.storage.contents import Versioned
+from omnigraph.storage.control.contents import Versioned
+from omnigraph.storage.control.sealed import seal, unseal
+from omnigraph.storage.locking.patience import Patience, process_name
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.patience import Patience, process_name
-from omnigraph.storage.sealed import seal, unseal
 
 TIME_TO_LIVE: Final = 10.0
 _FIRST_PAUSE: Final = 0.01

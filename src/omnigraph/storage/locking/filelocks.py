@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from omnigraph.errors import LockLost, StorageUnavailable
 from omnigraph.storage import layout
-from omnigraph.storage.patience import Patience, process_name
+from omnigraph.storage.locking.patience import Patience, process_name
 
 _FIRST_PAUSE: Final = 0.0005
 _LONGEST_PAUSE: Final = 0.02

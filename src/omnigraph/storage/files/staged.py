@@ -15,15 +15,15 @@ from urllib.parse import unquote, urlsplit
 from lance.dataset import Index
 from lance.fragment import FragmentMetadata
 
-from omnigraph.storage.checksums import (
+from omnigraph.storage.files.checksums import (
     blob_files,
     deletion_number,
     name_by_content,
     require_whole,
     write_index_checksums,
 )
-from omnigraph.storage.deletionfiles import require_deletions
-from omnigraph.storage.durability import sync_files
+from omnigraph.storage.files.deletions import require_deletions
+from omnigraph.storage.files.durability import sync_files
 
 
 def local_folder(uri: str) -> Path | None:

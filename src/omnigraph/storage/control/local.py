@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.storage import layout
-from omnigraph.storage.contents import Versioned
-from omnigraph.storage.durability import is_on, sync, sync_folder
-from omnigraph.storage.filelocks import flocked
-from omnigraph.storage.patience import Patience
+from omnigraph.storage.control.contents import Versioned
+from omnigraph.storage.files.durability import is_on, sync, sync_folder
+from omnigraph.storage.locking.filelocks import flocked
+from omnigraph.storage.locking.patience import Patience
 from omnigraph.storage.unavailable import translated
 
 _LOCK: Final = "objects.lock"
@@ -81,10 +81,12 @@ class LocalObjects:
             return sorted(str(path.relative_to(self._root)) for path in self._objects_below(prefix))
 
     def delete(self, key: str) -> None:
-        if self.has(key):
-            path = self._root / key
-            with translated(self._shown(key)), self._locked(fcntl.LOCK_SH):
-                path.unlink(missing_ok=True)
+        path = self._root / key
+        with translated(self._shown(key)):
+            if path.is_file():
+                with self._locked(fcntl.LOCK_SH):
+                    path.unlink(missing_ok=True)
+            if path.parent.is_dir():
                 sync_folder(path.parent, self._root)
 
     def discard(self, key: str) -> None:

@@ -13,7 +13,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import MemoryStore, S3Store
 
 from omnigraph.storage.address import Address, Scheme
-from omnigraph.storage.contents import Versioned
+from omnigraph.storage.control.contents import Versioned
 from omnigraph.storage.unavailable import translated, unavailable
 
 if TYPE_CHECKING:

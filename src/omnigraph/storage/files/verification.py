@@ -11,8 +11,8 @@ from typing import Final
 from lance import LanceDataset, LanceFragment
 
 from omnigraph.errors import RequestError
-from omnigraph.storage.checksums import verify_data, verify_deletion, verify_index
-from omnigraph.storage.stagedfiles import deletion_path, local_folder
+from omnigraph.storage.files.checksums import verify_data, verify_deletion, verify_index
+from omnigraph.storage.files.staged import deletion_path, local_folder
 
 _VARIABLE: Final = "OMNIGRAPH_VERIFY"
 LOOKUP_BYTES: Final = 256 << 20

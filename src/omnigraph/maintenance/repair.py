@@ -1,0 +1,166 @@
+"""Repair: tables that somebody moved with Lance itself, so that the graph does not know their newest version.
+
+A writer refuses such a table, because it cannot know whether that version is meant. What only rearranged rows can
+be published as it is; what changed rows has to be looked at first, and forced. No data is rewritten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from omnigraph.errors import OmniError
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.publisher import Change, CommitDraft
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.state import ManifestState, TablePin
+from omnigraph.recovery.heal import heal_branch
+from omnigraph.storage.tables import TableRef, Tables
+
+REPAIR_ACTOR: Final = "omnigraph:repair"
+FORCED_ACTOR: Final = "omnigraph:repair:force"
+_MAINTENANCE: Final = frozenset({"Rewrite", "ReserveFragments"})
+
+
+class Classification(StrEnum):
+    """What the versions are that the graph does not know."""
+
+    NO_DRIFT = "no_drift"
+    VERIFIED_MAINTENANCE = "verified_maintenance"
+    SUSPICIOUS = "suspicious"
+    UNVERIFIABLE = "unverifiable"
+
+
+class Action(StrEnum):
+    """What was done about a table, or would be."""
+
+    NO_OP = "no_op"
+    PREVIEW = "preview"
+    HEALED = "healed"
+    FORCED = "forced"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class TableRepair:
+    """One table: where the graph has it, where it is, and by which of Lance's operations it got there."""
+
+    table_key: str
+    table_version: int
+    lance_head_version: int
+    classification: Classification
+    action: Action
+    operations: tuple[str, ...] = ()
+    error: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "table_key": self.table_key,
+            "table_version": self.table_version,
+            "lance_head_version": self.lance_head_version,
+            "classification": self.classification.value,
+            "action": self.action.value,
+            "operations": list(self.operations),
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What a repair found and did. ``manifest_version`` is the one it published, if it published any."""
+
+    branch: str
+    manifest_version: int | None
+    tables: tuple[TableRepair, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Is a table left that has to be looked at, and forced?"""
+        return any(table.action is Action.REFUSED for table in self.tables)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "branch": self.branch,
+            "graph_manifest_version": self.manifest_version,
+            "tables": [table.as_json() for table in self.tables],
+        }
+
+
+def preview(repository: Repository, branch: Branch) -> RepairReport:
+    """What is there to repair on a branch; nothing is written."""
+    state = repository.manifest.latest(branch.native)
+    found = _look(repository.tables, branch, state)
+    shown = (replace(t, action=Action.PREVIEW) if t.action is not Action.NO_OP else t for t in found)
+    return RepairReport(branch.name, None, tuple(shown))
+
+
+def repair(repository: Repository, branch: Branch, *, force: bool) -> RepairReport:
+    """Publish the newest versions of the tables that were rearranged, and if forced of all, as one commit.
+
+    What interrupted writes have left is resolved first.
+    """
+    repository.require_writable()
+    with repository.locks.commit(branch.name) as lock:
+        heal_branch(repository, branch.name, lock)
+        state = repository.manifest.latest(branch.native)
+        found = [_decided(table, force=force) for table in _look(repository.tables, branch, state)]
+        taken = [table for table in found if table.action in (Action.HEALED, Action.FORCED)]
+        if not taken:
+            return RepairReport(branch.name, None, tuple(found))
+        pins = {
+            table.table_key: _adopted(repository.tables, state.tables[table.table_key], table) for table in taken
+        }
+        forced = any(table.action is Action.FORCED for table in taken)
+        draft = CommitDraft("repair", actor_id=FORCED_ACTOR if forced else REPAIR_ACTOR)
+        expected = {table.table_key: table.table_version for table in taken}
+        published = repository.manifest.publish(branch.ref, Change(pins), expected, draft, lock)
+    return RepairReport(branch.name, published.version, tuple(found))
+
+
+def _look(tables: Tables, branch: Branch, state: ManifestState) -> list[TableRepair]:
+    """The tables of a branch's own, each with what it went through since the graph last knew it."""
+    return [_classified(tables, pin) for pin in state.tables.values() if pin.table_branch == branch.native]
+
+
+def _classified(tables: Tables, pin: TablePin) -> TableRepair:
+    head = pin.table_version
+    operations: list[str] = []
+    try:
+        while tables.moved(TableRef(pin.location, pin.table_branch, head)):
+            head += 1
+            operations.append(tables.operation_name(TableRef(pin.location, pin.table_branch, head)))
+    except OmniError as error:
+        return TableRepair(
+            pin.table_key,
+            pin.table_version,
+            head,
+            Classification.UNVERIFIABLE,
+            Action.REFUSED,
+            tuple(operations),
+            str(error),
+        )
+    if not operations:
+        return TableRepair(pin.table_key, head, head, Classification.NO_DRIFT, Action.NO_OP)
+    verified = _MAINTENANCE.issuperset(operations)
+    kind = Classification.VERIFIED_MAINTENANCE if verified else Classification.SUSPICIOUS
+    action = Action.HEALED if verified else Action.REFUSED
+    return TableRepair(pin.table_key, pin.table_version, head, kind, action, tuple(operations))
+
+
+def _decided(table: TableRepair, *, force: bool) -> TableRepair:
+    if force and table.classification is Classification.SUSPICIOUS:
+        return replace(table, action=Action.FORCED)
+    return table
+
+
+def _adopted(tables: Tables, pin: TablePin, table: TableRepair) -> TablePin:
+    """The pin of a table at its newest version, whose files are compared with their checksums first."""
+    head = TableRef(pin.location, pin.table_branch, table.lance_head_version)
+    tables.verified(head)
+    return replace(
+        pin,
+        table_version=head.version,
+        row_count=tables.count(head),
+        checksum=tables.version_checksum(head),
+    )
