@@ -26,7 +26,7 @@ def _run(arena: Arena, folder: Path) -> None:
     logs.mkdir()
     seed = int(os.environ.get("OMNIGRAPH_TEST_SEED") or random.randrange(2**32))
     print(f"OMNIGRAPH_TEST_SEED={seed}")  # noqa: T201
-    (contest,) = torture([arena], logs, seconds=10, seed=seed, writers=3)
+    (contest,) = torture([arena], logs, seconds=8, seed=seed, writers=3)
     print("\n".join(contest.lines()))  # noqa: T201
     assert contest.counts["complete checks"]
     assert contest.counts["snapshots"]
