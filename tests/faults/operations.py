@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -107,6 +110,22 @@ def _several_files(store: Store, graph: Graph | None) -> object:
         return _given(graph).load(rows, mode="append")
 
 
+def _bulk_load(store: Store, graph: Graph | None) -> object:
+    """What a job on Spark does, with its tasks in this process; one file each."""
+    from tests.pipeline.faults import load_here  # most processes that import this module have no need of Spark
+
+    parts = [
+        [person("Ada", 99), person("Eve", 3), edge("Knows", "Eve", "Ada", id="eve-ada")],
+        [person("Flo", 4), edge("LivesIn", "Flo", "Paris", id="flo-paris")],
+        [person("Gil", 5), edge("Knows", "Gil", "Flo", id="gil-flo")],
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        for number, rows in enumerate(parts):
+            Path(folder, f"{number}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        load_here(_given(graph), folder)
+    return None
+
+
 def _given(graph: Graph | None) -> Graph:
     assert graph is not None
     return graph
@@ -141,6 +160,7 @@ OPERATIONS: dict[str, Operation] = {
     "ensure indices on dev": Operation(_a_graph, partial(_ensure_indices, branch="dev"), "dev"),
     "ingest into a missing branch": Operation(_a_graph, _ingest, forks="new"),
     "a load of several files": Operation(_a_graph, _several_files),
+    "a bulk load": Operation(_a_graph, _bulk_load),
 }
 
 

@@ -1,190 +1,200 @@
-"""`make torture`: writers on several branches, killed at any moment, and a checker that believes only their logs.
+"""`make torture`: everything that can happen to writers, and a checker that believes only their logs.
 
 ::
 
-    python -m tests.torture.run --seconds 600 --seed 7 --writers 4
+    python -m tests.torture.run --seconds 600 --seed 7 --writers 4 --on s3
+
+Writers are killed and stopped, fork, and meet failing disks, full disks and failing requests. After each round
+nobody writes, the graph has to be what the logs allow, and every type of every branch has to take a write.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import datetime as dt
+import faulthandler
 import random
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from tests.stores import Store
-from tests.torture.check import Model, tags
-from tests.torture.writers import BRANCHES, KILLED_AT, SCHEMA
+from tests.stores import s3_server
+from tests.torture.arenas import Arena, Bucket, Directory, SmallDisk, small_disk
+from tests.torture.check import check_settled, compare
+from tests.torture.clients import short_leases
+from tests.torture.fates import fate
+from tests.torture.model import Model
+from tests.torture.reader import Reader
+from tests.torture.steps import BRANCHES, SCHEMA, SHORT, Log, Step
+from tests.torture.victims import Orphans, Victim, open_nursery
+from tests.torture.writers import Writer
 
 import omnigraph
-from omnigraph import Graph
-from omnigraph.recovery.audit import AuditLog
 
-ROOT = Path(__file__).parents[2]
 ROUND = 20.0
 """After so many seconds everybody is killed and all of the graph is compared with the logs."""
 
+_NEVER = dt.datetime.min.replace(tzinfo=dt.UTC)
 
-@dataclass
-class Report:
-    """What a run did."""
+HUNG = 600
+"""After how many seconds without the end of a round the run gives up, with a traceback."""
 
-    seed: int
-    kills: Counter[str] = field(default_factory=Counter)
-    snapshots: int = 0
-    checks: int = 0
-    model: Model = field(default_factory=Model)
-    recoveries: Counter[str] = field(default_factory=Counter)
+
+class Contest:
+    """The rounds on one graph, and what they did."""
+
+    def __init__(self, arena: Arena, logs: Path, seed: int, writers: int) -> None:
+        logs.mkdir()
+        self.arena = arena
+        self.model = Model()
+        self.counts: Counter[str] = Counter()
+        self.kills: Counter[str] = Counter()
+        self.recoveries: Counter[str] = Counter()
+        self._logs, self._orphans = logs, Orphans(logs)
+        self._seed, self._writers, self._rounds = seed, writers, 0
+        graph = omnigraph.init(arena.calm.uri, SCHEMA, storage_options=arena.calm.options)
+        for branch in BRANCHES[1:]:
+            graph.create_branch(branch)
+        arena.settle()
+
+    def round(self, seconds: float) -> None:
+        """Let writers come and go for a while, then check; the first thing that is wrong is raised."""
+        faulthandler.dump_traceback_later(HUNG, exit=True)
+        self._rounds += 1
+        chance = random.Random(f"{self._seed} {self.arena.kind} {self._rounds}")
+        reader = Reader(self.arena.calm)
+        reader.start()
+        with self.arena.weather(random.Random(chance.random())):
+            self._torment(chance, reader, time.monotonic() + seconds)
+        self.counts["forks"] += self._orphans.end()
+        self.counts["snapshots"] += reader.finish()
+        self._check()
+        faulthandler.cancel_dump_traceback_later()
+
+    def _torment(self, chance: random.Random, reader: Reader, until: float) -> None:
+        victims: list[Victim] = []
+        number = 0
+        try:
+            while time.monotonic() < until and reader.problem is None:
+                while len(victims) < self._writers:
+                    number += 1
+                    name = f"{self._rounds:04}-{number:03}"
+                    lot = fate(random.Random(f"{self._seed} {self.arena.kind} {name}"), self.arena.troubles)
+                    victims.append(Victim(self.arena, self._logs / f"{name}.log", name, lot))
+                for victim in [v for v in victims if not v.watch(self.counts)]:
+                    victims.remove(victim)
+                    self.kills[victim.end()] += 1
+                time.sleep(0.02)
+        finally:
+            for victim in victims:
+                self.kills[victim.end()] += 1
+
+    def _check(self) -> None:
+        """The graph opens, heals, is what the logs say, and takes writes to every type on every branch."""
+        place, name = self.arena.calm, f"{self._rounds:04}-check"
+        with warnings.catch_warnings(), closing(Log(self._logs / f"{name}.log")) as log:
+            warnings.simplefilter("error")
+            graph = omnigraph.open(place.uri, storage_options=place.options)
+            self._compare(graph)
+            writer = Writer(graph, name, 0, log)
+            for branch in graph.branches():
+                writer.must(Step("load", branch.name, f"{name}-load-{branch.name}", 3))
+                writer.must(Step("mutation", branch.name, f"{name}-mutation-{branch.name}", 2))
+            self._compare(graph)
+            for branch in sorted(graph.branches(), key=lambda branch: branch.created_at or _NEVER, reverse=True):
+                if branch.name.startswith(SHORT):
+                    writer.must(Step("delete branch", branch.name))
+            check_settled(graph)
+        self.recoveries = Counter(recovery.recovery_kind for recovery in graph.recoveries())
+        self.counts["complete checks"] += 1
+
+    def _compare(self, graph: omnigraph.Graph) -> None:
+        self.model = Model().read(sorted(self._logs.glob("*.log")))
+        compare(graph, self.model)
+        check_settled(graph)
 
     def lines(self) -> list[str]:
-        done = {kind: self.model.counts[kind] for kind in ("mutation", "load", "update", "delete")}
+        """What happened, for people."""
+        counted = self.model.counts
+        acknowledged = {
+            k.partition(" ")[2]: n for k, n in sorted(counted.items()) if k.startswith("acknowledged ")
+        }
+        others = {k: n for k, n in sorted(counted.items()) if not k.startswith("acknowledged ")}
         return [
-            f"seed {self.seed}",
-            f"acknowledged {sum(done.values())} writes: {done}",
-            f"refused {self.model.counts['refused']}, unanswered {self.model.counts['unanswered']}",
-            f"killed {sum(self.kills.values())} writers: {dict(sorted(self.kills.items()))}",
-            f"recoveries {dict(sorted(self.recoveries.items()))}",
-            f"{self.snapshots} snapshots read while writing, {self.checks} complete checks",
+            f"{self.arena.kind}, {self._rounds} rounds",
+            f"  acknowledged {sum(acknowledged.values())}: {acknowledged}",
+            f"  other answers: {others}",
+            f"  errors: {dict(sorted(self.model.errors.items()))}",
+            f"  kills {sum(self.kills.values())}: {dict(sorted(self.kills.items()))}",
+            f"  stops {self.counts['stops']}, forks {self.counts['forks']}",
+            f"  faults: {dict(sorted((self.model.faults + self.arena.faults).items()))}",
+            f"  recoveries: {dict(sorted(self.recoveries.items()))}",
+            f"  {self.counts['snapshots']} snapshots read while others wrote,"
+            f" {self.counts['complete checks']} complete checks",
         ]
 
 
-class Reader(threading.Thread):
-    """Looks at whole snapshots all the time, without ever waiting for a writer."""
-
-    def __init__(self, store: Store) -> None:
-        super().__init__(name="reader", daemon=True)
-        self._graph = omnigraph.open(store.uri, read_only=True, storage_options=store.options)
-        self._enough = threading.Event()
-        self.snapshots = 0
-        self.problem: BaseException | None = None
-
-    def run(self) -> None:
-        seen: dict[str, int] = {}
+def torture(arenas: Sequence[Arena], logs: Path, seconds: float, seed: int, writers: int) -> list[Contest]:
+    """Rounds in each arena in turn until the time is over."""
+    open_nursery()
+    with short_leases():
+        contests = [Contest(arena, logs / arena.kind, seed, writers) for arena in arenas]
+        deadline = time.monotonic() + seconds
         try:
-            while not self._enough.wait(0.05):
-                for branch in BRANCHES:
-                    snapshot = self._graph.snapshot(branch)
-                    assert snapshot.manifest_version >= seen.get(branch, 0), "a snapshot went back"
-                    seen[branch] = snapshot.manifest_version
-                    tags(self._graph, snapshot)
-                    self.snapshots += 1
-        except BaseException as error:  # noqa: BLE001  whatever it is, the run reports it
-            self.problem = error
-
-    def finish(self) -> int:
-        self._enough.set()
-        self.join()
-        if self.problem is not None:
-            raise self.problem
-        return self.snapshots
+            while (left := deadline - time.monotonic()) > 0:
+                for contest in contests:
+                    contest.round(min(ROUND, left / len(contests)))
+        except BaseException:
+            for contest in contests:
+                tell(contest.lines())
+            raise
+    return contests
 
 
-class Victim:
-    """A running writer and when it is to be killed, if it has not died at a failpoint by then."""
-
-    def __init__(self, store: Store, logs: Path, name: str, chance: random.Random) -> None:
-        self.name = name
-        self.failpoint = chance.choice(KILLED_AT) if chance.random() < 0.6 else None
-        where = [] if self.failpoint is None else [self.failpoint, str(chance.randint(1, 12))]
-        self.lifetime = chance.uniform(0.3, 6.0)
-        self.process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.torture.writers",
-                json.dumps(asdict(store)),
-                name,
-                str(chance.randrange(2**32)),
-                str(logs / f"{name}.jsonl"),
-                *where,
-            ],
-            cwd=ROOT,
-        )
-        self.ends = time.monotonic() + self.lifetime + 1.0
-
-    def end(self) -> str:
-        """Kill it if it still lives; how it ended. A writer that ends by itself has met a problem."""
-        died = self.process.poll()
-        self.process.kill()
-        self.process.wait()
-        if died is None:
-            return "any moment"
-        if died != -9:
-            raise RuntimeError(f"writer {self.name} ended with {died}")
-        return str(self.failpoint)
+@contextmanager
+def arenas_in(folder: Path, wanted: Sequence[str]) -> Iterator[list[Arena]]:
+    """The arenas that are wanted, in a directory and on a server of their own."""
+    found: list[Arena] = []
+    with ExitStack() as stack:
+        if "disk" in wanted:
+            found.append(Directory(folder))
+        if "s3" in wanted:
+            found.append(Bucket(stack.enter_context(s3_server())))
+        if "small disk" in wanted:
+            small = stack.enter_context(small_disk(folder / "small"))
+            if small is None:
+                tell(["no small disk can be mounted here, so none is filled: run as root to have that too"])
+            else:
+                found.append(SmallDisk(small))
+        yield found
 
 
-def torture(store: Store, logs: Path, seconds: float, seed: int, writers: int) -> Report:
-    """Run for a while and check; the first thing that is wrong is raised."""
-    report = Report(seed)
-    chance = random.Random(seed)
-    graph = omnigraph.init(store.uri, SCHEMA, storage_options=store.options)
-    for branch in BRANCHES[1:]:
-        graph.create_branch(branch)
-    deadline = time.monotonic() + seconds
-    number = 0
-    while time.monotonic() < deadline:
-        number = _round(store, logs, report, chance, writers, number, min(deadline, time.monotonic() + ROUND))
-        _check(store, logs, report)
-    return report
-
-
-def _round(
-    store: Store, logs: Path, report: Report, chance: random.Random, writers: int, number: int, until: float
-) -> int:
-    """Let writers come and go until it is time; how many there have been."""
-    reader = Reader(store)
-    reader.start()
-    victims: list[Victim] = []
-    try:
-        while time.monotonic() < until and reader.problem is None:
-            while len(victims) < writers:
-                victims.append(Victim(store, logs, f"w{number}", chance))
-                number += 1
-            for victim in [v for v in victims if v.process.poll() is not None or time.monotonic() > v.ends]:
-                victims.remove(victim)
-                report.kills[victim.end()] += 1
-            time.sleep(0.01)
-    finally:
-        for victim in victims:
-            report.kills[victim.end()] += 1
-    report.snapshots += reader.finish()
-    return number
-
-
-def _check(store: Store, logs: Path, report: Report) -> None:
-    """The graph opens, heals, and is what the logs say."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        graph: Graph = omnigraph.open(store.uri, storage_options=store.options)
-    report.model = Model().read(sorted(logs.iterdir()))
-    report.model.check(graph)
-    report.recoveries = Counter(r.recovery_kind for r in AuditLog(graph._repository.tables).read())
-    report.checks += 1
+def tell(lines: Sequence[str]) -> None:
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="Kill writers for a while, and see that nothing is lost or halved."
-    )
+    parser = argparse.ArgumentParser(description="Torment writers for a while, and see that nothing is lost.")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     parser.add_argument("--writers", type=int, default=4)
+    parser.add_argument("--on", action="append", choices=("disk", "s3", "small disk"))
+    parser.add_argument("--keep", type=Path, help="an empty directory for graph and logs, which stay there")
     options = parser.parse_args()
-    print(f"seed {options.seed}: run again with --seed {options.seed}", flush=True)  # noqa: T201
-    with tempfile.TemporaryDirectory() as folder:
-        logs = Path(folder, "logs")
-        logs.mkdir()
-        report = torture(Store(f"{folder}/g"), logs, options.seconds, options.seed, options.writers)
-    print("\n".join(report.lines()))  # noqa: T201
+    tell([f"seed {options.seed}: run again with --seed {options.seed}"])
+    with ExitStack() as stack:
+        folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+        (folder / "logs").mkdir(parents=True)
+        wanted = options.on or ("disk", "s3", "small disk")
+        arenas = stack.enter_context(arenas_in(folder, wanted))
+        for contest in torture(arenas, folder / "logs", options.seconds, options.seed, options.writers):
+            tell(contest.lines())
 
 
 if __name__ == "__main__":

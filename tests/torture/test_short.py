@@ -1,4 +1,4 @@
-"""A short torture run; `make torture` has the long one."""
+"""Short torture runs; `make torture` has the long one."""
 
 from __future__ import annotations
 
@@ -6,18 +6,29 @@ import os
 import random
 from pathlib import Path
 
-from tests.stores import Store
+import pytest
+from tests.stores import S3Server
+from tests.torture.arenas import Arena, Bucket, Directory
 from tests.torture.run import torture
 
 
-def test_nothing_is_lost_or_halved(local_store: Store, tmp_path: Path) -> None:
-    logs = tmp_path / "logs"
+def test_nothing_is_lost_or_halved_on_disk(tmp_path: Path) -> None:
+    _run(Directory(tmp_path), tmp_path)
+
+
+@pytest.mark.long
+def test_nothing_is_lost_or_halved_in_a_bucket(s3_server: S3Server, tmp_path: Path) -> None:
+    _run(Bucket(s3_server), tmp_path)
+
+
+def _run(arena: Arena, folder: Path) -> None:
+    logs = folder / "logs"
     logs.mkdir()
     seed = int(os.environ.get("OMNIGRAPH_TEST_SEED") or random.randrange(2**32))
     print(f"OMNIGRAPH_TEST_SEED={seed}")  # noqa: T201
-    report = torture(local_store, logs, seconds=12, seed=seed, writers=3)
-    print("\n".join(report.lines()))  # noqa: T201
-    assert report.checks
-    assert report.snapshots
-    assert sum(report.kills.values())
-    assert report.model.counts["mutation"] + report.model.counts["load"]
+    (contest,) = torture([arena], logs, seconds=8, seed=seed, writers=3)
+    print("\n".join(contest.lines()))  # noqa: T201
+    assert contest.counts["complete checks"]
+    assert contest.counts["snapshots"]
+    assert contest.kills
+    assert contest.model.counts["acknowledged mutation"] + contest.model.counts["acknowledged load"]

@@ -1,163 +1,213 @@
-"""The processes of a torture run: writers that are killed, and the tags by which their writes are known.
-
-A write is known by its tag. It adds k nodes, k - 1 edges between them and one entry, over three tables, all with
-the tag; so a half write shows in any single snapshot. Later writes may change or remove whole tags.
-"""
+"""The writers of a torture run: processes that write at random and note what they were told."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
+import signal
 import sys
+import time
+import traceback
 import warnings
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
-from typing import Any
 
 from tests.stores import Store
+from tests.torture.clients import impatient, short_leases
+from tests.torture.fates import Fate
+from tests.torture.steps import BRANCHES, SHORT, Kind, Log, Step, perform
+from tests.torture.troubles import Weather, calm, faulty_disk, fork_soon, size_limit
 
 import omnigraph
 from omnigraph import Graph, failpoints
-from omnigraph.errors import ConflictError
+from omnigraph.errors import BranchNotFound, OmniError, OutcomeUnknown, SnapshotNotFound
 
-SCHEMA = """
-node Item { name: String @key  tag: String @index  size: I64  stamp: I64 }
-node Entry { tag: String @key  size: I64 }
-edge Next: Item -> Item { tag: String }
-"""
-BRANCHES = ("main", "left", "right")
-KILLED_AT = sorted(failpoints.WRITE_NAMES | {n for n in failpoints.NAMES if n.startswith("publish.")})
+ANSWERS = {"nothing_written": "refused", "unknown": "unknown", "written": "done"}
+"""What a log says for each outcome of an error."""
 
-INSERT = """
-query add($a: String, $b: String, $tag: String) {
-  insert Item { name: $a, tag: $tag, size: 2, stamp: 0 }
-  insert Item { name: $b, tag: $tag, size: 2, stamp: 0 }
-  insert Next { from: $a, to: $b, tag: $tag }
-  insert Entry { tag: $tag, size: 2 }
+RAISED = 3
+"""How a writer ends that met something which is not one of our errors."""
+
+LONGEST_LIFE = 120
+"""After how many seconds a writer ends by itself, if nobody is left who would end it."""
+
+PAUSE = 0.05
+"""How long a writer waits after an error, in seconds."""
+
+_WEIGHTS: dict[Kind, int] = {
+    "mutation": 8,
+    "load": 8,
+    "update": 4,
+    "delete": 2,
+    "create branch": 1,
+    "delete branch": 1,
+    "indices": 1,
 }
-"""
-UPDATE = "query touch($tag: String, $stamp: I64) { update Item set { stamp: $stamp } where tag = $tag }"
-DELETE = "query drop($tag: String) { delete Item where tag = $tag  delete Entry where tag = $tag }"
-
-
-@dataclass(frozen=True)
-class Step:
-    """One write of one writer, as its log has it: before it starts, and again when it was acknowledged."""
-
-    kind: str
-    tag: str
-    branch: str
-    size: int = 0
-    stamp: int = 0
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "tag": self.tag,
-            "branch": self.branch,
-            "size": self.size,
-            "stamp": self.stamp,
-        }
-
-
-class Log:
-    """What a writer meant to do and what it was told is done, on disk before anybody relies on it."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("a")
-
-    def note(self, what: str, step: Step, commit: str | None = None) -> None:
-        self._file.write(json.dumps({"what": what, "commit": commit} | step.as_json()) + "\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
 
 
 class Writer:
-    """Writes random things to random branches until it is killed. Every writer has tags of its own."""
+    """Writes random things to random branches. Every writer has tags of its own, and knows what became of them."""
 
-    def __init__(self, store: Store, name: str, seed: int, log: Log) -> None:
-        self._graph: Graph = omnigraph.open(store.uri, actor=name, storage_options=store.options)
+    def __init__(self, graph: Graph, name: str, seed: int, log: Log, weather: Weather = calm) -> None:
+        self._graph = graph
         self._name = name
         self._chance = random.Random(seed)
         self._log = log
+        self._weather = weather
         self._number = 0
         self._alive: dict[str, list[tuple[str, int]]] = {branch: [] for branch in BRANCHES}
 
-    def step(self) -> None:
-        """One write: mostly new tags, sometimes a change or the end of an old one."""
-        branch = self._chance.choice(BRANCHES)
-        kind = self._chance.choices(["mutation", "load", "update", "delete"], [4, 4, 2, 1])[0]
-        known = self._alive[branch]
+    def step(self) -> OmniError | None:
+        """Something at random: mostly new tags, sometimes a change or the end of an old one, or of a branch.
+        The error, if there was one."""
         self._number += 1
+        kind = self._chance.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
+        match kind:
+            case "create branch":
+                name = f"{SHORT}{self._name}-{self._number}"
+                return self.do(Step(kind, name, parent=self._chance.choice(list(self._alive))))
+            case "delete branch":
+                return self._delete_a_branch()
+            case "indices":
+                return self.do(Step(kind, self._chance.choice(list(self._alive))))
+            case _:
+                return self._write(kind, self._chance.choice(list(self._alive)))
+
+    def _write(self, kind: Kind, branch: str) -> OmniError | None:
+        known = self._alive[branch]
         if kind in ("update", "delete") and known:
             tag, size = self._chance.choice(known)
-            step = Step(kind, tag, branch, size, self._number)
-        else:
-            kind = "load" if kind in ("load", "delete") else "mutation"
-            size = 2 if kind == "mutation" else self._chance.randint(1, 6)
-            step = Step(kind, f"{self._name}-{self._number}", branch, size)
-        self._log.note("begin", step)
+            return self.do(Step(kind, branch, tag, size, self._number))
+        kind = "load" if kind in ("load", "delete") else "mutation"
+        size = 2 if kind == "mutation" else self._chance.randint(1, 6)
+        return self.do(Step(kind, branch, f"{self._name}-{self._number}", size))
+
+    def _delete_a_branch(self) -> OmniError | None:
+        """Delete a short-lived branch, one's own or that of another writer, which may be writing to it."""
         try:
-            commit = self._write(step)
-        except ConflictError:
-            self._log.note("refused", step)
-            return
-        self._log.note("done", step, commit)
-        if kind == "delete":
-            known.remove((step.tag, step.size))
-        elif kind != "update":
-            known.append((step.tag, step.size))
+            names = [branch.name for branch in self._graph.branches() if branch.name.startswith(SHORT)]
+        except OmniError as error:
+            self._log.note("could not read", error=type(error).__name__)
+            return error
+        return self.do(Step("delete branch", self._chance.choice(names))) if names else None
 
-    def _write(self, step: Step) -> str:
-        if step.kind == "load":
-            commit = self._graph.load(_records(step), mode="append", branch=step.branch).commit
-            return commit.graph_commit_id
-        statements: dict[str, tuple[str, dict[str, object]]] = {
-            "mutation": (INSERT, {"a": f"{step.tag}/0", "b": f"{step.tag}/1", "tag": step.tag}),
-            "update": (UPDATE, {"tag": step.tag, "stamp": step.stamp}),
-            "delete": (DELETE, {"tag": step.tag}),
-        }
-        text, params = statements[step.kind]
-        published = self._graph.mutate(text, params, branch=step.branch).commit
-        assert published is not None
-        return published.graph_commit_id
+    def must(self, step: Step) -> None:
+        """Do one thing that nothing stands in the way of."""
+        if told := self.do(step):
+            raise told
+
+    def do(self, step: Step) -> OmniError | None:
+        """Do one thing, and note before it what it is and after it what came of it; the error, if any."""
+        self._log.note("begin", step)
+        commit: str | None = None
+        told: OmniError | None = None
+        with self._weather() as struck:
+            try:
+                commit = perform(self._graph, step)
+            except OmniError as error:
+                told = error
+        answer = "done" if told is None else ANSWERS[told.outcome]
+        shown = None if told is None else type(told).__name__
+        text = None if told is None else str(told)
+        self._log.note(answer, step, commit=commit, error=shown, text=text, struck=struck)
+        if isinstance(told, OutcomeUnknown):
+            answer = self._ask(step, told.graph_commit_id)
+        self._remember(step, answer)
+        if isinstance(told, BranchNotFound):
+            self._alive.pop(told.name, None)
+        return told
+
+    def _ask(self, step: Step, graph_commit_id: str) -> str:
+        """Find out what became of a write in the way that the error names."""
+        for _ in range(100):
+            try:
+                self._graph.refresh()
+                self._graph.commit(graph_commit_id)
+            except SnapshotNotFound:
+                self._log.note("answered: not there", step)
+                return "refused"
+            except OmniError:
+                time.sleep(0.05)
+            else:
+                self._log.note("answered: there", step, commit=graph_commit_id)
+                return "done"
+        return "unknown"
+
+    def _remember(self, step: Step, answer: str) -> None:
+        """Tags of which nobody knows what became of them are not touched again."""
+        known = self._alive.setdefault(step.branch, []) if step.kind != "delete branch" else []
+        match step.kind, answer:
+            case "delete branch", "done" | "unknown":
+                if step.branch not in BRANCHES:
+                    self._alive.pop(step.branch, None)
+            case "create branch", "refused" | "unknown":
+                self._alive.pop(step.branch, None)
+            case "mutation" | "load", "done":
+                known.append((step.tag, step.size))
+            case ("delete", "done") | ("update" | "delete", "unknown"):
+                known.remove((step.tag, step.size))
 
 
-def _records(step: Step) -> list[dict[str, Any]]:
-    names = [f"{step.tag}/{number}" for number in range(step.size)]
-    items = [
-        {"type": "Item", "data": {"name": name, "tag": step.tag, "size": step.size, "stamp": 0}} for name in names
-    ]
-    edges = [
-        {"edge": "Next", "from": one, "to": other, "data": {"tag": step.tag}} for one, other in pairwise(names)
-    ]
-    return [*items, *edges, {"type": "Entry", "data": {"tag": step.tag, "size": step.size}}]
+def _arm(window: str, hits: int, action: Callable[[], None]) -> None:
+    """Do something the so-manieth time a failpoint is reached, once."""
+    left, before = [hits], failpoints._armed.get(window)
 
-
-def main() -> None:
-    """`python -m tests.torture.writers STORE NAME SEED LOG [FAILPOINT HITS]`: the last two say where to die."""
-    store, name, seed, log = Store(**json.loads(sys.argv[1])), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
-    warnings.simplefilter("ignore", RuntimeWarning)
-    if len(sys.argv) > 5:
-        _die_at(sys.argv[5], int(sys.argv[6]))
-    writer = Writer(store, name, seed, Log(log))
-    while True:
-        writer.step()
-
-
-def _die_at(failpoint: str, hits: int) -> None:
-    """Die when a failpoint is reached for the so-manieth time, for the rest of this process's life."""
-    left = [hits]
-
-    def count() -> None:
+    def pass_by() -> None:
         left[0] -= 1
-        if left[0] <= 0:
-            failpoints.die()
+        if left[0] == 0:
+            action()
+        if before is not None:
+            before()
 
-    failpoints._armed[failpoint] = count
+    failpoints._armed[window] = pass_by
 
 
-if __name__ == "__main__":
-    main()
+def _weather(fate: Fate, store: Store, log: Path) -> Weather:
+    chance = random.Random(fate.seed + 1)
+    if fate.trouble == "faulty disk":
+        return faulty_disk(store, log.with_suffix(".journal"), chance)
+    return size_limit(chance) if fate.trouble == "size limit" else calm
+
+
+def live(store: Store, name: str, fate: Fate, log: Path) -> None:
+    """In a process of its own: write until it is killed. What is not one of our errors ends it."""
+    signal.alarm(LONGEST_LIFE)
+    warnings.simplefilter("ignore", RuntimeWarning)
+    if fate.killed_at is not None:
+        _arm(fate.killed_at, fate.killed_after, failpoints.die)
+    if fate.stopped_at is not None:
+        _arm(fate.stopped_at, fate.stopped_after, lambda: os.kill(os.getpid(), signal.SIGSTOP))
+    place = impatient(store) if fate.trouble == "impatient" else store
+    with short_leases():
+        try:
+            _write_on(place, name, fate, log)
+        except BaseException:  # noqa: BLE001  whatever it is, the run reports it
+            sys.stderr.write(f"writer {name}, {fate}:\n{traceback.format_exc()}\n")
+            sys.stderr.flush()
+            os._exit(RAISED)
+
+
+def _write_on(store: Store, name: str, fate: Fate, log: Path) -> None:
+    weather, notes = _weather(fate, store, log), Log(log)
+    graph = _opened(store, name, weather, notes)
+    writer, chance = Writer(graph, name, fate.seed, notes, weather), random.Random(fate.seed + 2)
+    for number in count(1):
+        if number == fate.forks_at:
+            fork_soon(graph, store, log.with_suffix(".fork"), chance.uniform(0.0, 0.1))
+        if writer.step() is not None:
+            time.sleep(PAUSE)
+
+
+def _opened(store: Store, name: str, weather: Weather, notes: Log) -> Graph:
+    """The graph, as soon as it can be opened."""
+    notes.note("started")
+    while True:
+        problem = None
+        with weather() as struck:
+            try:
+                return omnigraph.open(store.uri, actor=name, storage_options=store.options)
+            except OmniError as error:
+                problem = error
+        notes.note("did not open", error=type(problem).__name__, text=str(problem), struck=struck)
+        time.sleep(0.05)

@@ -1,0 +1,129 @@
+"""What the writers of a torture run do, and the logs in which they say so.
+
+A write is known by its tag. It adds k nodes, k - 1 edges between them and one entry, over three tables, all with
+the tag; so a half write shows in any single snapshot. Later writes may change or remove whole tags.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from omnigraph import Graph
+
+SCHEMA = """
+node Item { name: String @key  tag: String @index  size: I64  stamp: I64 }
+node Entry { tag: String @key  size: I64 }
+edge Next: Item -> Item { tag: String }
+"""
+BRANCHES = ("main", "left", "right")
+"""The branches that are always there."""
+
+SHORT = "short-"
+"""How the names of branches begin that come and go. No name is used twice."""
+
+INSERT = """
+query add($a: String, $b: String, $tag: String) {
+  insert Item { name: $a, tag: $tag, size: 2, stamp: 0 }
+  insert Item { name: $b, tag: $tag, size: 2, stamp: 0 }
+  insert Next { from: $a, to: $b, tag: $tag }
+  insert Entry { tag: $tag, size: 2 }
+}
+"""
+UPDATE = "query touch($tag: String, $stamp: I64) { update Item set { stamp: $stamp } where tag = $tag }"
+DELETE = "query drop($tag: String) { delete Item where tag = $tag  delete Entry where tag = $tag }"
+
+Kind = Literal["mutation", "load", "update", "delete", "create branch", "delete branch", "indices"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing a writer does: to a tag, or without one to a branch as a whole."""
+
+    kind: Kind
+    branch: str
+    tag: str = ""
+    size: int = 0
+    stamp: int = 0
+    parent: str = "main"
+
+
+class Log:
+    """What a writer meant to do and what it was told about it, on disk before anybody relies on it."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a")
+
+    def note(self, what: str, step: Step | None = None, **more: Any) -> None:
+        self._file.write(json.dumps({"what": what} | more | ({} if step is None else asdict(step))) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """All complete lines of a log, whose writer may have died in the middle of the last one."""
+    return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+
+
+def perform(graph: Graph, step: Step) -> str | None:
+    """Do it; the commit it made, if it made one."""
+    return _ACTIONS[step.kind](graph, step)
+
+
+def _mutate(graph: Graph, step: Step) -> str:
+    statements: dict[str, tuple[str, dict[str, object]]] = {
+        "mutation": (INSERT, {"a": f"{step.tag}/0", "b": f"{step.tag}/1", "tag": step.tag}),
+        "update": (UPDATE, {"tag": step.tag, "stamp": step.stamp}),
+        "delete": (DELETE, {"tag": step.tag}),
+    }
+    text, params = statements[step.kind]
+    published = graph.mutate(text, params, branch=step.branch).commit
+    assert published is not None, f"{step} changed nothing"
+    return published.graph_commit_id
+
+
+def _load(graph: Graph, step: Step) -> str:
+    return graph.load(_records(step), mode="append", branch=step.branch).commit.graph_commit_id
+
+
+def _create_branch(graph: Graph, step: Step) -> None:
+    graph.create_branch(step.branch, step.parent)
+
+
+def _delete_branch(graph: Graph, step: Step) -> None:
+    graph.delete_branch(step.branch)
+
+
+def _build_indices(graph: Graph, step: Step) -> str | None:
+    commit = graph.ensure_indices(branch=step.branch).commit
+    return None if commit is None else commit.graph_commit_id
+
+
+_ACTIONS: dict[Kind, Callable[[Graph, Step], str | None]] = {
+    "mutation": _mutate,
+    "load": _load,
+    "update": _mutate,
+    "delete": _mutate,
+    "create branch": _create_branch,
+    "delete branch": _delete_branch,
+    "indices": _build_indices,
+}
+
+
+def _records(step: Step) -> list[dict[str, Any]]:
+    names = [f"{step.tag}/{number}" for number in range(step.size)]
+    items = [
+        {"type": "Item", "data": {"name": name, "tag": step.tag, "size": step.size, "stamp": 0}} for name in names
+    ]
+    edges = [
+        {"edge": "Next", "from": one, "to": other, "data": {"tag": step.tag}} for one, other in pairwise(names)
+    ]
+    return [*items, *edges, {"type": "Entry", "data": {"tag": step.tag, "size": step.size}}]
