@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.faults.store import Rule, faulty_store
+from tests.recovery.racers import with_short_leases
 from tests.recovery.scenes import (
     BEGINNING,
     PERSON,
@@ -16,10 +18,13 @@ from tests.recovery.scenes import (
     sidecars,
     with_city,
 )
+from tests.recovery.test_locks import take_lease_away
 from tests.recovery.test_windows import Interrupted, fail_at
-from tests.stores import Store
+from tests.stores import S3Server, Store
 
+import omnigraph
 from omnigraph import Graph, failpoints
+from omnigraph.errors import BranchNotFound, BranchOutcomeUnknown, LockLost, Outcome
 from omnigraph.recovery.sidecar import Sidecar, TableMove
 from omnigraph.storage.staging import Staged, stage_append
 from omnigraph.storage.tables import TableMoved, TableRef
@@ -126,3 +131,50 @@ def test_putting_it_right_can_be_repeated(local_store: Store, failpoint: str) ->
     found_city(graph, "main")
     assert contents(graph) == with_city(WRITES["merge"].effect(BEGINNING))
     assert_settled(graph)
+
+
+def test_a_branch_that_is_created_again_is_not_deleted_by_a_late_request(s3_server: S3Server) -> None:
+    """The request that deletes the old one is cut off, the caller tries again, and then it arrives after all."""
+    with faulty_store(s3_server) as faults:
+        graph = new_graph(faults.store)
+        faults.arm(Rule("PUT", "_refs/branches/*", 1, "late"))
+        with pytest.raises(BranchOutcomeUnknown, match="branch list"):
+            graph.delete_branch("dev")
+        faults.disarm()
+        assert [branch.name for branch in graph.branches()] == ["main", "dev"]
+        graph.delete_branch("dev")
+        assert [branch.name for branch in graph.branches()] == ["main"]
+        graph.create_branch("dev")
+        WRITES["merge"].run(graph, "dev")
+        assert faults.release() == 1
+        assert [branch.name for branch in graph.branches()] == ["main", "dev"]
+        assert contents(graph, "dev") == WRITES["merge"].effect(BEGINNING)
+
+
+def test_a_writer_that_lost_its_lock_does_not_take_the_next_one_for_a_stranger(s3_store: Store) -> None:
+    """It stalls after it has read the manifest; another writer takes the lock, and moves the table meanwhile."""
+    graph = with_short_leases(new_graph(s3_store), s3_store)
+    other = with_short_leases(graph, s3_store)
+    moved = graph._repository.tables.moved
+
+    def be_overtaken(ref: TableRef) -> bool:
+        graph._repository.tables.moved = moved  # type: ignore[method-assign]
+        take_lease_away(s3_store)
+        WRITES["delete"].run(other, "main")
+        return moved(ref)
+
+    graph._repository.tables.moved = be_overtaken  # type: ignore[method-assign]
+    with pytest.raises(LockLost) as caught:
+        WRITES["merge"].run(graph, "main")
+    assert caught.value.outcome is Outcome.NOTHING_WRITTEN
+    assert contents(graph) == WRITES["delete"].effect(BEGINNING)
+
+
+def test_a_write_to_a_branch_that_was_deleted_since_it_was_found(local_store: Store) -> None:
+    graph = new_graph(local_store)
+    WRITES["merge"].run(graph, "dev")
+    other = omnigraph.open(local_store.uri)
+    found = graph._repository.branches.find("dev")
+    other.delete_branch("dev")
+    with pytest.raises(BranchNotFound, match="dev"):
+        graph._repository.manifest.latest(found.native)

@@ -98,7 +98,7 @@ class IncompleteFile(StorageError):
 
     def __str__(self) -> str:
         of = "not all of its bytes" if self.expected is None else f"{self.found} of its {self.expected} bytes"
-        return f"only {of} reached {self.path}; nothing was written. Look for a full disk or a limit, and retry"
+        return f"only {of} reached {self.path}. Look for a full disk, or a limit on the sizes of files"
 
 
 class StoreUnsupported(StorageError):

@@ -26,6 +26,7 @@ from omnigraph.errors import (
     StorageUnavailable,
 )
 from omnigraph.failpoints import hit
+from omnigraph.manifest.drafts import branch_of
 from omnigraph.manifest.names import can_be_looked_up, check_new_name
 from omnigraph.manifest.publisher import BranchName, Manifest
 from omnigraph.manifest.refs import TRUNK, decode_ref, named_by
@@ -176,12 +177,12 @@ class Branches:
         """Remove the ref of a branch. If the answer is lost, the store is asked."""
         key = layout.branch_ref(branch.name)
         try:
-            self._objects.delete(key)
+            self._objects.retire(key)
         except StorageUnavailable as error:
             with self._asking(branch.name, "deleted", error):
                 if self._objects.has(key):
                     raise
-                self._objects.delete(key)
+                self._objects.retire(key)
 
     @contextmanager
     def _asking(self, name: str, action: str, error: StorageUnavailable) -> Iterator[None]:
@@ -214,7 +215,7 @@ class Branches:
         if unreadable and branch.native != _UNKNOWN:
             lost = set(named_by([error.key for error in unreadable]))
             points = self._tables.fork_points(layout.MANIFEST)
-            forked = {_name_of(native) for native, point in points.items() if point.branch == branch.native}
+            forked = {branch_of(native) for native, point in points.items() if point.branch == branch.native}
             names += sorted(lost & forked)
         return names
 
@@ -258,11 +259,6 @@ class Branches:
 def native_name(name: str, incarnation: str) -> str:
     """The Lance branch behind one incarnation of a branch."""
     return f"{name}.{incarnation.lower()}"
-
-
-def _name_of(native: str) -> str:
-    """The branch that a native one was made for."""
-    return native.rpartition(".")[0]
 
 
 def legacy_branches(tables: Tables, known: Set[str]) -> list[Branch]:

@@ -69,5 +69,5 @@ class Commits:
 
     def _tails(self) -> Iterator[Commit]:
         for branch in self._branches.all():
-            with contextlib.suppress(HistoryReclaimed):  # deleted since it was listed, and archived by now
+            with contextlib.suppress(BranchNotFound):  # deleted since it was listed, and archived by now
                 yield from self._manifest.latest(branch.native).commits

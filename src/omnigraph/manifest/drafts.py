@@ -21,6 +21,11 @@ class BranchName:
     native: str | None
 
 
+def branch_of(native: str) -> str:
+    """The branch that a native one was made for; its name ends with the branch's incarnation."""
+    return native.rpartition(".")[0] or native
+
+
 @dataclass(frozen=True, slots=True)
 class CommitDraft:
     """A commit that has not been published. Its id is fixed before anything durable happens. ``batch`` is the

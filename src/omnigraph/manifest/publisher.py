@@ -31,7 +31,7 @@ from omnigraph.failpoints import hit
 from omnigraph.manifest.drafts import BranchName as BranchName
 from omnigraph.manifest.drafts import Change as Change
 from omnigraph.manifest.drafts import CommitDraft as CommitDraft
-from omnigraph.manifest.drafts import apply, check_expected
+from omnigraph.manifest.drafts import apply, branch_of, check_expected
 from omnigraph.manifest.drafts import initial_state as initial_state
 from omnigraph.manifest.lineage import Archive
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
@@ -67,8 +67,13 @@ class Manifest:
         self._lock = threading.Lock()
 
     def latest(self, native: str | None) -> ManifestState:
-        """The newest state of a branch, found without looking at older ones."""
-        return self.at(native, self._newest_version(native))
+        """The newest state of a branch, found without looking at older ones; BranchNotFound if it was deleted."""
+        try:
+            return self.at(native, self._newest_version(native))
+        except (HistoryReclaimed, SnapshotNotFound):
+            if native is None or self._tables.newest(layout.MANIFEST, native) is not None:
+                raise
+        raise BranchNotFound(branch_of(native))
 
     def at(self, native: str | None, version: int) -> ManifestState:
         """One version's state. HistoryReclaimed if it has been cleaned away, SnapshotNotFound if it never was."""

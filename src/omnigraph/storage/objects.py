@@ -36,6 +36,9 @@ class ObjectStore(Protocol):
     def delete(self, key: str) -> None:
         """Remove the object; nothing happens if there is none."""
 
+    def retire(self, key: str) -> None:
+        """Remove an object whose key may be used again: no late request of the removal harms the next one."""
+
     def discard(self, key: str) -> None:
         """Remove an object that does no harm if a power cut brings it back."""
 

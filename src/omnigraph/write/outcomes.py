@@ -49,5 +49,6 @@ def _problem(repository: Repository, doubt: InDoubt) -> str | None:
 
 
 def _unknown(doubt: InDoubt, problem: str) -> OutcomeUnknown:
-    draft = doubt.sidecar.draft
-    return OutcomeUnknown(doubt.sidecar.branch.name, draft.graph_commit_id, f"{doubt.cause}; {problem}")
+    """The causes' own remedies are left out: to retry is what must not be done now."""
+    causes = "; ".join(reason.partition(". ")[0].rstrip(".") for reason in (str(doubt.cause), problem))
+    return OutcomeUnknown(doubt.sidecar.branch.name, doubt.sidecar.draft.graph_commit_id, causes)

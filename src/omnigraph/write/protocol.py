@@ -281,6 +281,7 @@ def _revalidate(request: WriteRequest, ready: _Ready, lock: CommitLock) -> OmniE
     for table in ready.staged:
         after = table.move.after
         if repository.tables.moved(TableRef(after.location, after.table_branch, after.table_version - 1)):
+            lock.verify()
             pin = current.tables[table.move.table_key]
             if undo_late_version(repository, request.branch.ref, pin, after.table_branch, lock):
                 return _PUT_RIGHT

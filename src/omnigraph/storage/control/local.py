@@ -89,6 +89,9 @@ class LocalObjects:
             if path.parent.is_dir():
                 sync_folder(path.parent, self._root)
 
+    def retire(self, key: str) -> None:
+        self.delete(key)
+
     def discard(self, key: str) -> None:
         if self.has(key):
             with translated(self._shown(key)), self._locked(fcntl.LOCK_SH):

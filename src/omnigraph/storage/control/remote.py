@@ -6,7 +6,7 @@ import contextlib
 import datetime as dt
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _MEMORY: dict[str, MemoryStore] = {}
 _MEMORY_LOCK = threading.Lock()
 
+_RETIRED: Final = b"Here was an object that was removed.\n"
+"""The content of an object that counts as absent."""
+
 
 class RemoteObjects:
     """The objects of one graph. A token is the store's ETag."""
@@ -33,6 +36,10 @@ class RemoteObjects:
         self._shown = str(address)
 
     def get(self, key: str) -> Versioned | None:
+        found = self._get(key)
+        return None if found is None or found.content == _RETIRED else found
+
+    def _get(self, key: str) -> Versioned | None:
         with translated(self._shown):
             try:
                 found = obstore.get(self._store, self._prefix + key)
@@ -52,7 +59,10 @@ class RemoteObjects:
             try:
                 return self._put(key, content, "create")
             except (AlreadyExistsError, PreconditionError):
-                return None
+                present = self._get(key)
+        if present is None or present.content != _RETIRED:
+            return None
+        return self.put_if_match(key, content, present.token)
 
     def put_if_match(self, key: str, content: bytes, token: str) -> str | None:
         with translated(self._shown):
@@ -67,7 +77,8 @@ class RemoteObjects:
     def list(self, prefix: str) -> list[str]:
         with translated(self._shown):
             pages = list(obstore.list(self._store, self._folder(prefix)))
-        return sorted(entry["path"].removeprefix(self._prefix) for page in pages for entry in page)
+        sizes = {entry["path"].removeprefix(self._prefix): entry["size"] for page in pages for entry in page}
+        return sorted(key for key, size in sizes.items() if size != len(_RETIRED) or self.get(key) is not None)
 
     def delete(self, key: str) -> None:
         with translated(self._shown), contextlib.suppress(FileNotFoundError):
@@ -75,6 +86,13 @@ class RemoteObjects:
 
     def discard(self, key: str) -> None:
         self.delete(key)
+
+    def retire(self, key: str) -> None:
+        """The object is replaced on condition, not deleted: a request for that which arrives late finds another
+        object, and does nothing to it."""
+        while (present := self.get(key)) is not None:
+            if self.put_if_match(key, _RETIRED, present.token) is not None:
+                return
 
     def delete_prefix(self, prefix: str) -> None:
         keys = [self._prefix + key for key in self.list(prefix)]
@@ -88,10 +106,10 @@ class RemoteObjects:
     def has(self, key: str) -> bool:
         with translated(self._shown):
             try:
-                obstore.head(self._store, self._prefix + key)
+                found = obstore.head(self._store, self._prefix + key)
             except FileNotFoundError:
                 return False
-        return True
+        return found["size"] != len(_RETIRED) or self.get(key) is not None
 
     def _has_below(self, prefix: str) -> bool:
         with translated(self._shown):

@@ -105,7 +105,8 @@ class FileLocks:
     def discard(self, name: str) -> None:
         """Remove a lock's files."""
         for kind in ("lock", "gate"):
-            (self._folder / f"{name}.{kind}").unlink(missing_ok=True)
+            with suppress(OSError):  # a file that stays does no harm
+                (self._folder / f"{name}.{kind}").unlink(missing_ok=True)
 
     def is_held(self, name: str) -> bool:
         """Is the lock's file there, and locked?"""
