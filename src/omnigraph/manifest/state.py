@@ -41,6 +41,9 @@ MANIFEST_SCHEMA: Final = pa.schema(
 )
 
 
+_COLUMNS: Final = tuple(MANIFEST_SCHEMA.names)
+
+
 @dataclass(frozen=True, slots=True)
 class TablePin:
     """Where one table stands. ``table_branch`` is the native branch that holds it, None for the trunk.
@@ -191,14 +194,14 @@ def encode(state: ManifestState, branch: str) -> pa.Table:
         head = json.dumps({"graph_commit_id": state.head.graph_commit_id})
         rows.append({"object_id": f"graph_head:{branch}", "object_type": "graph_head", "metadata": head})
     table = pa.Table.from_pylist(rows, schema=MANIFEST_SCHEMA)
-    checksum = rows_checksum(table.to_pylist(), INTERNAL_SCHEMA_VERSION)
+    checksum = rows_checksum(rows, INTERNAL_SCHEMA_VERSION)
     metadata = {**(MANIFEST_SCHEMA.metadata or {}), CHECKSUM.encode(): checksum.encode()}
     return pa.Table.from_arrays(table.columns, schema=MANIFEST_SCHEMA.with_metadata(metadata))
 
 
 def rows_checksum(rows: Sequence[Mapping[str, Any]], stamp: int) -> str:
     """The checksum of a state's rows, as they are read back, and of the stamp they stand under."""
-    values = [[row.get(column.name) for column in MANIFEST_SCHEMA] for row in rows]
+    values = [[row.get(column) for column in _COLUMNS] for row in rows]
     return xxhash.xxh3_64_hexdigest(json.dumps([stamp, values]).encode())
 
 

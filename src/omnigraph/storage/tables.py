@@ -145,7 +145,9 @@ class Tables(TableVersions):
                 raise TableMoved(staged.location, staged.read_version) from error
         if handle.version != staged.read_version + 1:
             raise TableMoved(staged.location, staged.read_version)
-        return self._committed(TableRef(staged.location, staged.branch, handle.version), handle)
+        done = self._committed(TableRef(staged.location, staged.branch, handle.version), handle)
+        self.follow(read, done)
+        return done
 
     def append_to_log(self, location: str, rows: pa.Table) -> None:
         """Add rows to a table that only ever grows, behind whatever others add at the same time."""

@@ -188,10 +188,20 @@ class TableVersions:
             self._verification.check_rows(handle, limit)
             if limit is not None:
                 self._verification.check_indexes(handle, limit)
+        self._note_verified(ref, limit is None)
+        return handle
+
+    def follow(self, before: TableRef, after: TableRef) -> None:
+        """Take a version that this process made for verified if the one it was made from is: the rest of its files
+        were checked when they were staged."""
+        for whole in (True, False):
+            if (before, whole) in self._verified:
+                self._note_verified(after, whole)
+
+    def _note_verified(self, ref: TableRef, whole: bool) -> None:
         if len(self._verified) > MOST_HANDLES:
             self._verified.clear()
-        self._verified.add((ref, limit is None))
-        return handle
+        self._verified.add((ref, whole))
 
     def verify_fragments(self, ref: TableRef, fragments: Collection[int]) -> None:
         """Compare the files of some fragments of a version with their checksums."""
