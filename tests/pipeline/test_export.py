@@ -20,6 +20,7 @@ from omnigraph.errors import (
     ExportRefused,
     JobCancelled,
     NotOnSpark,
+    ObjectDamaged,
     OmniError,
     RequestError,
     StorageUnavailable,
@@ -336,6 +337,6 @@ def test_an_error_of_a_worker_is_raised_as_it_is(tmp_path: Path, spark: SparkSes
     pin = graph.snapshot().tables["node:N"]
     for file in (tmp_path / "g.omni" / pin.location / "data").iterdir():
         file.unlink()
-    with pytest.raises(StorageUnavailable):
+    with pytest.raises(ObjectDamaged, match="it is missing"):
         graph.export(f"{tmp_path}/out/", engine="spark", spark=spark)
     assert not (tmp_path / "out").exists()
