@@ -16,10 +16,11 @@ from tests.recovery.scenes import (
     person,
     with_city,
 )
+from tests.recovery.test_windows import Interrupted
 from tests.stores import Store
 
 import omnigraph
-from omnigraph import Graph
+from omnigraph import Graph, failpoints
 from omnigraph.errors import ReadOnlyGraph, TableDrift
 
 
@@ -100,3 +101,22 @@ def test_the_command(local_store: Store) -> None:
     assert done.code == 0
     (repaired,) = [entry for entry in done.json["tables"] if entry["action"] != "no_op"]
     assert (repaired["table_key"], repaired["action"], repaired["operations"]) == (PERSON, "forced", ["Append"])
+
+
+@pytest.mark.parametrize("failpoint", ["publish.before_stage", "publish.before_commit", "publish.after_commit"])
+def test_one_that_dies_can_be_repeated(local_store: Store, failpoint: str) -> None:
+    """It publishes once and does nothing else, so it has happened or it has not."""
+    graph = new_graph(local_store)
+    rearrange(graph)
+    before = contents(graph)
+
+    def interrupt() -> None:
+        raise Interrupted
+
+    with failpoints.armed(failpoint, interrupt), pytest.raises(Interrupted):
+        graph.repair(confirm=True)
+    graph.repair(confirm=True)
+    assert contents(graph) == before
+    assert [commit.kind for commit in graph.commits()].count("repair") == 1
+    found_city(graph, "main")
+    assert_settled(graph)
