@@ -15,10 +15,10 @@ from tests.embed.server import EmbeddingServer, Reply, embedding_server
 from tests.write.support import base_of
 
 import omnigraph
+from omnigraph.bulk.destinations import destination
 from omnigraph.bulk.embed import job as embeddings
 from omnigraph.bulk.embed.requests import EmbedCounts, EmbedResult, embed_targets
 from omnigraph.bulk.embed.tasks import Embedding, PieceFiles, embed_piece
-from omnigraph.bulk.destinations import destination
 from omnigraph.bulk.pinned import PinnedGraph
 from omnigraph.bulk.runner import JobEvent
 from omnigraph.bulk.scratch import scratch_folder
