@@ -276,11 +276,9 @@ def test_a_parameter_error_names_the_query_and_each_parameter() -> None:
     assert error.as_json()["parameters"] == {"age": "is missing", "name": "is null"}
 
 
-def test_a_precondition_failed_on_a_branch_without_commits() -> None:
-    assert str(PreconditionFailed("main", "01A", "01B")).startswith("branch 'main' is at commit 01B, not at 01A;")
-    assert str(PreconditionFailed("main", "01A", None)).startswith(
-        "branch 'main' has no commit, and is not at 01A;"
-    )
+def test_a_failed_precondition_names_both_commits() -> None:
+    for actual, shown in (("01B", "is at commit 01B, not at 01A;"), (None, "has no commit, and is not at 01A;")):
+        assert str(PreconditionFailed("main", "01A", actual)).startswith(f"branch 'main' {shown}")
 
 
 def test_a_key_conflict_counts_the_ids_it_does_not_show() -> None:

@@ -66,7 +66,7 @@
         └── UpgradeRequired      the graph was written by a newer release
 
 Programs read the fields of an error, or ``as_json``; people read the message, which names the thing, the reason
-and the remedy. Errors can be pickled with all their fields, because they travel between processes and Spark workers.
+and the remedy. Errors can be pickled with all their fields, because they cross processes and Spark workers.
 """
 
 from __future__ import annotations
