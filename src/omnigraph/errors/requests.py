@@ -56,7 +56,7 @@ class _GraphError(RequestError):
 class GraphExists(_GraphError):
     """`init` at an address that has a graph already."""
 
-    template = "there is a graph at {} already; open it, or choose another address"
+    template = "{} is a graph already; open it, or choose another place"
 
 
 class GraphNotFound(_GraphError):
