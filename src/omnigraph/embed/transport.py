@@ -149,12 +149,15 @@ def _attempt(url: str, headers: Mapping[str, str], content: bytes, timeout: floa
 
 
 def _body(response: urllib3.BaseHTTPResponse, end: float) -> bytes:
-    """The whole body, also of a server that keeps the socket's timeout from expiring by sending bit by bit."""
+    """The whole body. The socket's timeout begins anew with every byte, so it is set to what is left of the limit."""
     parts: list[bytes] = []
     while part := response.read1(_CHUNK):
         parts.append(part)
-        if time.monotonic() > end:
+        left = end - time.monotonic()
+        if left <= 0:
             raise TimeoutError
+        if response.connection is not None and response.connection.sock is not None:
+            response.connection.sock.settimeout(left)
     return b"".join(parts)
 
 
