@@ -9,6 +9,7 @@ import json
 import math
 import os
 import random
+import socket
 import ssl
 import time
 from collections.abc import Mapping
@@ -149,15 +150,16 @@ def _attempt(url: str, headers: Mapping[str, str], content: bytes, timeout: floa
 
 
 def _body(response: urllib3.BaseHTTPResponse, end: float) -> bytes:
-    """The whole body. The socket's timeout begins anew with every byte, so it is set to what is left of the limit."""
+    """The whole body. The timeout of a socket starts anew with every read, so each one gets what is left."""
     parts: list[bytes] = []
     while part := response.read1(_CHUNK):
         parts.append(part)
         left = end - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        if response.connection is not None and response.connection.sock is not None:
-            response.connection.sock.settimeout(left)
+        sock = getattr(response.connection, "sock", None)
+        if isinstance(sock, socket.socket):
+            sock.settimeout(left)
     return b"".join(parts)
 
 

@@ -15,6 +15,7 @@
     │   ├── GraphNotFound        open: there is nothing
     │   ├── NotAGraph            open: there is something else, or half a graph
     │   ├── ReadOnlyGraph        a write to a graph that was opened read-only
+    │   ├── GraphClosed          a graph that is used after it was closed
     │   ├── ForkedProcess        a forked child cannot use what its parent opened
     │   ├── InvalidBranchName    a name that breaks the rules, or clashes with another
     │   ├── BranchExists         create: the name is taken
@@ -128,6 +129,7 @@ from omnigraph.errors.requests import (
     BranchNotFound,
     BranchProtected,
     ForkedProcess,
+    GraphClosed,
     GraphExists,
     GraphNotFound,
     HistoryReclaimed,
@@ -174,6 +176,7 @@ __all__ = [
     "EmbeddingUnavailable",
     "ExportRefused",
     "ForkedProcess",
+    "GraphClosed",
     "GraphExists",
     "GraphNotFound",
     "HistoryReclaimed",

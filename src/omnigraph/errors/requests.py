@@ -71,6 +71,12 @@ class ReadOnlyGraph(_GraphError):
     template = "{} was opened read-only; open it without read_only to write"
 
 
+class GraphClosed(_GraphError):
+    """A graph that is used after it was closed."""
+
+    template = "{} was closed here; open it again to use it"
+
+
 class ForkedProcess(RequestError):
     """A graph in a child process that was forked after its parent had opened one."""
 
