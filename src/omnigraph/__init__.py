@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import (
+    BadValue,
     BatchDone,
     BranchExists,
     BranchInUse,
@@ -106,6 +107,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncGraph",
     "At",
+    "BadValue",
     "BatchDone",
     "Branch",
     "BranchExists",
