@@ -36,7 +36,7 @@ def write(graph: Graph, batch: Batch, records: Records, branch: str = "main") ->
     repository = graph._repository
     change = prepare_load(repository, records, Mode.MERGE, None).change
     request = WriteRequest("load", repository.branches.find(branch), batch=batch)
-    return commit_write(repository, request, lambda _: Prepared(change.delta, repeatable=True))
+    return commit_write(repository, request, lambda _: Prepared(change.delta, None, repeatable=True)).commit
 
 
 def run(graph: Graph, numbers: list[int], stream: str = "s", branch: str = "main") -> list[int]:

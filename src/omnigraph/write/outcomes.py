@@ -1,6 +1,12 @@
-"""What became of a write that failed behind its sidecar. Others may finish it or undo it, so it is looked up."""
+"""What became of a write that failed after its sidecar was written.
+
+From then on recovery can finish the write or undo it, so the error alone does not say which of the two happened.
+The writer gives up its lock and looks for its commit in the manifest, and at its tables for what recovery will do.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from omnigraph.errors import OmniError, OutcomeUnknown, StorageError
 from omnigraph.manifest.repository import Repository
@@ -9,19 +15,18 @@ from omnigraph.recovery.heal import can_arrive_late, heal, will_be_undone
 from omnigraph.recovery.sidecar import Sidecar
 
 
-class InDoubt(Exception):
-    """A write failed behind its point of no return; ``cause`` says why."""
+@dataclass(frozen=True, slots=True)
+class InDoubt:
+    """A write that failed after its sidecar was written, and the error that ended it."""
 
-    def __init__(self, sidecar: Sidecar, cause: Exception) -> None:
-        super().__init__(sidecar, cause)
-        self.sidecar = sidecar
-        self.cause = cause
+    sidecar: Sidecar
+    cause: Exception
 
 
 def find_out(repository: Repository, doubt: InDoubt) -> Commit:
-    """The commit of a write that failed and is in the graph nevertheless; the writer holds no lock any more.
+    """The commit of a write in doubt, if it was made after all. The caller holds no lock.
 
-    If the write was undone, its cause is raised: nothing was written. If that cannot be told, OutcomeUnknown.
+    If the write was undone, its own error is raised: nothing was written. If neither is certain, OutcomeUnknown.
     """
     sidecar, cause = doubt.sidecar, doubt.cause
     try:
@@ -38,7 +43,7 @@ def find_out(repository: Repository, doubt: InDoubt) -> Commit:
 
 
 def _problem(repository: Repository, doubt: InDoubt) -> str | None:
-    """Resolve the write like that of any dead writer; what keeps us from knowing how it ended, if that fails."""
+    """Heal the branch like after any dead writer; the reason why the outcome stays open, if there is one."""
     try:
         heal(repository, doubt.sidecar.branch.name)
     except OmniError as error:
@@ -49,6 +54,6 @@ def _problem(repository: Repository, doubt: InDoubt) -> str | None:
 
 
 def _unknown(doubt: InDoubt, problem: str) -> OutcomeUnknown:
-    """The causes' own remedies are left out: to retry is what must not be done now."""
+    """The causes without their remedies, which advise a retry: that must wait until the outcome is known."""
     causes = "; ".join(reason.partition(". ")[0].rstrip(".") for reason in (str(doubt.cause), problem))
     return OutcomeUnknown(doubt.sidecar.branch.name, doubt.sidecar.draft.graph_commit_id, causes)

@@ -15,7 +15,7 @@ from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
 from omnigraph.write.base import Base
-from omnigraph.write.mutations.execution import execute
+from omnigraph.write.mutations.execution import Executed, execute
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
 from omnigraph.write.vectors import warn_unembedded
 
@@ -56,19 +56,16 @@ def mutate(
     mutation = query.ir
     assert isinstance(mutation, ir.MutationIR)  # noqa: S101  the caller compiled it as one
     bound = {**values, ir.NOW: _now()}
-    counted = [0, 0]
-    skipped: set[str] = set()
 
-    def prepare(base: Base) -> Prepared:
+    def prepare(base: Base) -> Prepared[Executed]:
         run = execute(mutation, bound, base, embedder)
-        counted[:] = [run.affected_nodes, run.affected_edges]
-        skipped.update(run.unembedded)
-        return Prepared(run.staging.delta(), repeatable=_inserts_only(mutation))
+        return Prepared(run.staging.delta(), run, repeatable=_inserts_only(mutation))
 
     request = WriteRequest("mutation", branch, actor, if_commit=if_commit)
-    commit = commit_write(repository, request, prepare)
-    warn_unembedded(skipped)
-    return MutationResult(branch.name, query.name, counted[0], counted[1], commit, actor)
+    written = commit_write(repository, request, prepare)
+    run = written.result
+    warn_unembedded(run.unembedded)
+    return MutationResult(branch.name, query.name, run.affected_nodes, run.affected_edges, written.commit, actor)
 
 
 def _inserts_only(mutation: ir.MutationIR) -> bool:
