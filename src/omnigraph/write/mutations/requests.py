@@ -10,7 +10,7 @@ from typing import Any
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
-from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.lang.query.compile import CompiledMutation
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
@@ -45,7 +45,7 @@ class MutationResult:
 def mutate(
     repository: Repository,
     branch: Branch,
-    query: CompiledQuery,
+    query: CompiledMutation,
     values: Mapping[str, Value],
     *,
     actor: str | None,
@@ -53,13 +53,11 @@ def mutate(
     embedder: EmbeddingClient | None,
 ) -> MutationResult:
     """Run a mutation as one commit, or none if it changes nothing."""
-    mutation = query.ir
-    assert isinstance(mutation, ir.MutationIR)  # noqa: S101  the caller compiled it as one
     bound = {**values, ir.NOW: _now()}
 
     def prepare(base: Base) -> Prepared[Executed]:
-        run = execute(mutation, bound, base, embedder)
-        return Prepared(run.staging.delta(), run, repeatable=_inserts_only(mutation))
+        run = execute(query.ir, bound, base, embedder)
+        return Prepared(run.staging.delta(), run, repeatable=_inserts_only(query.ir))
 
     request = WriteRequest("mutation", branch, actor, if_commit=if_commit)
     written = commit_write(repository, request, prepare)
