@@ -52,6 +52,7 @@
     │   ├── LockTimeout        another writer held the lock too long
     │   └── LockLost           this writer stalled and its lock was given away
     ├── OutcomeUnknown         ask for the commit before you try again
+    ├── BatchOutcomeUnknown    write the stream's batch again; it is not written twice
     ├── BranchOutcomeUnknown   look at the list of branches before you try again
     └── StorageError           ask an operator
         ├── IncompleteFile     the store did not keep all bytes of a file
@@ -89,6 +90,7 @@ from omnigraph.errors.language import MigrationError as MigrationError
 from omnigraph.errors.language import ParameterError as ParameterError
 from omnigraph.errors.language import QueryError as QueryError
 from omnigraph.errors.language import SchemaError as SchemaError
+from omnigraph.errors.outcomes import BatchOutcomeUnknown as BatchOutcomeUnknown
 from omnigraph.errors.outcomes import BranchOutcomeUnknown as BranchOutcomeUnknown
 from omnigraph.errors.outcomes import OutcomeUnknown as OutcomeUnknown
 from omnigraph.errors.pipeline import ExportRefused as ExportRefused

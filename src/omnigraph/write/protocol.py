@@ -54,7 +54,7 @@ from omnigraph.storage.tables import TableMoved, TableRef
 from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import read_set, validate
-from omnigraph.write.outcomes import InDoubt, find_out
+from omnigraph.write.outcomes import InDoubt, find_out, require_noted
 from omnigraph.write.rules import SHOWN
 
 OPTIMISTIC_ATTEMPTS: Final = 2
@@ -244,13 +244,16 @@ def _make_ready(
 
 
 def _finish_empty(repository: Repository, request: WriteRequest, lock: CommitLock | None) -> None:
-    """There is nothing to change: a stream's batch without rows is noted as done, under the lock."""
+    """There is nothing to change: a stream's batch without rows is marked as done, under the lock."""
     if request.batch is None:
         return
     with repository.locks.commit(request.branch.name) if lock is None else nullcontext(lock) as held:
         heal_branch(repository, request.branch.name, held)
         _require_unchanged(request, repository.snapshot(request.branch))
-        repository.manifest.note_batch(request.branch.ref, request.batch, held)
+        try:
+            repository.manifest.note_batch(request.branch.ref, request.batch, held)
+        except Exception as error:  # noqa: BLE001  whatever it is, the mark may be there
+            require_noted(repository, request.branch, request.batch, error)
 
 
 def _require_unchanged(request: WriteRequest, snapshot: Snapshot) -> None:
