@@ -17,6 +17,7 @@ from omnigraph import errors
 from omnigraph.errors import (
     BadValue,
     BatchDone,
+    BatchOutcomeUnknown,
     BranchExists,
     BranchInUse,
     BranchNotFound,
@@ -145,6 +146,7 @@ ERRORS: list[OmniError] = [
     LockTimeout("main", 60.0, "process 12"),
     LockLost("main"),
     OutcomeUnknown("main", "01A", "the store does not answer"),
+    BatchOutcomeUnknown("orders", "main", 7, "the store does not answer"),
     BranchOutcomeUnknown("dev", "created", "the store does not answer"),
     StorageError("plain"),
     IncompleteFile("a.lance", 100, 50),

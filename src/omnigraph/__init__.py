@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.errors import (
     BadValue,
     BatchDone,
+    BatchOutcomeUnknown,
     BranchExists,
     BranchInUse,
     BranchNotFound,
@@ -109,6 +110,7 @@ __all__ = [
     "At",
     "BadValue",
     "BatchDone",
+    "BatchOutcomeUnknown",
     "Branch",
     "BranchExists",
     "BranchInUse",

@@ -54,6 +54,7 @@
     │   ├── LockTimeout          another writer held the lock too long
     │   └── LockLost             this writer paused, and its lock was given to another
     ├── OutcomeUnknown           look for the commit before you retry
+    ├── BatchOutcomeUnknown      write the stream's micro-batch again; it is not written twice
     ├── BranchOutcomeUnknown     look at the list of branches before you retry
     └── StorageError             ask an operator
         ├── IncompleteFile       the store did not keep all bytes of a file
@@ -102,6 +103,7 @@ from omnigraph.errors.language import (
     SchemaError,
 )
 from omnigraph.errors.outcomes import (
+    BatchOutcomeUnknown,
     BranchOutcomeUnknown,
     OutcomeUnknown,
 )
@@ -163,6 +165,7 @@ from omnigraph.problems import (
 __all__ = [
     "BadValue",
     "BatchDone",
+    "BatchOutcomeUnknown",
     "BranchExists",
     "BranchInUse",
     "BranchNotFound",

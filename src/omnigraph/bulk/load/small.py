@@ -81,9 +81,9 @@ def load(
 ) -> LoadResult:
     """Commit a prepared load."""
     repeatable = prepared.mode is not Mode.OVERWRITE
-    change = Prepared(prepared.change.delta, repeatable, lineage_only=True, most=prepared.most)
+    change = Prepared(prepared.change.delta, None, repeatable, lineage_only=True, limit=prepared.most)
     with _placing(prepared.change.places):
-        commit = commit_write(repository, WriteRequest("load", branch, actor, message), lambda _: change)
+        commit = commit_write(repository, WriteRequest("load", branch, actor, message), lambda _: change).commit
     assert commit is not None  # noqa: S101  a load always commits
     warn_unembedded(prepared.change.unembedded)
     return LoadResult(

@@ -10,12 +10,12 @@ from typing import Any
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
-from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.lang.query.compile import CompiledMutation
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
 from omnigraph.write.base import Base
-from omnigraph.write.mutations.execution import execute
+from omnigraph.write.mutations.execution import Executed, execute
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
 from omnigraph.write.vectors import warn_unembedded
 
@@ -45,7 +45,7 @@ class MutationResult:
 def mutate(
     repository: Repository,
     branch: Branch,
-    query: CompiledQuery,
+    query: CompiledMutation,
     values: Mapping[str, Value],
     *,
     actor: str | None,
@@ -53,22 +53,17 @@ def mutate(
     embedder: EmbeddingClient | None,
 ) -> MutationResult:
     """Run a mutation as one commit, or none if it changes nothing."""
-    mutation = query.ir
-    assert isinstance(mutation, ir.MutationIR)  # noqa: S101  the caller compiled it as one
     bound = {**values, ir.NOW: _now()}
-    counted = [0, 0]
-    skipped: set[str] = set()
 
-    def prepare(base: Base) -> Prepared:
-        run = execute(mutation, bound, base, embedder)
-        counted[:] = [run.affected_nodes, run.affected_edges]
-        skipped.update(run.unembedded)
-        return Prepared(run.staging.delta(), repeatable=_inserts_only(mutation))
+    def prepare(base: Base) -> Prepared[Executed]:
+        run = execute(query.ir, bound, base, embedder)
+        return Prepared(run.staging.delta(), run, repeatable=_inserts_only(query.ir))
 
     request = WriteRequest("mutation", branch, actor, if_commit=if_commit)
-    commit = commit_write(repository, request, prepare)
-    warn_unembedded(skipped)
-    return MutationResult(branch.name, query.name, counted[0], counted[1], commit, actor)
+    written = commit_write(repository, request, prepare)
+    run = written.result
+    warn_unembedded(run.unembedded)
+    return MutationResult(branch.name, query.name, run.affected_nodes, run.affected_edges, written.commit, actor)
 
 
 def _inserts_only(mutation: ir.MutationIR) -> bool:
