@@ -1,9 +1,10 @@
 r"""`@check` patterns: written in the dialect of Rust's regular expressions, matched by RE2, which Arrow has.
 
 RE2 knows `\w`, `\d`, `\s` and `\b` for ASCII only. The first three become classes of Unicode characters. For `\b`,
-and for `\W` inside a class, pattern and text are both flanked: every character of the text is put between two others,
-`_é_` if it belongs to words and ` ! ` if it does not, so that RE2 finds its own boundaries where words of any script
-have theirs, and every part of the pattern takes such a triple instead of a character. Texts in ASCII need no flanks.
+and for `\W` inside a class, pattern and text are both flanked: every character of the text is put between two
+others, `_é_` if it belongs to words and ` ! ` if it does not, so that RE2 finds its own boundaries where words of
+any script have theirs, and every part of the pattern takes such a triple instead of a character. Texts in ASCII
+need no flanks.
 """
 
 from __future__ import annotations
