@@ -93,7 +93,7 @@ def _records(nodes: int, edges: int) -> Iterator[str]:
 def measure(home: Path, nodes: int, repeats: int) -> list[Measured]:
     """Ask every question by both paths, in turns with Lance."""
     import omnigraph
-    from omnigraph.read.access import forced_access
+    from omnigraph.read.plan.access import forced_access
 
     keys = [f"p{i}" for i in np.random.default_rng(1).integers(0, nodes, _WARMUPS + repeats)]
     found: list[Measured] = []
@@ -154,7 +154,7 @@ def _in_turns(name: str, path: str, ours: Answer, plain: Answer, keys: Sequence[
 def profile(home: Path, nodes: int, repeats: int) -> None:
     """Where the time of questions through indexes goes."""
     import omnigraph
-    from omnigraph.read.access import forced_access
+    from omnigraph.read.plan.access import forced_access
 
     keys = [f"p{i}" for i in np.random.default_rng(1).integers(0, nodes, _WARMUPS + repeats)]
     graph = omnigraph.open(home, read_only=True)

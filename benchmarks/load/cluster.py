@@ -18,7 +18,7 @@ from benchmarks.load.contestants import Loaded, omnigraph, shuffling
 from benchmarks.load.data import made
 from rich.console import Console
 from rich.table import Table
-from tests.pipeline.cluster import DRIVER, standalone
+from tests.spark.cluster import DRIVER, standalone
 
 
 def main() -> int:

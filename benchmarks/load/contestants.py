@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from benchmarks.load.data import SCHEMA
 
 if TYPE_CHECKING:
-    from omnigraph.pipeline.tasks import JobEvent
+    from omnigraph.bulk.runner import JobEvent
 
 _RAW: Final = pa.schema(
     [
@@ -169,7 +169,7 @@ def ladybug(tables: Path, to: Path) -> Loaded:
 
 def shuffling(lines: Path, to: Path, repeats: int, master: str | None = None) -> Loaded:
     """OmniGraph as it loads what is too large for a worker's memory: all keys go through Spark's shuffle."""
-    from omnigraph.pipeline import checks
+    from omnigraph.bulk.load import checks
 
     checks.KEY_BUDGET = 0  # type: ignore[misc]
     return omnigraph(lines, to, repeats, master)
@@ -178,7 +178,7 @@ def shuffling(lines: Path, to: Path, repeats: int, master: str | None = None) ->
 def omnigraph(lines: Path, to: Path, repeats: int = 3, master: str | None = None) -> Loaded:
     """OmniGraph on Spark: a cold load that starts the session, then warm ones, of which the fastest counts."""
     import omnigraph as engine
-    from omnigraph.pipeline.session import spark_session
+    from omnigraph.spark.session import spark_session
 
     start = time.perf_counter()
     session = spark_session(master=master)

@@ -71,15 +71,16 @@ from omnigraph.errors import (
 
 if TYPE_CHECKING:
     from omnigraph import lang
+    from omnigraph.bulk.embed.requests import EmbedResult
+    from omnigraph.bulk.export.job import ExportResult
+    from omnigraph.bulk.load.options import LoadResult
     from omnigraph.graph import Graph, Snapshot, init, open  # noqa: A004  the public name
     from omnigraph.manifest.branches import Branch
     from omnigraph.manifest.state import Commit
-    from omnigraph.pipeline.export import ExportResult
     from omnigraph.read.limits import Cancellation
-    from omnigraph.read.result import Result
+    from omnigraph.read.result.result import Result
     from omnigraph.recovery.audit import Recovery
-    from omnigraph.write.embedding import EmbedResult
-    from omnigraph.write.requests import LoadResult, MutationResult
+    from omnigraph.write.mutations.requests import MutationResult
 
 __version__ = "0.1.0"
 
@@ -163,13 +164,13 @@ _LAZY = {
     "Branch": "omnigraph.manifest.branches",
     "Cancellation": "omnigraph.read.limits",
     "Commit": "omnigraph.manifest.state",
-    "EmbedResult": "omnigraph.write.embedding",
-    "ExportResult": "omnigraph.pipeline.export",
+    "EmbedResult": "omnigraph.bulk.embed.requests",
+    "ExportResult": "omnigraph.bulk.export.job",
     "Graph": "omnigraph.graph",
-    "LoadResult": "omnigraph.write.requests",
-    "MutationResult": "omnigraph.write.requests",
+    "LoadResult": "omnigraph.bulk.load.options",
+    "MutationResult": "omnigraph.write.mutations.requests",
     "Recovery": "omnigraph.recovery.audit",
-    "Result": "omnigraph.read.result",
+    "Result": "omnigraph.read.result.result",
     "Snapshot": "omnigraph.graph",
     "init": "omnigraph.graph",
     "open": "omnigraph.graph",

@@ -10,8 +10,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from omnigraph.arguments import LONGEST_ACTOR, LONGEST_MESSAGE, number_argument, optional_text, text_argument
+from omnigraph.bulk.engines import takes_spark
+from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
+from omnigraph.bulk.load.small import Data, load, load_into_fork, prepare_load
+from omnigraph.bulk.runner import Engine
 from omnigraph.embed.client import EmbeddingClient, configured_client
-from omnigraph.errors import BranchProtected, ObjectDamaged, SnapshotNotFound
+from omnigraph.errors import BranchProtected, ObjectDamaged, RequestError, SnapshotNotFound
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query.compile import compile_mutation, compile_query, compile_read
 from omnigraph.lang.query.explain import explain_ir
@@ -25,35 +29,25 @@ from omnigraph.maintenance.repair import RepairReport, preview, repair
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository, create, open_existing
 from omnigraph.manifest.state import MAIN, Commit, ManifestState, TablePin
-from omnigraph.read.cache import Cache
+from omnigraph.read.data.cache import Cache
 from omnigraph.read.limits import Cancellation, Limits
 from omnigraph.read.requests import Reader, shown_plan
-from omnigraph.read.result import Result, Target
+from omnigraph.read.result.result import Result, Target
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal, sweep
 from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
 from omnigraph.storage.address import parse_address
-from omnigraph.write.engines import LoadOptions, takes_spark
-from omnigraph.write.loads import Mode
-from omnigraph.write.requests import (
-    Data,
-    LoadResult,
-    MutationResult,
-    load,
-    load_into_fork,
-    mutate,
-    prepare_load,
-)
+from omnigraph.write.mutations.requests import MutationResult, mutate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from omnigraph.pipeline.export import ExportResult
-    from omnigraph.pipeline.pinned import Origin
-    from omnigraph.pipeline.sparkgraph import SparkGraph
-    from omnigraph.pipeline.tasks import Listener
-    from omnigraph.write.embedding import EmbedResult
+    from omnigraph.bulk.embed.requests import EmbedResult
+    from omnigraph.bulk.export.job import ExportResult
+    from omnigraph.bulk.pinned import Origin
+    from omnigraph.bulk.runner import Listener
+    from omnigraph.spark.graph import SparkGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +63,7 @@ class Snapshot:
     @property
     def origin(self) -> Origin:
         """Which state it is, without what it holds."""
-        from omnigraph.pipeline.pinned import Origin
+        from omnigraph.bulk.pinned import Origin
 
         commit = None if self.commit is None else self.commit.graph_commit_id
         return Origin(self.branch, self.manifest_version, commit)
@@ -184,8 +178,8 @@ class Graph:
         compiled = compile_read(text_argument("text", text), self.catalog, optional_text("name", name))
         state = self.snapshot(branch, at=snapshot)
         if engine == "spark":
-            from omnigraph.pipeline.pinned import PinnedGraph
-            from omnigraph.pipeline.queries.requests import Allowed, query_on_spark
+            from omnigraph.bulk.pinned import PinnedGraph
+            from omnigraph.spark.queries.requests import Allowed, query_on_spark
 
             pinned = PinnedGraph.of(self._repository, state.tables)
             allowed = Allowed(timeout, memory_limit, cancellation)
@@ -296,7 +290,8 @@ class Graph:
             skip_bad,
         )
         if takes_spark(data, {**(nodes or {}), **(edges or {})}, engine, options):
-            from omnigraph.pipeline.requests import SparkChoice, load_on_spark
+            from omnigraph.spark.choice import SparkChoice
+            from omnigraph.spark.loads.requests import load_on_spark
 
             choice = SparkChoice(spark, master, remote, listener, cancellation)
             return load_on_spark(repository, data, nodes, edges, options, self._embedder(), choice)  # type: ignore[arg-type]
@@ -350,10 +345,11 @@ class Graph:
         directory. ``ordered`` sorts each type by id, so that equal graphs give equal bytes; ``force`` replaces an
         earlier export. ``storage_options`` are those of a target on S3.
         """
-        from omnigraph.pipeline import export as exports
-        from omnigraph.pipeline.pinned import PinnedGraph
-        from omnigraph.pipeline.typenames import table_keys
-        from omnigraph.write.engines import Engine, Format
+        from omnigraph.bulk.export import job as exports
+        from omnigraph.bulk.pinned import PinnedGraph
+        from omnigraph.bulk.typenames import table_keys
+        from omnigraph.formats.format import Format
+        from omnigraph.spark.choice import SparkChoice
 
         keys = table_keys(self.catalog, types)
         state = self.snapshot(branch, at=snapshot)
@@ -363,14 +359,9 @@ class Graph:
             [key for key in keys if key in state.tables],
             exports.choice(Format, format),
             ordered,
-            exports.choice(Engine, engine),
+            SparkChoice(spark, master, remote, listener, cancellation).or_local(_engine(engine)),
             force,
-            spark,
-            master,
-            remote,
             storage_options,
-            listener,
-            cancellation,
         )
         return exports.export(request, target)
 
@@ -378,9 +369,9 @@ class Graph:
         self, spark: SparkSession | None = None, *, branch: str | None = None, snapshot: str | int | None = None
     ) -> SparkGraph:
         """One snapshot as Spark DataFrames, in a session of one's own or in the one that is active."""
-        from omnigraph.pipeline.pinned import PinnedGraph
-        from omnigraph.pipeline.session import spark_session
-        from omnigraph.pipeline.sparkgraph import SparkGraph
+        from omnigraph.bulk.pinned import PinnedGraph
+        from omnigraph.spark.graph import SparkGraph
+        from omnigraph.spark.session import spark_session
 
         state = self.snapshot(branch, at=snapshot)
         pinned = PinnedGraph.of(self._repository, state.tables)
@@ -406,7 +397,7 @@ class Graph:
         Its rows are nodes of ``type``, edges of type ``edge``, or, with ``records``, JSON records in a column
         `value`. Started again with the same name and checkpoint, it goes on where it stopped.
         """
-        from omnigraph.pipeline.stream import stream
+        from omnigraph.spark.streaming.stream import stream
 
         return stream(
             self._repository,
@@ -444,16 +435,16 @@ class Graph:
         ``reembed`` computes also those that are there, for another model. Up to 20,000 rows are filled in this
         process, more on Spark; ``engine`` overrides that.
         """
-        from omnigraph.pipeline.embedding import embed
-        from omnigraph.pipeline.requests import SparkChoice
-        from omnigraph.write.embedding import EmbedRequest, embed_targets, required_client
+        from omnigraph.bulk.embed.job import embed
+        from omnigraph.bulk.embed.requests import EmbedRequest, embed_targets, required_client
+        from omnigraph.spark.choice import SparkChoice
 
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
         targets = embed_targets(self.catalog, types, properties, again=reembed)
         client = required_client(self._embedder(), targets)
-        choice = SparkChoice(spark, master, remote, listener, cancellation)
-        return embed(self._repository, EmbedRequest(found, targets, self._who(actor)), client, engine, choice)
+        runners = SparkChoice(spark, master, remote, listener, cancellation).or_local(_engine(engine))
+        return embed(self._repository, EmbedRequest(found, targets, self._who(actor)), client, runners)
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexReport:
         """Build the indexes that a branch's tables lack, as one commit; what waits is reported with its reason."""
@@ -525,6 +516,14 @@ class Graph:
         """One commit, on whatever branch it was made."""
         wanted = text_argument("graph_commit_id", graph_commit_id)
         return self._repository.commits.find(wanted, self._repository.branches.find(self._branch))
+
+
+def _engine(name: str) -> Engine:
+    """The engine that a caller named."""
+    try:
+        return Engine(name)
+    except ValueError:
+        raise RequestError(f"'{name}' is no engine; there are {', '.join(Engine)}") from None
 
 
 def _snapshot(branch: Branch, state: ManifestState) -> Snapshot:

@@ -14,7 +14,7 @@ import typer
 
 from omnigraph.cli.results import Format, chosen_format, write_result
 from omnigraph.errors import RequestError
-from omnigraph.read.result import Result, Target
+from omnigraph.read.result.result import Result, Target
 
 PEOPLE = pa.table(
     {

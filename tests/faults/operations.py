@@ -112,7 +112,7 @@ def _several_files(store: Store, graph: Graph | None) -> object:
 
 def _bulk_load(store: Store, graph: Graph | None) -> object:
     """What a job on Spark does, with its tasks in this process; one file each."""
-    from tests.pipeline.faults import load_here  # most processes that import this module have no need of Spark
+    from tests.bulk.faults import load_here  # most processes that import this module have no need of Spark
 
     parts = [
         [person("Ada", 99), person("Eve", 3), edge("Knows", "Eve", "Ada", id="eve-ada")],

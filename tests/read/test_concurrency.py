@@ -10,8 +10,8 @@ import pytest
 from tests.write.support import new_graph
 
 from omnigraph.graph import Graph
-from omnigraph.read import access
-from omnigraph.read.cache import Cache
+from omnigraph.read.data.cache import Cache
+from omnigraph.read.plan import access
 
 SCHEMA = """
 node Person { slug: String @key  round: I64  motto: String }

@@ -10,7 +10,7 @@ from tests.write.support import new_graph
 
 from omnigraph.errors import ParameterError, QueryError, SnapshotNotFound
 from omnigraph.graph import Graph
-from omnigraph.read.access import forced_access
+from omnigraph.read.plan.access import forced_access
 
 SCHEMA = """
 node Person { slug: String @key  age: I64? }

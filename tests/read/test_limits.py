@@ -16,8 +16,9 @@ import omnigraph
 from omnigraph.errors import QueryCancelled, QueryMemoryExceeded, QueryStopped, QueryTimeout
 from omnigraph.graph import Graph
 from omnigraph.lang.query.compile import compile_read
-from omnigraph.read import hops, steps, tables
+from omnigraph.read.data import tables
 from omnigraph.read.limits import Cancellation, Limits, machine_memory
+from omnigraph.read.run import hops, steps
 from omnigraph.read.text import analysis
 from omnigraph.read.text.postings import TextIndex
 

@@ -17,7 +17,7 @@ from tests.read.query_parts import Query
 from tests.read.shrinking import smallest
 
 from omnigraph.graph import Graph
-from omnigraph.read.access import Path, forced_access
+from omnigraph.read.plan.access import Path, forced_access
 
 PATHS: Sequence[Path] = get_args(Path)
 QUERIES_PER_GRAPH = 10

@@ -18,8 +18,8 @@ from omnigraph.errors import (
 )
 from omnigraph.graph import Graph
 from omnigraph.lang.query.compile import compile_read
-from omnigraph.read import steps
 from omnigraph.read.limits import Limits
+from omnigraph.read.run import steps
 
 SCHEMA = """
 node Person { slug: String @key  age: I64? }

@@ -13,20 +13,10 @@ from tests.read.agreement import cases, disagreement
 from tests.read.shrinking import smallest
 
 from omnigraph.lang.query.compile import compile_read
-from omnigraph.read import (
-    adjacency,
-    columns,
-    estimates,
-    grouping,
-    hops,
-    intersection,
-    pairs,
-    parallel,
-    ranking,
-    steps,
-    tables,
-    vectors,
-)
+from omnigraph.read.data import adjacency, pairs, tables
+from omnigraph.read.plan import estimates
+from omnigraph.read.run import grouping, hops, intersection, ranking, steps
+from omnigraph.read.values import columns, parallel, vectors
 
 QUERIES_PER_GRAPH = 25
 GRAPHS = int(os.environ.get("OMNIGRAPH_QUERY_EXAMPLES", "2000")) // QUERIES_PER_GRAPH

@@ -6,7 +6,7 @@ import pytest
 from tests.stores import Store
 
 import omnigraph
-from omnigraph.read.access import Path, forced_access
+from omnigraph.read.plan.access import Path, forced_access
 
 SCHEMA = "node Person { name: String @key  age: I32? }  edge Knows: Person -> Person"
 FRIENDS = """query friends($name: String) {

@@ -16,8 +16,9 @@ from tests.stores import Store
 
 import omnigraph
 from omnigraph import Graph, failpoints
+from omnigraph.bulk.destinations import destination
 from omnigraph.errors import JobFailed, LockLost, ObjectDamaged, StorageUnavailable
-from omnigraph.pipeline.load import destination
+from omnigraph.formats.rows import rows_of
 from omnigraph.recovery.jobs import JobRecord, RunningJob, announce, running, staged_by
 from omnigraph.storage import layout
 from omnigraph.storage.files.datafiles import Destination, StagedFile, column_ids, write_file
@@ -25,7 +26,6 @@ from omnigraph.storage.staging import stage_appended_files
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base, capture
 from omnigraph.write.protocol import Prepared, Stage, StagedTable, WriteRequest, commit_write
-from omnigraph.write.rows import rows_of
 
 JOB = "01JOB"
 

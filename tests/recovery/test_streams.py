@@ -15,13 +15,13 @@ from tests.stores import Store, present
 
 import omnigraph
 from omnigraph import Graph, failpoints
+from omnigraph.bulk.load.options import Mode
+from omnigraph.bulk.load.small import prepare_load
 from omnigraph.errors import BatchDone, RequestError, StreamOutOfStep
 from omnigraph.manifest.publisher import COMMIT_TAIL, BranchName, Change, CommitDraft
 from omnigraph.manifest.state import MANIFEST_SCHEMA, Commit, decode, encode
 from omnigraph.manifest.streams import Batch, StreamMark, check_stream_name
-from omnigraph.write.loads import Mode
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
-from omnigraph.write.requests import prepare_load
 
 Records = list[dict[str, Any]]
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import omnigraph
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import ConstraintViolation
+from omnigraph.formats.rows import rows_of
 from omnigraph.graph import Graph
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.manifest.state import TablePin
@@ -20,7 +21,6 @@ from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import validate
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
-from omnigraph.write.rows import rows_of
 
 Row = Mapping[str, Any]
 

@@ -9,24 +9,10 @@ from typing import Annotated
 import typer
 
 import omnigraph
-from omnigraph.cli import (
-    branch,
-    commit,
-    embed,
-    explain,
-    export,
-    fmt,
-    graphs,
-    indices,
-    jobs,
-    lint,
-    loads,
-    query,
-    recovery,
-    repair,
-    schema,
-    writes,
-)
+from omnigraph.cli.data import embed, explain, export, load, mutate, query
+from omnigraph.cli.graph import branch, commit, graphs, schema
+from omnigraph.cli.lang import fmt, lint
+from omnigraph.cli.maintenance import indices, jobs, recovery, repair
 from omnigraph.cli.output import Json, print_json, print_text, print_warning
 
 app = typer.Typer(
@@ -42,9 +28,9 @@ app.add_typer(commit.app, name="commit")
 app.add_typer(recovery.app, name="recovery")
 app.command("init")(graphs.init)
 app.command("query")(query.query)
-app.command("mutate")(writes.mutate)
-app.command("load")(loads.load)
-app.command("ingest")(loads.ingest)
+app.command("mutate")(mutate.mutate)
+app.command("load")(load.load)
+app.command("ingest")(load.ingest)
 app.command("export")(export.export)
 app.command("jobs")(jobs.jobs)
 app.command("repair")(repair.repair)

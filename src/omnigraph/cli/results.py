@@ -15,7 +15,7 @@ import typer
 from omnigraph.errors import RequestError
 
 if TYPE_CHECKING:
-    from omnigraph.read.result import Result
+    from omnigraph.read.result.result import Result
 
 
 class Format(StrEnum):
@@ -83,7 +83,7 @@ def _write_binary(result: Result, form: Format, sink: BinaryIO) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from omnigraph.read.result import with_distinct_names
+    from omnigraph.read.result.result import with_distinct_names
 
     if form is Format.ARROW:
         with pa.ipc.new_stream(sink, result.to_arrow().schema) as stream:
@@ -98,23 +98,23 @@ def _header(result: Result) -> str:
 
 def _text_rows(result: Result) -> Iterator[tuple[str, ...]]:
     """The rows as texts, all columns in order, also those whose name repeats."""
-    from omnigraph.read.cells import json_values
-    from omnigraph.read.formats import cell_text
+    from omnigraph.read.result.cells import json_values
+    from omnigraph.read.result.display import cell_text
 
     for part in result.parts():
         yield from zip(*(map(cell_text, json_values(column)) for column in part.columns), strict=True)
 
 
 def _table(result: Result) -> Iterator[str]:
-    from omnigraph.read.cells import json_values
-    from omnigraph.read.formats import aligned
+    from omnigraph.read.result.cells import json_values
+    from omnigraph.read.result.display import aligned
 
     yield _header(result)
     yield from aligned(result.columns, [json_values(c) for c in result.to_arrow().columns], MAX_COLUMN_WIDTH)
 
 
 def _key_values(result: Result) -> Iterator[str]:
-    from omnigraph.read.formats import on_one_line
+    from omnigraph.read.result.display import on_one_line
 
     yield _header(result)
     names = [on_one_line(name) for name in result.columns]
@@ -137,7 +137,7 @@ def _csv_line(texts: Sequence[str]) -> str:
 
 
 def _json_lines(result: Result) -> Iterator[str]:
-    from omnigraph.read.formats import to_compact_json
+    from omnigraph.read.result.display import to_compact_json
 
     metadata = {"kind": "metadata", "query_name": result.query_name, "target": result.target.as_json()}
     yield to_compact_json(metadata | {"row_count": len(result)})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from omnigraph.pipeline.tasks import JobEvent
+    from omnigraph.bulk.runner import JobEvent
 
 
 class EngineName(StrEnum):

@@ -21,6 +21,7 @@ from omnigraph.errors import (
     StorageUnavailable,
 )
 from omnigraph.failpoints import hit
+from omnigraph.formats.columns import table_schema
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang.schema.identity import SchemaIR, first_identities
 from omnigraph.lang.schema.resolve import CompiledSchema
@@ -31,7 +32,6 @@ from omnigraph.manifest.publisher import CommitDraft, Manifest, initial_state
 from omnigraph.manifest.state import MAIN, TablePin, encode
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
-from omnigraph.storage.columns import table_schema
 from omnigraph.storage.control.sealed import damaged, digest, seal, unseal
 from omnigraph.storage.locking.process import require_process, use_here
 from omnigraph.storage.locks import Locks

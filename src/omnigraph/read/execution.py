@@ -11,22 +11,22 @@ from functools import partial
 import pyarrow as pa
 
 from omnigraph.lang.query import ir
-from omnigraph.read.access import is_forced, lookup_start
-from omnigraph.read.expressions import Expressions
-from omnigraph.read.frame import Frame, joined
-from omnigraph.read.grouping import Grouping
+from omnigraph.read.data.tables import Snapshot
 from omnigraph.read.limits import Limits
-from omnigraph.read.lookups import Lookups, TooWide
-from omnigraph.read.needs import aggregates_of
-from omnigraph.read.operators import Operators
-from omnigraph.read.output import RANKINGS, Window, group_table, row_table, spread
-from omnigraph.read.pattern import Pattern
-from omnigraph.read.planning import arrange, arrange_lookups
-from omnigraph.read.prepared import Prepared
-from omnigraph.read.ranking import scored
-from omnigraph.read.steps import Step, Tools, stream
-from omnigraph.read.tables import Snapshot
-from omnigraph.read.weights import Weights
+from omnigraph.read.pattern.needs import aggregates_of
+from omnigraph.read.pattern.pattern import Pattern
+from omnigraph.read.pattern.prepared import Prepared
+from omnigraph.read.plan.access import is_forced, lookup_start
+from omnigraph.read.plan.planner import arrange, arrange_lookups
+from omnigraph.read.run.expressions import Expressions
+from omnigraph.read.run.frame import Frame, joined
+from omnigraph.read.run.grouping import Grouping
+from omnigraph.read.run.lookups import Lookups, TooWide
+from omnigraph.read.run.operators import Operators
+from omnigraph.read.run.output import RANKINGS, Window, group_table, row_table, spread
+from omnigraph.read.run.ranking import scored
+from omnigraph.read.run.steps import Step, Tools, stream
+from omnigraph.read.run.weights import Weights
 
 
 @dataclass(slots=True)

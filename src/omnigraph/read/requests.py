@@ -16,12 +16,12 @@ from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.lang.query.explain import show
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import TablePin
-from omnigraph.read.cache import Cache, Held
+from omnigraph.read.data.cache import Cache, Held
+from omnigraph.read.data.tables import Snapshot
 from omnigraph.read.execution import Trace, execute, plan
-from omnigraph.read.expressions import Expressions
 from omnigraph.read.limits import Limits
-from omnigraph.read.prepared import Preparations, Prepared
-from omnigraph.read.tables import Snapshot
+from omnigraph.read.pattern.prepared import Preparations, Prepared
+from omnigraph.read.run.expressions import Expressions
 
 
 @dataclass(frozen=True)

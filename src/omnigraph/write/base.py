@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from lance import LanceDataset
 
 from omnigraph.errors import ResourceLimit
+from omnigraph.formats.columns import table_schema
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import ManifestState, TablePin
-from omnigraph.storage.columns import table_schema
 from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.filters import sql_literal
 from omnigraph.storage.tables import TableRef

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.read.columns import Array, Bools, Ints, Positions
+from omnigraph.read.values.columns import Array, Bools, Ints, Positions
 
 INDEX_OPTIONS: Final[Mapping[str, Any]] = {
     "with_position": True,

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.read.columns import Array, Bools, Ints, Positions
 from omnigraph.read.text.analysis import Word, terms_of, tokenize, words_of
 from omnigraph.read.text.spelling import Spelling
+from omnigraph.read.values.columns import Array, Bools, Ints, Positions
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.read.columns import Array, Bools, Positions
+from omnigraph.read.values.columns import Array, Bools, Positions
 
 Distances = npt.NDArray[np.uint8]
 

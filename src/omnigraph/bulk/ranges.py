@@ -1,0 +1,195 @@
+"""Reading lines out of the middle of files, on this machine or in a bucket, without Hadoop."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import BinaryIO, Final, Protocol
+
+import obstore
+import pyarrow as pa
+
+from omnigraph.errors import SourceUnusable
+from omnigraph.formats.jsonl.records import LONGEST_LINE
+from omnigraph.storage.address import parse_address
+from omnigraph.storage.control.remote import s3_store
+from omnigraph.storage.unavailable import translated
+
+_MORE: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Whole lines of a file. ``overlong`` is the length of one more line behind them that is too long to hold."""
+
+    data: bytes
+    overlong: int | None = None
+
+
+class _Seekable(Protocol):
+    """A file of which parts can be read."""
+
+    def read_at(self, start: int, count: int) -> bytes:
+        """Up to that many bytes from a place; fewer only at the end."""
+
+    def close(self) -> None:
+        """Be done with it."""
+
+
+class _LocalFile:
+    def __init__(self, name: str) -> None:
+        try:
+            self._file: BinaryIO = open(name.removeprefix("file://"), "rb")  # noqa: SIM115, PTH123  `close` closes it
+        except OSError as error:
+            raise SourceUnusable(name, error.strerror or str(error)) from error
+
+    def read_at(self, start: int, count: int) -> bytes:
+        self._file.seek(start)
+        return self._file.read(count)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _RemoteFile:
+    def __init__(self, name: str, options: Mapping[str, str]) -> None:
+        bucket, _, self._key = name.removeprefix("s3://").partition("/")
+        self._name = name
+        self._store = s3_store(parse_address(f"s3://{bucket}", options))
+        with translated(name):
+            try:
+                self._size = int(obstore.head(self._store, self._key)["size"])
+            except FileNotFoundError as error:
+                raise SourceUnusable(name, "it is gone") from error
+
+    def read_at(self, start: int, count: int) -> bytes:
+        stop = min(self._size, start + count)
+        if stop <= start:
+            return b""
+        with translated(self._name):
+            return bytes(obstore.get_range(self._store, self._key, start=start, end=stop))
+
+    def close(self) -> None:
+        pass
+
+
+def _opened(name: str, options: Mapping[str, str]) -> _Seekable:
+    return _RemoteFile(name, options) if name.startswith("s3://") else _LocalFile(name)
+
+
+class _LastLine:
+    """A line that is read bit by bit because nobody knows how long it is. Its bytes are kept while it may be read,
+    and counted however many there are."""
+
+    def __init__(self, start: bytes) -> None:
+        self.is_over = False
+        self._kept = bytearray()
+        self._length = 0
+        self._is_blank = True
+        self._ends_with_return = False
+        self.add(start)
+
+    def add(self, chunk: bytes) -> bytes:
+        """Take the part of a chunk that belongs to the line; what follows the line is returned."""
+        piece, newline, rest = chunk.partition(b"\n")
+        if len(self._kept) <= LONGEST_LINE + 1:
+            self._kept += piece
+        self._length += len(piece)
+        self._is_blank = self._is_blank and not piece.strip()
+        self._ends_with_return = piece.endswith(b"\r") if piece else self._ends_with_return
+        self.is_over = bool(newline)
+        return rest
+
+    def read(self, before: bytes = b"") -> Lines:
+        """The line behind the lines before it. One that says nothing may be as long as it likes."""
+        length = self._length - self._ends_with_return
+        if length <= LONGEST_LINE:
+            return Lines(before + self._kept + (b"\n" if self.is_over else b""))
+        says_nothing = self._is_blank or self._kept.lstrip().startswith(b"//")
+        return Lines(before + b"//\n") if says_nothing else Lines(before, length)
+
+
+def read_range(name: str, options: Mapping[str, str], start: int, stop: int) -> Lines:
+    """The lines whose first byte lies in the range: every line of a file is in exactly one of its ranges."""
+    with closing(_opened(name, options)) as file:
+        before = 1 if start else 0
+        data = file.read_at(start - before, stop - start + before)
+        if before:
+            end = data.find(b"\n")
+            data = b"" if end < 0 else data[end + 1 :]
+        if not data or data.endswith(b"\n"):
+            return Lines(data)
+        cut = data.rfind(b"\n") + 1
+        line, at = _LastLine(data[cut:]), stop
+        while not line.is_over and (chunk := file.read_at(at, _MORE)):
+            line.add(chunk)
+            at += len(chunk)
+        return line.read(data[:cut])
+
+
+def unpacked(name: str, options: Mapping[str, str], compression: str, size: int) -> Iterator[Lines]:
+    """The lines of a compressed file, in portions of about that size."""
+    with open_file(name, options) as raw:
+        try:
+            stream = pa.CompressedInputStream(raw, compression)
+            yield from _portions(stream, size)
+        except (pa.ArrowException, OSError) as error:
+            raise SourceUnusable(name, f"it cannot be unpacked as {compression}: {error}") from error
+
+
+def _portions(stream: pa.NativeFile, size: int) -> Iterator[Lines]:
+    held = b""
+    while chunk := stream.read(size):
+        held += chunk
+        end = held.rfind(b"\n") + 1
+        if end:
+            yield Lines(held[:end])
+            held = held[end:]
+        if len(held) > LONGEST_LINE:
+            line, held = _LastLine(held), b""
+            while not line.is_over and (chunk := stream.read(_MORE)):
+                held = line.add(chunk)
+            yield line.read()
+    if held:
+        yield Lines(held)
+
+
+def open_file(name: str, options: Mapping[str, str]) -> pa.NativeFile:
+    """A file as Arrow reads it."""
+    with translated(name):
+        try:
+            if not name.startswith("s3://"):
+                return pa.OSFile(name.removeprefix("file://"), "rb")
+            bucket, _, key = name.removeprefix("s3://").partition("/")
+            reader = obstore.open_reader(s3_store(parse_address(f"s3://{bucket}", options)), key)
+            return pa.PythonFile(io.BufferedReader(_Raw(name, reader), buffer_size=_MORE), mode="r")
+        except FileNotFoundError as error:
+            raise SourceUnusable(name, "it is gone") from error
+
+
+class _Raw(io.RawIOBase):
+    """An object in a bucket as Python knows files."""
+
+    def __init__(self, name: str, reader: obstore.ReadableFile) -> None:
+        self._name = name
+        self._reader = reader
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
+        with translated(self._name):
+            data = bytes(self._reader.read(len(target)))
+        target[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self._reader.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._reader.tell())

@@ -1,0 +1,71 @@
+"""`omnigraph mutate`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnigraph.cli.output import Json, print_error, print_json, print_text, reports_errors, styled
+from omnigraph.cli.sources import (
+    Params,
+    ParamsFile,
+    QueryFile,
+    QueryName,
+    QueryText,
+    read_parameters,
+    read_query,
+)
+from omnigraph.cli.stores import Actor, Store, open_graph
+from omnigraph.errors import PreconditionFailed
+
+if TYPE_CHECKING:
+    from omnigraph.write.mutations.requests import MutationResult
+
+Branch = Annotated[str, typer.Option("--branch", help="The branch to write.")]
+LOST_RACE = 4
+"""The exit code of a mutation whose --if-commit no longer holds."""
+
+
+@reports_errors
+def mutate(
+    name: QueryName = None,
+    query: QueryFile = None,
+    text: QueryText = None,
+    params: Params = None,
+    params_file: ParamsFile = None,
+    branch: Branch = "main",
+    if_commit: Annotated[
+        str | None, typer.Option("--if-commit", help="Only if the branch is at this commit; else exit code 4.")
+    ] = None,
+    store: Store = None,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Insert, update or delete: all statements of a query as one commit, or none."""
+    source = read_query(query, text)
+    given = read_parameters(params, params_file)
+    graph = open_graph(store, read_only=False, actor=actor)
+    try:
+        done = graph.mutate(source.text, given, name=name, branch=branch, if_commit=if_commit)
+    except PreconditionFailed as error:
+        if as_json:
+            print_json(error.as_json())
+        else:
+            print_error(error)
+        raise typer.Exit(LOST_RACE) from None
+    if as_json:
+        print_json(done.as_json())
+    else:
+        _print_mutation(done)
+
+
+def _print_mutation(done: MutationResult) -> None:
+    if done.commit is None:
+        print_text("nothing matched, nothing changed")
+        return
+    print_text(
+        styled("committed ", "green"),
+        f"{done.affected_nodes} nodes, {done.affected_edges} edges on {done.branch} "
+        f"as {done.commit.graph_commit_id}",
+    )

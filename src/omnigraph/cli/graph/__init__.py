@@ -1,0 +1,1 @@
+"""Commands about graphs, their branches, commits and schemas."""

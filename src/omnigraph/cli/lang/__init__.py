@@ -1,0 +1,1 @@
+"""Commands about query and schema files: format and lint."""

@@ -1,0 +1,1 @@
+"""Commands that look after a graph: indexes, jobs, recoveries and repairs."""

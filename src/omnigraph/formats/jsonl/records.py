@@ -1,0 +1,224 @@
+"""What a record of a load is: one JSON object on a line, read strictly. `write.blocks` reads many of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from omnigraph.formats.rows import BadValue, blob_bytes
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType, Property
+from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar, parse_date, parse_datetime
+
+LONGEST_LINE: Final = 32 << 20
+MOST_STRUCTURE: Final = 131_072
+_STRUCTURE: Final = b"[]{}:,"
+_TEXT: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_SURROGATE: Final = re.compile(rb"\\u[dD]")
+_F64_MAX: Final = sys.float_info.max
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class BadRecord(Exception):
+    """One record cannot be read: why, and at which column of its line. The reader notes it and goes on."""
+
+    def __init__(self, reason: str, column: int = 1) -> None:
+        super().__init__(reason, column)
+        self.reason = reason
+        self.column = column
+
+
+def read_line(line: bytes, catalog: Catalog) -> tuple[NodeType | EdgeType, dict[str, Any]] | None:
+    """The type and the values of one line's record; None for a blank line or a comment."""
+    stripped = line.strip()
+    if not stripped or stripped.startswith(b"//"):
+        return None
+    if len(line) > LONGEST_LINE:
+        raise BadRecord(too_long(len(line)))
+    if _structural(line) > MOST_STRUCTURE:
+        raise BadRecord(f"the line has more than {MOST_STRUCTURE:,} brackets, braces, colons and commas")
+    try:
+        record = json.loads(line.decode(), object_pairs_hook=_members, parse_constant=_refuse_constant)
+        if _SURROGATE.search(line):
+            json.dumps(record, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise BadRecord(f"not UTF-8: byte 0x{line[error.start]:02x}", error.start + 1) from None
+    except UnicodeEncodeError:
+        raise BadRecord("not Unicode: a text has half of a surrogate pair") from None
+    except json.JSONDecodeError as error:
+        raise BadRecord(f"not JSON: {error.msg}", error.colno) from None
+    except RecursionError:
+        raise BadRecord("nested too deeply") from None
+    except ValueError as error:
+        raise BadRecord(f"not JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise BadRecord("a record is a JSON object")
+    return _entity(record, catalog)
+
+
+def too_long(length: int) -> str:
+    """What is said of a line of that many bytes."""
+    return f"the line has {length:,} bytes; the limit is {LONGEST_LINE:,}"
+
+
+def _structural(line: bytes) -> int:
+    """How many characters hold the JSON of a line together; those inside of texts do not count."""
+    if len(line) <= MOST_STRUCTURE:
+        return 0
+    bare = _TEXT.sub(b"", line)
+    return len(bare) - len(bare.translate(None, _STRUCTURE))
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen: set[str] = set()
+        repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise BadRecord(f"member '{repeated}' is repeated")
+    return members
+
+
+def _refuse_constant(name: str) -> Any:
+    raise BadRecord(f"{name} is not JSON")
+
+
+def _entity(record: dict[str, Any], catalog: Catalog) -> tuple[NodeType | EdgeType, dict[str, Any]]:
+    data = record.get("data", {})
+    if not isinstance(data, dict):
+        raise BadRecord("'data' is an object")
+    if ("type" in record) == ("edge" in record):
+        raise BadRecord("a record has either 'type' or 'edge'")
+    entity: NodeType | EdgeType | None
+    if "type" in record:
+        _refuse_others(record, {"type", "data"})
+        entity = catalog.nodes.get(record["type"]) if isinstance(record["type"], str) else None
+        if entity is None:
+            raise BadRecord(f"unknown node type {json.dumps(record['type'])}")
+        return entity, _node_values(entity, data)
+    _refuse_others(record, {"edge", "from", "to", "data"})
+    entity = catalog.edge(record["edge"]) if isinstance(record["edge"], str) else None
+    if entity is None:
+        raise BadRecord(f"unknown edge type {json.dumps(record['edge'])}")
+    values = _values(entity, data)
+    for member, column in (("from", "src"), ("to", "dst")):
+        if not isinstance(record.get(member), str):
+            raise BadRecord(f"'{member}' is the id of a node, a string")
+        values[column] = record[member]
+    return entity, values
+
+
+def _refuse_others(record: Mapping[str, Any], allowed: set[str]) -> None:
+    for name in record:
+        if name not in allowed:
+            raise BadRecord(f"unknown member '{name}'; a record has {', '.join(sorted(allowed))}")
+
+
+def _node_values(node: NodeType, data: Mapping[str, Any]) -> dict[str, Any]:
+    values = _values(node, data)
+    if node.key:
+        try:
+            canonical = node.id_of(values)
+        except ValueError as error:
+            raise BadRecord(f"the key of {node.name}: {error}") from None
+        if values.get("id") not in (None, canonical):
+            raise BadRecord(f"id '{values['id']}' is not the id its key gives, '{canonical}'")
+        values["id"] = canonical
+    return values
+
+
+def _values(entity: NodeType | EdgeType, data: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in data.items():
+        prop = entity.properties.get(name)
+        if name == "id":
+            if not isinstance(value, str) or not value:
+                raise BadRecord("'id' is a string")
+            values["id"] = value
+        elif prop is None:
+            raise BadRecord(f"{entity.name} has no property '{name}'")
+        elif value is not None:
+            values[name] = _value(entity, prop, value)
+    for prop in entity.properties.values():
+        if not prop.type.nullable and values.get(prop.name) is None and prop.embed is None:
+            raise BadRecord(f"non-nullable property '{prop.name}' has null or invalid values")
+    return values
+
+
+def _value(entity: NodeType | EdgeType, prop: Property, value: Any) -> Any:
+    wanted = prop.type
+    try:
+        if wanted.dimension is not None:
+            return [_scalar(item, Scalar.F32) for item in _array(value, wanted.dimension)]
+        if wanted.is_list:
+            return [_scalar(item, wanted.scalar) for item in _array(value, None)]
+        if wanted.is_blob and isinstance(value, str):
+            return blob_bytes(prop.name, value)
+        return _scalar(value, wanted.scalar)
+    except BadValue as error:
+        raise BadRecord(error.reason) from None
+    except ValueError as error:
+        raise BadRecord(f"{entity.name}.{prop.name} is {wanted}: {error}") from None
+
+
+def _array(value: Any, length: int | None) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("needs an array")
+    if length is not None and len(value) != length:
+        raise ValueError(f"needs {length} numbers, not {len(value)}")
+    return value
+
+
+def _scalar(value: Any, scalar: Scalar) -> Any:
+    if scalar in INTEGER_BOUNDS:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{_shown(value)} is not an integer")
+        low, high = INTEGER_BOUNDS[scalar]
+        if not low <= value <= high:
+            raise ValueError(f"{_shown(value)} exceeds {scalar} range")
+        return value
+    if scalar in FLOATS:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{_shown(value)} is not a number")
+        if not abs(value) <= _F64_MAX or (scalar is Scalar.F32 and abs(value) >= F32_MAX):
+            raise ValueError(f"{_shown(value)} exceeds {scalar} range")
+        return float(value)
+    if scalar is Scalar.DATE:
+        return _date(value)
+    if scalar is Scalar.DATETIME:
+        return _datetime(value)
+    if scalar is Scalar.BOOL and isinstance(value, bool):
+        return value
+    if scalar is Scalar.STRING and isinstance(value, str):
+        return value
+    raise ValueError(f"{_shown(value)} does not fit")
+
+
+def _shown(value: Any) -> str:
+    """A value as JSON, cut to what a message can bear."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _date(value: Any) -> dt.date:
+    if isinstance(value, str):
+        return parse_date(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        try:
+            return dt.date(1970, 1, 1) + dt.timedelta(days=value)
+        except OverflowError:
+            raise ValueError(f"{value} days lie outside the years 1 to 9999") from None
+    raise ValueError(f"{_shown(value)} is neither YYYY-MM-DD nor a number of days")
+
+
+def _datetime(value: Any) -> dt.datetime:
+    if isinstance(value, str):
+        return parse_datetime(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        try:
+            return _EPOCH + dt.timedelta(milliseconds=value)
+        except OverflowError:
+            raise ValueError(f"{value} milliseconds lie outside the years 1 to 9999") from None
+    raise ValueError(f"{_shown(value)} is neither an ISO instant nor a number of milliseconds")

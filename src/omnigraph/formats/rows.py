@@ -1,0 +1,96 @@
+"""Making rows: typed values into the columns of a table, ids included."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from ulid import ULID
+
+from omnigraph.errors import DataError
+from omnigraph.formats.columns import table_schema
+from omnigraph.lang.schema.catalog import EdgeType, NodeType, Property
+
+_MANAGED = "base64:"
+_LETTERS = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ" * 8
+"""The letter of an id for each byte: eight times the 32 there are."""
+_ID_LENGTH = 26
+
+
+class BadValue(DataError):
+    """A value that its column cannot hold."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def fresh_id() -> str:
+    """A new id for something without a key."""
+    return str(ULID())
+
+
+def fresh_ids(count: int) -> pa.Array:
+    """That many new ids: the letters of all of them are made at once, from a generator with a seed of its own."""
+    letters = np.empty((count, _ID_LENGTH), np.uint8)
+    letters[:, :10] = np.frombuffer(str(ULID())[:10].encode(), np.uint8)
+    random = np.random.default_rng().bytes(16 * count).translate(_LETTERS)
+    letters[:, 10:] = np.frombuffer(random, np.uint8).reshape(count, 16)
+    offsets = np.arange(0, _ID_LENGTH * count + 1, _ID_LENGTH, dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(letters)])
+
+
+def with_fresh_ids(rows: pa.Table) -> pa.Table:
+    """The rows with new ids where they have none."""
+    ids = rows["id"]
+    missing = ids.null_count
+    if not missing:
+        return rows
+    filled = fresh_ids(missing)
+    if missing < rows.num_rows:
+        given = ids.combine_chunks()
+        filled = pc.replace_with_mask(given, given.is_null(), filled)
+    index = rows.schema.get_field_index("id")
+    return rows.set_column(index, rows.schema.field(index), filled)
+
+
+def rows_of(entity: NodeType | EdgeType, columns: Mapping[str, Sequence[Any]], length: int) -> pa.Table:
+    """A table with all columns of a type from Python values; a column that is not given is null."""
+    schema = table_schema(entity)
+    arrays = []
+    for field in schema:
+        values = columns.get(field.name)
+        prop = entity.properties.get(field.name)
+        arrays.append(_column(field, prop, [None] * length if values is None else values))
+    nullable = pa.schema([field.with_nullable(True) for field in schema])
+    return pa.Table.from_arrays(arrays, schema=nullable)
+
+
+def _column(field: pa.Field, prop: Property | None, values: Sequence[Any]) -> pa.Array:
+    if prop is not None and prop.type.is_blob:
+        return lance.blob_array([blob_bytes(prop.name, value) for value in values])
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
+        raise BadValue(f"a value of {field.name} does not fit {field.type}: {error}") from error
+
+
+def blob_bytes(name: str, value: Any) -> bytes | None:
+    """The bytes of a Blob cell: given as bytes or as `base64:…`; addresses of bytes elsewhere are refused."""
+    if value is None or isinstance(value, bytes):
+        return value
+    if not isinstance(value, str) or not value.startswith(_MANAGED):
+        raise BadValue(f"{name}: external blobs are not allowed here; give the bytes as `{_MANAGED}…`")
+    try:
+        return base64.b64decode(value.removeprefix(_MANAGED), validate=True)
+    except binascii.Error as error:
+        raise BadValue(f"{name}: not valid base64: {error}") from error

@@ -1,1 +1,0 @@
-"""The data pipeline: bulk loads, export, embeddings, streaming and queries at scale, on Spark."""

@@ -1,0 +1,248 @@
+"""Adjacency: for each node position the positions of its neighbours, as two integer arrays.
+
+An adjacency is a relation between two sets of positions. The *distinct* form holds each connected pair once,
+sorted, which is what an unbound hop means; the *stored* form holds every edge with its own position, which is what
+a bound edge means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.read.data.pairs import BLOCK, PairSet
+from omnigraph.read.values.columns import Array, Bools, Ints, Positions
+from omnigraph.read.values.counting import MANY, halves, largest, whole
+from omnigraph.read.values.parallel import in_parallel, parts_of
+
+_SHIFT: Final = np.int64(32)
+_SLOTS_PER_PAIR: Final = 8
+_MOST_BITS: Final = 25
+Hashes = npt.NDArray[np.uint32]
+
+
+class Adjacency:
+    """Rows of neighbours: row ``i`` is ``targets[starts[i]:starts[i + 1]]``."""
+
+    def __init__(self, starts: Ints, targets: Positions, width: int, edges: Positions | None = None) -> None:
+        self.starts = starts
+        self.targets = targets
+        self.width = width
+        self.edges = edges
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes by now, with what has been derived from it."""
+        parts = list(vars(self).values())  # another thread may derive something meanwhile
+        beside = 0 if self.edges is None else self.edges.nbytes  # the edges lie between the far ends they had
+        return beside + sum(part.nbytes for part in parts if isinstance(part, np.ndarray | PairSet))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def pairs(self) -> int:
+        """How many entries there are."""
+        return len(self.targets)
+
+    @cached_property
+    def degrees(self) -> Positions:
+        """How many neighbours each row has."""
+        return np.diff(self.starts).astype(np.int32)
+
+    @cached_property
+    def is_function(self) -> bool:
+        """Has every row at most one neighbour?"""
+        return len(self) == 0 or int(self.degrees.max()) <= 1
+
+    @cached_property
+    def only(self) -> Positions:
+        """Of a function: the neighbour of each row, -1 where there is none."""
+        only = np.full(len(self), -1, dtype=np.int32)
+        only[self.degrees > 0] = self.targets
+        return only
+
+    def owners(self) -> Positions:
+        """The row of each entry."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), self.degrees)
+
+    def expand(self, positions: Array, announce: Callable[[int], None] | None = None) -> tuple[Ints, Ints, Ints]:
+        """The entries of several rows: which of the positions each belongs to, where each is in ``targets``, and
+        how many each position has. How many there are in all is announced before anything of that size is made."""
+        starts = self.starts[positions]
+        counts = self.starts[positions + 1] - starts
+        ends = np.cumsum(counts)
+        total = int(ends[-1]) if len(ends) else 0
+        if announce is not None:
+            announce(total)
+        places = np.repeat(starts - ends + counts, counts)
+        places += np.arange(total)
+        return np.repeat(np.arange(len(positions)), counts), places, counts
+
+    def row_sums(self, weights: Array) -> Array:
+        """For each row the sum of its neighbours' weights."""
+        if largest(weights) * int(self.degrees.max(initial=0)) <= MANY:
+            return self._row_sums(weights)
+        high, low = halves(weights)
+        return whole(self._row_sums(high), self._row_sums(low))
+
+    def _row_sums(self, weights: Array) -> Array:
+        """Differences of a running sum. They are right also where the running sum itself has wrapped around."""
+        narrow = weights.dtype == np.bool_ and self.pairs < 2**31
+        sums: Array = np.empty(len(self), dtype=np.int32 if narrow else np.int64)
+        cuts = np.searchsorted(self.starts, np.linspace(0, self.pairs, 1 + parts_of(self.pairs)))
+        cuts[0], cuts[-1] = 0, len(self)
+        in_parallel(lambda low, high: self._sum_rows(weights, low, high, sums), pairwise(cuts.tolist()))
+        return sums
+
+    def _sum_rows(self, weights: Array, low: int, high: int, sums: Array) -> None:
+        """Running sums over the neighbours of some rows, block by block; a row's sum is a difference of two."""
+        first, last = int(self.starts[low]), int(self.starts[high])
+        running: Array = np.empty(last - first + 1, dtype=sums.dtype)
+        running[0] = 0
+        for start in range(0, last - first, BLOCK):
+            stop = min(start + BLOCK, last - first)
+            block = running[start + 1 : stop + 1]
+            np.cumsum(weights.take(self.targets[first + start : first + stop]), dtype=sums.dtype, out=block)
+            block += running[start]
+        edges = self.starts[low : high + 1] - first
+        ends = running.take(edges)
+        np.subtract(ends[1:], ends[:-1], out=sums[low:high])
+
+    @cached_property
+    def _filter(self) -> Bools:
+        """A slot per hashed pair: a pair whose slot is empty is not there."""
+        bits = min(max(10, int(self.pairs * _SLOTS_PER_PAIR).bit_length()), _MOST_BITS)
+        present = np.zeros(1 << bits, dtype=np.bool_)
+        present[_slots(hashed_rows(self.owners()), self.targets, bits)] = True
+        return present
+
+    @cached_property
+    def _set(self) -> PairSet:
+        return PairSet(self.owners(), self.targets)
+
+    @property
+    def mean_degree(self) -> float:
+        """How many neighbours a row has on average."""
+        return self.pairs / max(1, len(self))
+
+    def prepare(self) -> None:
+        """Make what looking pairs up needs, before several threads do."""
+        _ = self._filter, self._set
+
+    def contains(self, rows: Array, targets: Array) -> Bools:
+        """Is each pair there?"""
+        found = np.zeros(len(rows), dtype=np.bool_)
+        for low in range(0, len(rows), BLOCK):
+            block = slice(low, min(low + BLOCK, len(rows)))
+            maybe = self.maybe_contains(hashed_rows(rows[block]), targets[block]) + low
+            found[maybe] = self.surely_contains(rows[maybe], targets[maybe])
+        return found
+
+    def surely_contains(self, rows: Array, targets: Array) -> Bools:
+        """Is each pair there? For pairs that probably are."""
+        return self._set.contains(rows, targets)
+
+    def maybe_contains(self, rows: Hashes, targets: Array) -> Ints:
+        """The numbers of the pairs that may be there, quickly; rows come hashed. All others are not."""
+        present = self._filter
+        return np.flatnonzero(present.take(_slots(rows, targets, len(present).bit_length() - 1)))
+
+
+def hashed_rows(rows: Array) -> Hashes:
+    """Half of a pair's hash: what is looked up for many targets is hashed once."""
+    return np.asarray(rows.astype(np.uint32) * np.uint32(0x9E3779B1))
+
+
+def _slots(rows: Hashes, targets: Array, bits: int) -> Hashes:
+    mixed: Hashes = targets.astype(np.uint32)
+    mixed *= np.uint32(0x85EBCA6B)
+    mixed ^= rows
+    mixed *= np.uint32(0xC2B2AE35)
+    mixed >>= np.uint32(32 - bits)
+    return mixed
+
+
+def from_keys(keys: Ints, rows: int, width: int) -> Adjacency:
+    """The distinct pairs among packed ones. The keys are sorted where they are: a large topology should not be in
+    memory twice."""
+    keys.sort()
+    keys = keys[: _squeeze(keys)]
+    return Adjacency(_starts(keys, rows), _low(keys), width)
+
+
+def _squeeze(keys: Ints) -> int:
+    """Move the first of each run of equal numbers to the front, block by block; how many there are."""
+    if not len(keys):
+        return 0
+    used, last = 0, keys[0] - 1
+    for low in range(0, len(keys), BLOCK):
+        block = keys[low : low + BLOCK].copy()
+        fresh = np.empty(len(block), dtype=np.bool_)
+        fresh[0] = block[0] != last
+        np.not_equal(block[1:], block[:-1], out=fresh[1:])
+        kept = block[fresh]
+        keys[used : used + len(kept)] = kept
+        used, last = used + len(kept), block[-1]
+    return used
+
+
+def stored(held: list[Ints], far: list[Positions], edges: Positions | None, rows: int, width: int) -> Adjacency:
+    """Every edge: its near end is packed with its number, by which its far end is found. Where an edge has several
+    numbers, ``edges`` says which edge each stands for.
+
+    Keys and far ends are taken out of their lists, and what is made lies where the keys were: the far end of an
+    edge in place of its near end, the edge beside it.
+    """
+    keys, ends = held.pop(), far.pop()
+    keys.sort()
+    starts = _starts(keys, rows)
+    halves = keys.astype("<i8", copy=False).view("<i4")
+    for low in range(0, len(keys), BLOCK):
+        numbers = halves[2 * low : 2 * (low + BLOCK) : 2].copy()
+        halves[2 * low + 1 : 2 * (low + BLOCK) : 2] = ends[numbers]
+        if edges is not None:
+            halves[2 * low : 2 * (low + BLOCK) : 2] = edges[numbers]
+    del ends
+    return Adjacency(starts, np.ascontiguousarray(halves[1::2]), width, halves[::2])
+
+
+def shared(first: Adjacency, second: Adjacency) -> Adjacency:
+    """The pairs that are in both."""
+    owners = first.owners()
+    held = second.contains(owners, first.targets)
+    return from_keys(packed(owners[held], first.targets[held]), len(first), first.width)
+
+
+def reversed_(adjacency: Adjacency) -> Adjacency:
+    """The same relation from the other side."""
+    owners = adjacency.owners()
+    if adjacency.edges is None:
+        return from_keys(packed(adjacency.targets, owners), adjacency.width, len(adjacency))
+    keys = packed(adjacency.targets, np.arange(adjacency.pairs, dtype=np.int32))
+    return stored([keys], [owners], adjacency.edges, adjacency.width, len(adjacency))
+
+
+def packed(near: Positions, far: Positions) -> Ints:
+    """Pairs as single numbers, sorted as the pairs are; those with a missing end (-1) are left out."""
+    keys = near.astype(np.int64)
+    keys <<= _SHIFT
+    keys |= far
+    if int(near.min(initial=0)) < 0 or int(far.min(initial=0)) < 0:
+        keys = keys[(near >= 0) & (far >= 0)]
+    return keys
+
+
+def _low(keys: Ints) -> Positions:
+    """The lower halves of packed keys."""
+    return np.ascontiguousarray(keys.astype("<i8", copy=False).view("<i4")[::2])
+
+
+def _starts(keys: Ints, rows: int) -> Ints:
+    """Where each row begins among sorted keys."""
+    return np.searchsorted(keys, np.arange(rows + 1, dtype=np.int64) << _SHIFT).astype(np.int64, copy=False)

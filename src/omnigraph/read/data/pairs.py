@@ -1,0 +1,74 @@
+"""A set of pairs of positions that answers for whole arrays: which of these pairs are in it?
+
+The pairs lie in a table of slots, each in the first free one from where its hash points to, so that looking one up
+takes one or two steps whether it is there or not.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.read.values.columns import Array, Bools
+
+Keys = npt.NDArray[np.uint64]
+BLOCK: Final = 1 << 16
+"""How much is worked on at a time: small enough to stay near the processor."""
+_EMPTY: Final = np.uint64(2**64 - 1)
+_SHIFT: Final = np.uint64(32)
+_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+_ONE: Final = np.uint64(1)
+
+
+class PairSet:
+    """Distinct pairs; at most half of the slots are taken."""
+
+    def __init__(self, rows: Array, targets: Array) -> None:
+        bits = max(4, int(2 * len(rows)).bit_length())
+        self._mask = np.uint64((1 << bits) - 1)
+        self._down = np.uint64(64 - bits)
+        self._slots: Keys = np.full(1 << bits, _EMPTY)
+        pending = _keys(rows, targets)
+        places = self._places(pending)
+        while len(pending):
+            free = self._slots[places] == _EMPTY
+            self._slots[places[free]] = pending[free]
+            waiting = self._slots[places] != pending
+            pending, places = pending[waiting], (places[waiting] + _ONE) & self._mask
+
+    @property
+    def nbytes(self) -> int:
+        return self._slots.nbytes
+
+    def _places(self, keys: Keys) -> Keys:
+        return np.asarray((keys * _FACTOR) >> self._down)
+
+    def contains(self, rows: Array, targets: Array) -> Bools:
+        """For each pair: is it in the set?"""
+        found = np.empty(len(rows), dtype=np.bool_)
+        for low in range(0, len(rows), BLOCK):
+            block = slice(low, min(low + BLOCK, len(rows)))
+            self._look_up(_keys(rows[block], targets[block]), found[block])
+        return found
+
+    def _look_up(self, keys: Keys, found: Bools) -> None:
+        places = self._places(keys)
+        seen = self._slots.take(places)
+        np.equal(seen, keys, out=found)
+        further = np.flatnonzero(~found & (seen != _EMPTY))
+        places = places[further]
+        while len(further):
+            places = (places + _ONE) & self._mask
+            seen, wanted = self._slots.take(places), keys[further]
+            found[further] = seen == wanted
+            on = (seen != wanted) & (seen != _EMPTY)
+            further, places = further[on], places[on]
+
+
+def _keys(rows: Array, targets: Array) -> Keys:
+    keys: Keys = rows.astype(np.uint64)
+    keys <<= _SHIFT
+    keys |= targets.astype(np.uint64)
+    return keys

@@ -1,0 +1,92 @@
+"""What a query asks of its match: which variables, and which properties of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+
+from omnigraph.lang.query import ir
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.read.pattern.pattern import mentioned
+
+
+def entities_of(operations: tuple[ir.Operation, ...]) -> set[str]:
+    """The variables that rows bind: nodes and edges, also those of optional blocks."""
+    names: set[str] = set()
+    for operation in operations:
+        match operation:
+            case ir.NodeScan(variable, _, _):
+                names.add(variable)
+            case ir.Expand():
+                names.add(operation.target)
+                if operation.edge_variable is not None:
+                    names.add(operation.edge_variable)
+            case ir.Optionally(inner, introduces):
+                names |= entities_of(inner) & set(introduces)
+    return {name for name in names if "#" not in name}
+
+
+def needed_by(query: ir.QueryIR, entities: set[str], catalog: Catalog) -> set[str]:
+    """The variables that results ask for. Ordered rows ask for all, because ids break ties; a count of something
+    that every row has asks for none."""
+    always = _always(query.pipeline, catalog)
+    asked = [column.expression for column in query.columns if not _counts_rows(column.expression, always)]
+    names = {name for expression in asked for name in mentioned(expression)}
+    names |= {name for order in query.order for name in mentioned(order.expression)}
+    if query.order and not (query.aggregates or query.distinct):
+        names |= entities
+    return names
+
+
+def _always(operations: tuple[ir.Operation, ...], catalog: Catalog) -> dict[str, NodeType | EdgeType]:
+    """The variables that every row binds, with their types."""
+    types: dict[str, NodeType | EdgeType] = {}
+    for operation in operations:
+        match operation:
+            case ir.NodeScan(variable, type_name, _):
+                types[variable] = catalog.nodes[type_name]
+            case ir.Expand():
+                types[operation.target] = catalog.nodes[operation.target_type]
+                if operation.edge_variable is not None:
+                    types[operation.edge_variable] = catalog.edges[operation.edge_type]
+    return types
+
+
+def _counts_rows(expression: ir.Expr, always: Mapping[str, NodeType | EdgeType]) -> bool:
+    """Is it the count of something that is never null?"""
+    match expression:
+        case ir.Agg("count", ir.Var(name), False):
+            return name in always
+        case ir.Agg("count", ir.Prop(name, prop), False) if name in always:
+            return prop not in always[name].properties or not always[name].properties[prop].type.nullable
+    return False
+
+
+def aggregates_of(query: ir.QueryIR) -> list[ir.Agg]:
+    """The aggregates among a query's columns."""
+    return [column.expression for column in query.columns if isinstance(column.expression, ir.Agg)]
+
+
+def properties_of(query: ir.QueryIR) -> dict[str, set[str]]:
+    """For each variable the properties that a query reads, wherever it does."""
+    found: dict[str, set[str]] = {}
+    for part in _parts(query):
+        if isinstance(part, ir.Prop | ir.TextMatch | ir.Bm25 | ir.Nearest):
+            found.setdefault(part.variable, set()).add(part.property)
+    return found
+
+
+def uses_bm25(query: ir.QueryIR) -> bool:
+    """Does a query score texts? That takes statistics of the whole table."""
+    return any(isinstance(part, ir.Bm25) for part in _parts(query))
+
+
+def _parts(part: object) -> Iterator[object]:
+    """A piece of the intermediate representation and all pieces in it."""
+    yield part
+    if isinstance(part, tuple):
+        for one in part:
+            yield from _parts(one)
+    elif is_dataclass(part) and type(part).__module__ == ir.__name__:
+        for field in fields(part):
+            yield from _parts(getattr(part, field.name))

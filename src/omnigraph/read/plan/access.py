@@ -1,0 +1,103 @@
+"""Which way a query finds its rows: whole tables in memory, or look-ups through the indexes of the tables.
+
+A query that starts at one key and takes a few hops touches a handful of rows; reading whole tables for it would be
+waste. After enough such queries the tables are read after all, because from then on memory is cheaper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, Literal
+
+from omnigraph.lang.query import ir
+from omnigraph.read.data.tables import Snapshot
+from omnigraph.read.pattern.pattern import Pattern
+
+Path = Literal["index", "memory"]
+_FORCED: Final[ContextVar[Path | None]] = ContextVar("forced access path", default=None)
+
+_SMALL: Final = 20_000
+"""Tables up to this size are read whole: that takes about as long as one look-up without an index."""
+_ROWS_PER_LOOKUP: Final = 5_000
+"""Reading this many rows takes about as long as one look-up."""
+
+
+@contextmanager
+def forced_access(path: Path) -> Iterator[None]:
+    """Make all queries of this context use one path, where they can: both give the same rows."""
+    token = _FORCED.set(path)
+    try:
+        yield
+    finally:
+        _FORCED.reset(token)
+
+
+def is_forced() -> bool:
+    """Has somebody chosen the path?"""
+    return _FORCED.get() is not None
+
+
+def lookup_start(pattern: Pattern, snapshot: Snapshot) -> str | None:
+    """The variable from which a query should be answered by look-ups; None if by memory."""
+    forced = _FORCED.get()
+    if forced == "memory" or not pattern.nodes or not _can_look_up(pattern):
+        return None
+    keyed = [name for name in pattern.nodes if _has_key(pattern, name, snapshot)]
+    if forced == "index":
+        return (keyed or list(pattern.nodes))[0]
+    if not keyed or not _is_connected(pattern, keyed[0]):
+        return None
+    return keyed[0] if _pays(pattern, snapshot) else None
+
+
+def _can_look_up(pattern: Pattern) -> bool:
+    """Chains of hops and scores over whole tables need memory."""
+    return all(link.is_hop for link in pattern.links) and not any(map(_chains, pattern.rest))
+
+
+def _chains(operation: ir.Operation) -> bool:
+    if isinstance(operation, ir.Optionally | ir.AntiJoin):
+        return any(map(_chains, operation.inner))
+    return isinstance(operation, ir.Expand) and (operation.min_hops, operation.max_hops) != (1, 1)
+
+
+def _has_key(pattern: Pattern, name: str, snapshot: Snapshot) -> bool:
+    """Do the conditions of a variable fix its whole key?"""
+    node = pattern.nodes[name]
+    kind = snapshot.catalog.nodes[node.type_name]
+    fixed = {
+        condition.left.property
+        for condition in node.filters
+        if condition.op is ir.Op.EQ
+        and isinstance(condition.left, ir.Prop)
+        and isinstance(condition.right, ir.Param | ir.Constant)
+    }
+    return "id" in fixed or (bool(kind.key) and fixed.issuperset(kind.key))
+
+
+def _is_connected(pattern: Pattern, start: str) -> bool:
+    """Do links lead from the start to every other variable?"""
+    reached, grew = {start}, True
+    while grew:
+        grew = False
+        for link in pattern.links:
+            if link.ends & reached and not link.ends <= reached:
+                reached |= link.ends
+                grew = True
+    return reached == pattern.nodes.keys()
+
+
+def _pays(pattern: Pattern, snapshot: Snapshot) -> bool:
+    """Is some large table that the query touches not in memory, and not asked for often enough to be read?"""
+    pays = False
+    for node in pattern.nodes.values():
+        table = snapshot.nodes(node.type_name)
+        if table.count > _SMALL and not table.has("id"):
+            pays |= snapshot.cache.asked(table.ref) * _ROWS_PER_LOOKUP < table.count
+    for link in pattern.links:
+        edges = snapshot.edges(link.edge_type)
+        if edges.count > _SMALL and not snapshot.has_adjacency(link.edge_type):
+            pays |= snapshot.cache.asked(edges.ref) * _ROWS_PER_LOOKUP < edges.count
+    return pays

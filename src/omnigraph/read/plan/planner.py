@@ -1,0 +1,286 @@
+"""Arranging a pattern: what is only counted, where enumeration starts, and in which order links are followed."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import Final
+
+from omnigraph.lang.query import ir
+from omnigraph.lang.query.explain import explain_operations
+from omnigraph.read.pattern.pattern import Link, Pattern, Reach, distinct_links, mentioned
+from omnigraph.read.plan.estimates import Estimates, best_order
+from omnigraph.read.run.steps import (
+    AsWritten,
+    Close,
+    Condition,
+    CountCommon,
+    Follow,
+    FollowEdges,
+    Intersect,
+    Keep,
+    LookUp,
+    Start,
+    Step,
+    Tools,
+    Total,
+    Unconnected,
+    Unequal,
+)
+
+_SELECTIVE: Final = 4
+
+
+@dataclass(slots=True)
+class _Arrangement:
+    """The plan as it grows."""
+
+    pattern: Pattern
+    kept: set[str]
+    tools: Tools
+    estimates: Estimates
+    steps: list[Step]
+    bound: set[str]
+    """Every variable that has a value by now, or had one."""
+    present: set[str]
+    """The variables of the frame."""
+    links: list[Link]
+    conditions: list[ir.Filter]
+    unequal: list[tuple[str, str]]
+    unconnected: list[Link]
+
+
+def arrange(pattern: Pattern, needed: Set[str], tools: Tools) -> list[Step]:
+    """Steps that make the rows of a pattern, with the needed variables."""
+    plan = _arrangement(pattern, set(needed) | pattern.mentioned_at_end(), tools)
+    components = _components(plan)
+    for index, component in enumerate(components):
+        _arrange_component(plan, component, last=index == len(components) - 1)
+    plan.steps.extend(_rest(pattern))
+    return plan.steps
+
+
+def _arrangement(pattern: Pattern, kept: set[str], tools: Tools) -> _Arrangement:
+    return _Arrangement(
+        pattern,
+        kept,
+        tools,
+        Estimates(tools.operators.snapshot, tools.operators.expressions),
+        [],
+        set(),
+        set(),
+        distinct_links(pattern.links),
+        list(pattern.conditions),
+        list(pattern.unequal),
+        list(pattern.unconnected),
+    )
+
+
+def arrange_lookups(pattern: Pattern, needed: Set[str], start: str, tools: Tools) -> list[Step]:
+    """Steps that make the rows of a pattern by look-ups from one variable; nothing is counted unseen."""
+    kept = set(needed) | pattern.mentioned_at_end()
+    plan = _arrangement(pattern, kept, tools)
+    core = set(pattern.nodes)
+    waiting = [start, *(name for name in pattern.nodes if name != start)]
+    while core - plan.bound:
+        link = next((one for one in plan.links if one.ends & plan.bound and not one.ends <= plan.bound), None)
+        if link is None:
+            name = next(name for name in waiting if name not in plan.bound)
+            plan.steps.append(LookUp(pattern.nodes[name]))
+            _bind(plan, name)
+        else:
+            plan.links.remove(link)
+            seen = link.from_(next(iter(link.ends & plan.bound)))
+            plan.steps.append(FollowEdges(seen, pattern.nodes[seen.target]))
+            _bind(plan, seen.target, *([] if seen.edge_variable is None else [seen.edge_variable]))
+        _settle(plan, core, last=True)
+    plan.steps.extend(_rest(pattern))
+    return plan.steps
+
+
+def _rest(pattern: Pattern) -> list[Step]:
+    return [AsWritten((one,), "\n".join(explain_operations((one,)))) for one in pattern.rest]
+
+
+def _entangled(plan: _Arrangement) -> set[str]:
+    """Variables that more than their links and their own conditions speak about: they have to be enumerated."""
+    names = {name for condition in plan.conditions for name in mentioned(condition)}
+    names |= {name for pair in plan.unequal for name in pair}
+    names |= {name for link in plan.unconnected for name in link.ends}
+    return names
+
+
+def _components(plan: _Arrangement) -> list[set[str]]:
+    """Variables that links connect, in the order of their first ones."""
+    part = {name: {name} for name in plan.pattern.nodes}
+    for link in plan.links:
+        first, second = part[link.source], part[link.target]
+        if first is not second:
+            first |= second
+            for name in second:
+                part[name] = first
+    return list({id(members): members for members in part.values()}.values())
+
+
+def _arrange_component(plan: _Arrangement, component: set[str], *, last: bool) -> None:
+    own = [link for link in plan.links if link.ends <= component and link.source != link.target]
+    order: list[str] = []
+    if len(own) >= len(component) and all(link.is_hop for link in own):
+        core = _eliminate(plan, component, None)
+        order = best_order(core, [link for link in plan.links if link.ends <= core], plan.pattern, plan.estimates)
+        start = order[0]
+    else:
+        start = _choose_start(plan, component)
+        core = _eliminate(plan, component, start)
+    node = plan.pattern.nodes[start]
+    if core == {start} and start not in plan.kept | _entangled(plan) and not _own_links(plan, start):
+        plan.steps.append(Total(node))
+        return
+    plan.steps.append(Start(node))
+    _bind(plan, start)
+    _settle(plan, core, last=last)
+    while core - plan.bound:
+        _advance(plan, core, order)
+        _settle(plan, core, last=last)
+
+
+def _own_links(plan: _Arrangement, variable: str) -> bool:
+    return any(variable in link.ends for link in plan.links)
+
+
+def _choose_start(plan: _Arrangement, component: set[str]) -> str:
+    """The most selective variable, unless one that is asked for anyway is about as good."""
+    ordered = [name for name in plan.pattern.nodes if name in component]
+    if any(not link.is_hop for link in plan.links if link.ends & component):
+        return ordered[0]
+    estimates = {name: plan.estimates.of(plan.pattern.nodes[name]) for name in ordered}
+    best = min(ordered, key=lambda name: (estimates[name], name not in plan.kept))
+    wanted = [name for name in ordered if name in plan.kept | _entangled(plan)]
+    whole = plan.tools.operators.snapshot.nodes(plan.pattern.nodes[best].type_name).count
+    if not wanted:
+        return _hub(plan, ordered, best, estimates, whole)
+    if best in wanted or estimates[best] * _SELECTIVE <= whole:
+        return best
+    return min(wanted, key=lambda name: estimates[name])
+
+
+def _hub(plan: _Arrangement, ordered: list[str], best: str, estimates: dict[str, float], whole: int) -> str:
+    """Where only the count matters and nothing is selective: the variable with most links, whose neighbours then
+    only need counting."""
+    if estimates[best] * _SELECTIVE <= whole:
+        return best
+    return max(ordered, key=lambda name: sum(name in link.ends for link in plan.links))
+
+
+def _eliminate(plan: _Arrangement, component: set[str], start: str | None) -> set[str]:
+    """Hang the variables that only need counting into their neighbours; those that are left are enumerated."""
+    core = set(component)
+    fixed = plan.kept | _entangled(plan) | ({start} if start is not None else set())
+    edges = plan.kept | {name for condition in plan.conditions for name in mentioned(condition)}
+    found = True
+    while found:
+        found = False
+        for name in sorted(core - fixed):
+            own = [link for link in plan.links if name in link.ends]
+            if len(own) != 1 or not own[0].is_hop or own[0].source == own[0].target:
+                continue
+            [link] = own
+            if link.edge_variable is not None and link.edge_variable in edges:
+                continue
+            parent = link.other(name)
+            reach = Reach(link.from_(parent), plan.pattern.nodes[name])
+            plan.pattern.nodes[parent].reaches.append(reach)
+            plan.links.remove(link)
+            core.discard(name)
+            found = True
+    return core
+
+
+def _advance(plan: _Arrangement, core: set[str], order: list[str]) -> None:
+    """Bind one more variable: the next of the order, or the one that makes the fewest rows."""
+    candidates: dict[str, list[Link]] = {}
+    for link in plan.links:
+        if link.ends & plan.bound and not link.ends <= plan.bound and link.ends <= core:
+            bound = next(iter(link.ends & plan.bound))
+            if link.is_hop or bound == link.source:
+                candidates.setdefault(link.other(bound), []).append(link)
+    if not candidates:
+        _bind_apart(plan, core)
+        return
+    planned = next((name for name in order if name in candidates), None)
+    name = planned or min(candidates, key=lambda n: _growth(plan, n, candidates[n]))
+    links = [link.from_(link.other(name)) for link in candidates[name]]
+    node = plan.pattern.nodes[name]
+    plan.links = [link for link in plan.links if link not in candidates[name]]
+    hops = [link for link in links if link.is_hop and link.edge_variable is None]
+    others = [link for link in links if link not in hops]
+    if len(hops) > 1 and not others and not _is_asked_for(plan, name):
+        plan.steps.append(CountCommon(tuple(hops), node))
+        plan.bound.add(name)
+        return
+    if len(hops) > 1:
+        plan.steps.append(Intersect(tuple(hops), node))
+    elif hops:
+        plan.steps.append(Follow(hops[0], node))
+    else:
+        plan.steps.append(Follow(others.pop(0), node))
+    _bind(plan, name, *(link.edge_variable for link in links if link.edge_variable is not None))
+    plan.steps.extend(Close(link) for link in others)
+
+
+def _is_asked_for(plan: _Arrangement, name: str) -> bool:
+    """Does anybody but the links that bind a variable speak about it?"""
+    return name in plan.kept | _entangled(plan) or any(name in link.ends for link in plan.links)
+
+
+def _bind_apart(plan: _Arrangement, core: set[str]) -> None:
+    """A variable that is only reached by a chain of hops from itself: bind it, and check the chain later."""
+    name = next(name for name in plan.pattern.nodes if name in core - plan.bound)
+    plan.steps.append(Start(plan.pattern.nodes[name]))
+    _bind(plan, name)
+
+
+def _bind(plan: _Arrangement, *names: str) -> None:
+    plan.bound.update(names)
+    plan.present.update(names)
+
+
+def _growth(plan: _Arrangement, name: str, links: list[Link]) -> tuple[int, float]:
+    """How many rows one row becomes, about."""
+    if not any(link.is_hop for link in links):
+        return (1, 0.0)
+    growth = []
+    for link in links:
+        if not link.is_hop:
+            continue
+        oriented = link.from_(link.other(name))
+        stored = link.edge_variable is not None
+        adjacency = plan.tools.operators.snapshot.adjacency(oriented.edge_type, oriented.direction, edges=stored)
+        growth.append(adjacency.pairs / max(1, len(adjacency)))
+    rows = plan.tools.operators.snapshot.nodes(plan.pattern.nodes[name].type_name).count
+    share = plan.estimates.of(plan.pattern.nodes[name]) / max(1, rows)
+    return (0, min(growth) * share - len(growth))
+
+
+def _settle(plan: _Arrangement, core: set[str], *, last: bool) -> None:
+    """Check everything whose variables are bound by now, and let go of variables nobody asks for any more."""
+    known = plan.bound
+    for link in [link for link in plan.links if link.ends <= known]:
+        plan.links.remove(link)
+        plan.steps.append(Close(link))
+        if link.edge_variable is not None:
+            _bind(plan, link.edge_variable)
+    for pair in [pair for pair in plan.unequal if set(pair) <= known]:
+        plan.unequal.remove(pair)
+        plan.steps.append(Unequal(*pair))
+    for link in [link for link in plan.unconnected if link.ends <= known]:
+        plan.unconnected.remove(link)
+        plan.steps.append(Unconnected(link))
+    for condition in [c for c in plan.conditions if set(mentioned(c)) <= known]:
+        plan.conditions.remove(condition)
+        plan.steps.append(Condition(condition))
+    asked = plan.kept | _entangled(plan) | {name for link in plan.links for name in link.ends}
+    if plan.present - asked:
+        plan.present &= asked
+        more = not last or bool(core - known)
+        plan.steps.append(Keep(frozenset(plan.present), merge=more))

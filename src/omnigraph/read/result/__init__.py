@@ -1,0 +1,4 @@
+"""What a query returns: a table with conversions, for programs, terminals and notebooks.
+
+Read `result`, then `cells` (values of a column) and `display` (text and HTML).
+"""

@@ -1,0 +1,4 @@
+"""Running a plan: frames of positions go through steps until the rows of the result are there.
+
+Read `frame` and `steps`, then `operators` (memory) and `lookups` (indexes), `grouping`, `ranking` and `output`.
+"""

@@ -1,0 +1,149 @@
+"""The values of expressions, for all rows of a frame at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.embed.client import EmbeddingClient
+from omnigraph.errors import EmbeddingUnavailable, ParameterError
+from omnigraph.lang.parameters import Value
+from omnigraph.lang.query import ir
+from omnigraph.read.run.frame import Frame
+from omnigraph.read.values.columns import Array, Bools, Column
+from omnigraph.read.values.comparing import Operand, Series, compare
+from omnigraph.read.values.vectors import Floats
+
+
+class Expressions:
+    """Evaluates the expressions of one execution: its parameters are bound, `now()` is one moment."""
+
+    def __init__(
+        self, query: str, params: Mapping[str, Value], embedder: Callable[[], EmbeddingClient | None]
+    ) -> None:
+        self.query = query
+        self.params = params
+        self._embedder = embedder
+        self._embedded: dict[tuple[str, int], Floats] = {}
+
+    def holds(self, condition: ir.Filter, frame: Frame) -> Bools:
+        """For which rows a condition is true; false and unknown are alike."""
+        right = None if condition.right is None else self.operand(condition.right, frame)
+        return compare(condition.op, self.operand(condition.left, frame), right, frame.count)
+
+    def operand(self, expression: ir.Expr, frame: Frame) -> Operand:
+        """An expression as something to compare: a series by row, or one value for all."""
+        match expression:
+            case ir.Prop(variable, name):
+                return Series(frame.rows[variable].column(name), frame.at(variable))
+            case ir.Var(name):
+                return Series(frame.rows[name].column("id"), frame.at(name))
+            case ir.Param() | ir.Constant():
+                return self.constant(expression)
+            case ir.TextMatch():
+                return Series(self._text_match(expression, frame))
+            case ir.Bm25() | ir.Nearest():
+                return Series(Column(pa.array(scores := self.scores(expression, frame), mask=np.isnan(scores))))
+            case _:
+                raise TypeError(f"{type(expression).__name__} has no value by row")
+
+    def constant(self, expression: ir.Expr) -> Value:
+        """A literal's or a parameter's value."""
+        if isinstance(expression, ir.Constant):
+            return expression.value
+        if isinstance(expression, ir.Param):
+            return self.params[expression.name]
+        raise TypeError(f"{type(expression).__name__} is not the same for all rows")
+
+    def arrow(self, expression: ir.Expr, frame: Frame, kind: pa.DataType) -> pa.Array:
+        """An expression as a column of the result."""
+        operand = self.operand(expression, frame)
+        if isinstance(operand, Series):
+            values = operand.arrow
+            return values if values.type == kind else values.cast(kind)
+        return pa.repeat(pa.scalar(list(operand) if isinstance(operand, tuple) else operand, kind), frame.count)
+
+    def _text_match(self, match: ir.TextMatch, frame: Frame) -> Column:
+        """Whether each row's text matches: unknown where there is no text or nothing to look for."""
+        query = self.constant(match.query)
+        rows = frame.rows[match.variable]
+        edits = None if match.edits is None else self._edits(match.edits)
+        if query is None or not rows.count or (match.edits is not None and edits is None):
+            return Column(pa.nulls(frame.count, pa.bool_()))
+        index = rows.text_index(match.property)
+        positions, missing = _present(frame.at(match.variable))
+        if edits is None:
+            found = index.matches(str(query), positions)
+        else:
+            found = index.fuzzy_matches(str(query), edits, positions)
+        nulls = index.is_null if positions is None else index.is_null[positions]
+        return Column(pa.array(found, mask=nulls if missing is None else nulls | missing))
+
+    def _edits(self, expression: ir.Expr) -> int | None:
+        edits = self.constant(expression)
+        if edits is None:
+            return None
+        assert isinstance(edits, int)  # noqa: S101  the checker asks for an integer
+        if edits < 0:
+            name = expression.name if isinstance(expression, ir.Param) else "edits"
+            raise ParameterError(self.query, {name: f"is {edits}, and a word cannot have fewer than 0 edits"})
+        return edits
+
+    def scores(self, ranking: ir.Bm25 | ir.Nearest, frame: Frame) -> Floats:
+        """A score per row; NaN where there is nothing to score."""
+        rows = frame.rows[ranking.variable]
+        positions, missing = _present(frame.at(ranking.variable))
+        if not rows.count:
+            return np.full(frame.count, np.nan)
+        if isinstance(ranking, ir.Bm25):
+            query = self.constant(ranking.query)
+            if query is None:
+                return np.full(frame.count, np.nan)
+            index = rows.text_index(ranking.property)
+            scores: Floats = index.scores(str(query), positions)
+            scores[index.is_null if positions is None else index.is_null[positions]] = np.nan
+        else:
+            vector = self.vector(ranking)
+            if vector is None:
+                return np.full(frame.count, np.nan)
+            scores = rows.vectors(ranking.property).distances(vector, ranking.metric, positions)
+        if missing is not None:
+            scores[missing] = np.nan
+        return scores
+
+    def vector(self, ranking: ir.Nearest) -> Floats | None:
+        """The vector to measure from; a text is embedded first."""
+        query = self.constant(ranking.query)
+        if query is None:
+            return None
+        if not isinstance(query, str):
+            return np.asarray(query, dtype=np.float32).astype(np.float64)
+        key = (query, ranking.dimension)
+        if key not in self._embedded:
+            self._embedded[key] = self._embed(query, ranking)
+        return self._embedded[key]
+
+    def _embed(self, text: str, ranking: ir.Nearest) -> Floats:
+        client = self._embedder()
+        target = f"`{ranking.property}`"
+        if client is None:
+            raise EmbeddingUnavailable(
+                f"query '{self.query}' looks for a text near {target}, and no embedding provider is configured; "
+                "set OMNIGRAPH_EMBED_PROVIDER, or pass a vector"
+            )
+        if ranking.model is not None and ranking.model != client.model:
+            raise EmbeddingUnavailable(
+                f"{target} was embedded with model '{ranking.model}', and the configured client has "
+                f"'{client.model}'; configure that model, or pass a vector"
+            )
+        return np.asarray(client.embed([text], ranking.dimension, "query")[0], dtype=np.float64)
+
+
+def _present(positions: Array | None) -> tuple[Array | None, Bools | None]:
+    """Positions that can be looked up, and which of them stand for no row."""
+    if positions is None or not len(positions) or int(positions.min()) >= 0:
+        return positions, None
+    missing = positions < 0
+    return np.where(missing, 0, positions), missing

@@ -1,0 +1,146 @@
+"""Common neighbours: what several bound variables all link to.
+
+For every row the shortest list of neighbours is gone through and looked up in the others, which bounds the work
+the way worst-case optimal joins do. It happens in blocks that stay near the processor, in several threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from omnigraph.read.data.adjacency import Adjacency, hashed_rows
+from omnigraph.read.data.pairs import BLOCK
+from omnigraph.read.data.tables import Snapshot
+from omnigraph.read.limits import Limits
+from omnigraph.read.pattern.pattern import Link
+from omnigraph.read.run.frame import Frame
+from omnigraph.read.values.columns import Array, Bools, Ints, Positions
+from omnigraph.read.values.counting import counts_by
+from omnigraph.read.values.parallel import in_parallel, parts_of
+
+Take = Callable[[Ints, Positions], None]
+"""Gets rows by number, each with a common neighbour; from several threads, each row from one."""
+
+
+def adjacency_of(snapshot: Snapshot, link: Link) -> Adjacency:
+    """The adjacency that a link follows: with edges if it binds one."""
+    return snapshot.adjacency(link.edge_type, link.direction, edges=link.edge_variable is not None)
+
+
+def are_connected(snapshot: Snapshot, link: Link, sources: Array, targets: Array) -> Bools:
+    """Which pairs of positions a hop connects; a function, from either side, answers at once."""
+    adjacency = adjacency_of(snapshot, link)
+    if adjacency.is_function:
+        return np.asarray(adjacency.only[sources] == targets)
+    if link.source == link.target:
+        return adjacency.contains(sources, targets)
+    back = adjacency_of(snapshot, link.from_(link.target))
+    if back.is_function:
+        return np.asarray(back.only[targets] == sources)
+    if back.mean_degree < adjacency.mean_degree:
+        return back.contains(targets, sources)
+    return adjacency.contains(sources, targets)
+
+
+class Intersection:
+    """The common neighbours of the rows of a frame over some links."""
+
+    def __init__(self, snapshot: Snapshot, limits: Limits, frame: Frame, links: Sequence[Link]) -> None:
+        self.snapshot = snapshot
+        self.limits = limits
+        self.frame = frame
+        self.links = links
+
+    def sizes(self) -> Ints:
+        """How many neighbours have to be gone through for each row."""
+        return np.asarray(np.min(self._degrees(), axis=0))
+
+    def _degrees(self) -> Ints:
+        return np.stack(
+            [
+                adjacency_of(self.snapshot, link).degrees[self.frame.positions[link.source]].astype(np.int64)
+                for link in self.links
+            ]
+        )
+
+    def found(self) -> tuple[Ints, Positions]:
+        """All common neighbours, with the number of the row that has each."""
+        parts: list[tuple[Ints, Positions]] = []
+        self._go_through(lambda index, targets: parts.append((index, targets)))
+        if not parts:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
+        return np.concatenate([index for index, _ in parts]), np.concatenate([targets for _, targets in parts])
+
+    def counts(self, weigh: Callable[[Array], Array] | None) -> Ints:
+        """How many common neighbours each row has, each as often as it weighs."""
+        if len(self.links) == 2 and self.links[0].source == self.links[1].source:
+            return self._counts_of_one(weigh)
+        index, targets = self.found()
+        weights = None if weigh is None else weigh(targets).astype(np.int64)
+        return counts_by(index, weights, self.frame.count)
+
+    def _counts_of_one(self, weigh: Callable[[Array], Array] | None) -> Ints:
+        """The same for two links from one variable: the pairs that both have are a topology of their own."""
+        one, two = ((link.edge_type, link.direction) for link in self.links)
+        adjacency, positions = self.snapshot.shared(one, two), self.frame.positions[self.links[0].source]
+        if weigh is None:
+            return adjacency.degrees[positions].astype(np.int64)
+        index, places, _ = adjacency.expand(positions)
+        return counts_by(index, weigh(adjacency.targets[places]).astype(np.int64), self.frame.count)
+
+    def _go_through(self, take: Take) -> None:
+        for link in self.links:
+            if adjacency_of(self.snapshot, link).is_function:
+                self._over_function(link, take)
+                return
+        degrees = self._degrees()
+        fewest = np.argmin(degrees, axis=0)
+        for link in self.links:
+            adjacency_of(self.snapshot, link).prepare()
+        for number, link in enumerate(self.links):
+            rows = np.flatnonzero((fewest == number) & (degrees[number] > 0))
+            ends = np.cumsum(degrees[number][rows])
+            size = int(ends[-1]) if len(ends) else 0
+            step = -(-size // parts_of(size)) if size else 1
+            cuts = np.unique(np.searchsorted(ends, np.arange(0, size, step))).tolist()
+            in_parallel(partial(self._blocks, rows, ends, link, take), pairwise([*cuts, len(rows)]))
+
+    def _others(self, link: Link) -> list[Link]:
+        return [other for other in self.links if other is not link]
+
+    def _over_function(self, link: Link, take: Take) -> None:
+        """Where one of the links leads to a single neighbour, that is the only one to look up."""
+        only = adjacency_of(self.snapshot, link).only[self.frame.positions[link.source]]
+        rows = np.flatnonzero(only >= 0)
+        for other in self._others(link):
+            near = self.frame.positions[other.source][rows]
+            rows = rows[are_connected(self.snapshot, other, near, only[rows])]
+        take(rows, only[rows])
+
+    def _blocks(self, rows: Ints, ends: Ints, link: Link, take: Take, first: int, last: int) -> None:
+        """Go through the neighbours of a range of rows, some at a time."""
+        low = first
+        while low < last:
+            before = int(ends[low - 1]) if low else 0
+            high = min(last, max(low + 1, int(np.searchsorted(ends, before + BLOCK))))
+            self._block(rows[low:high], link, take)
+            low = high
+
+    def _block(self, rows: Ints, link: Link, take: Take) -> None:
+        self.limits.check()
+        adjacency = adjacency_of(self.snapshot, link)
+        index, places, counts = adjacency.expand(self.frame.positions[link.source][rows])
+        targets = adjacency.targets.take(places)
+        for number, other in enumerate(self._others(link)):
+            checked, near = adjacency_of(self.snapshot, other), self.frame.positions[other.source][rows]
+            hashed = hashed_rows(near)
+            maybe = checked.maybe_contains(hashed.take(index) if number else hashed.repeat(counts), targets)
+            index, targets = index[maybe], targets[maybe]
+            held = checked.surely_contains(near[index], targets)
+            index, targets = index[held], targets[held]
+        if len(index):
+            take(rows[index], targets)

@@ -1,0 +1,223 @@
+"""Answering a query by look-ups: only the rows it touches are read, through the indexes of the tables.
+
+The operators are the ones of memory, on rows that were fetched instead of whole tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.formats.columns import table_schema
+from omnigraph.lang.query import ir
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.read.data.tables import Rows, Snapshot, WholeTable
+from omnigraph.read.limits import Limits
+from omnigraph.read.pattern.pattern import Link
+from omnigraph.read.run.expressions import Expressions
+from omnigraph.read.run.frame import Frame
+from omnigraph.read.run.operators import Operators
+from omnigraph.read.values.columns import Array, Bools, Column, Ints, filled
+from omnigraph.read.values.comparing import Series
+from omnigraph.storage.filters import compared, sql_literal
+
+_TOGETHER: Final = 1_000
+_WIDEST: Final = 5_000
+
+
+class TooWide(Exception):
+    """More rows are touched than look-ups are good for."""
+
+
+class Chosen(Rows):
+    """Rows that were fetched; columns that were not fetched with them are fetched when somebody asks."""
+
+    def __init__(self, whole: WholeTable, table: pa.Table, snapshot: Snapshot) -> None:
+        super().__init__(whole.entity, table.num_rows)
+        self._whole = whole
+        self._snapshot = snapshot
+        self._columns = {name: Column.of(table[name]) for name in table.column_names}
+
+    def column(self, name: str) -> Column:
+        if name not in self._columns:
+            ids = self._columns["id"].arrow
+            found = fetch(self._snapshot, self._whole, "id", ids, ["id", name])
+            order = pc.index_in(ids, value_set=found["id"].combine_chunks())
+            self._columns[name] = Column(Column.of(found[name]).arrow.take(order))
+        return self._columns[name]
+
+
+def fetch(
+    snapshot: Snapshot, whole: WholeTable, column: str, values: pa.Array, columns: Sequence[str]
+) -> pa.Table:
+    """The rows of a table that have one of the values in a column."""
+    parts = []
+    for start in range(0, len(values), _TOGETHER):
+        some = ", ".join(sql_literal(value) for value in values.slice(start, _TOGETHER))
+        parts.append(_scan(snapshot, whole, columns, f"`{column}` in ({some})"))
+    if not parts:
+        return _scan(snapshot, whole, columns, "false")
+    return pa.concat_tables(parts)
+
+
+def _scan(snapshot: Snapshot, whole: WholeTable, columns: Sequence[str], where: str | None) -> pa.Table:
+    snapshot.cache.check()
+    snapshot.cache.ask(whole.ref)
+    if not whole.count or where == "false":
+        schema = table_schema(whole.entity)
+        return pa.schema([schema.field(name) for name in columns]).empty_table()
+    return snapshot.tables.scan(whole.ref, columns, where).read_all()
+
+
+class Lookups(Operators):
+    """The operators of one execution, on fetched rows."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        expressions: Expressions,
+        limits: Limits,
+        needed: Mapping[str, Set[str]],
+        *,
+        bounded: bool,
+    ) -> None:
+        super().__init__(snapshot, expressions, limits)
+        self._needed = needed
+        self._bounded = bounded
+
+    def scanned(self, frame: Frame, variable: str, type_name: str, filters: Sequence[ir.Filter]) -> Frame:
+        """Each row with each entity that passes the filters: what a table can check is checked there."""
+        whole = self.snapshot.nodes(type_name)
+        where = " and ".join(self._pushed(filters, variable, whole.entity)) or None
+        table = _scan(self.snapshot, whole, self._columns(variable, whole.entity, filters), where)
+        self._check_width(table.num_rows)
+        rows = Chosen(whole, table, self.snapshot)
+        return self.filtered(self.scan(frame, variable, rows), filters)
+
+    def _pushed(self, filters: Iterable[ir.Filter], variable: str, entity: NodeType | EdgeType) -> Iterable[str]:
+        """Filters that a table can check, as text. They are checked again on what comes back."""
+        schema = table_schema(entity)
+        for condition in filters:
+            match condition:
+                case ir.Filter(ir.Prop(name, prop), op, ir.Param() | ir.Constant() as right) if name == variable:
+                    kind = schema.field(prop).type
+                    value = self.expressions.constant(right)
+                    if op not in _COMPARED or pa.types.is_nested(kind) or isinstance(value, tuple):
+                        continue
+                    rest = None if value is None else compared(kind, op, value)
+                    yield "false" if rest is None else f"`{prop}` {rest}"
+
+    def _columns(self, variable: str, entity: NodeType | EdgeType, filters: Sequence[ir.Filter] = ()) -> list[str]:
+        names = {"id", *self._needed.get(variable, ())}
+        for condition in filters:
+            names |= {
+                side.property
+                for side in (condition.left, condition.right)
+                if isinstance(side, ir.Prop) and side.variable == variable
+            }
+        return [name for name in entity.columns if name in names]
+
+    def _check_width(self, rows: int) -> None:
+        if self._bounded and rows > _WIDEST:
+            raise TooWide
+
+    def sizes(self, frame: Frame, link: Link) -> Ints:  # noqa: ARG002
+        """Fetched rows are few: they are never worked on in pieces."""
+        return np.zeros(frame.count, dtype=np.int64)
+
+    def growth(self, operations: Sequence[ir.Operation]) -> float:  # noqa: ARG002
+        """See `sizes`."""
+        return 0.0
+
+    def follow(self, frame: Frame, link: Link, target_type: str) -> Frame:
+        """Each row with each neighbour, found through the index on the ends of edges."""
+        frame = self._present(frame, link.source)
+        whole = self.snapshot.nodes(target_type)
+        edges = self.snapshot.edges(link.edge_type)
+        if link.min_hops > link.max_hops:
+            frame = frame.take(np.zeros(0, dtype=np.int64))
+        unique, inverse = np.unique(frame.positions[link.source], return_inverse=True)
+        ids = frame.rows[link.source].column("id").take(unique)
+        source, target, found = self._edges(link, edges, ids)
+        reached = target.unique()
+        self._check_width(len(reached))
+        nodes = Chosen(
+            whole,
+            fetch(self.snapshot, whole, "id", reached, self._columns(link.target, whole.entity)),
+            self.snapshot,
+        )
+        places = filled(pc.index_in(target, value_set=nodes.column("id").arrow), -1)
+        owners = filled(pc.index_in(source, value_set=ids), -1)
+        return self._joined(frame, link, inverse, (owners, places), nodes, Chosen(edges, found, self.snapshot))
+
+    def _edges(self, link: Link, edges: WholeTable, ids: pa.Array) -> tuple[pa.Array, pa.Array, pa.Table]:
+        """The edges at some nodes: the near end, the far end and the edge of each."""
+        asked = [] if link.edge_variable is None else self._columns(link.edge_variable, edges.entity)
+        columns = sorted({"src", "dst", *asked})
+        near: list[pa.Array] = []
+        far: list[pa.Array] = []
+        tables: list[pa.Table] = []
+        sides = {ir.Direction.OUT: ["src"], ir.Direction.IN: ["dst"], ir.Direction.BOTH: ["src", "dst"]}
+        for side in sides[link.direction]:
+            table = fetch(self.snapshot, edges, side, ids, columns)
+            if side == "dst" and link.direction is ir.Direction.BOTH:
+                table = table.filter(pc.not_equal(table["src"], table["dst"]))
+            other = "dst" if side == "src" else "src"
+            near.append(Column.of(table[side]).arrow)
+            far.append(Column.of(table[other]).arrow)
+            tables.append(table)
+        return pa.concat_arrays(near), pa.concat_arrays(far), pa.concat_tables(tables)
+
+    def _joined(
+        self,
+        frame: Frame,
+        link: Link,
+        inverse: Array,
+        pairs: tuple[Array, Array],
+        nodes: Chosen,
+        edges: Chosen,
+    ) -> Frame:
+        """Rows with what their sources lead to: each neighbour once, or each edge."""
+        owners, places = pairs
+        kept = np.flatnonzero(places >= 0)
+        if link.edge_variable is None and len(kept):
+            packed = owners[kept].astype(np.int64) * max(nodes.count, 1) + places[kept]
+            kept = kept[np.unique(packed, return_index=True)[1]]
+        order = kept[np.argsort(owners[kept], kind="stable")]
+        counts = np.bincount(owners[order], minlength=int(inverse.max(initial=-1)) + 1)
+        starts = np.cumsum(counts) - counts
+        each = counts[inverse]
+        self.limits.allocate(int(each.sum()), int(each.sum()) * 8 * (len(frame.positions) + 2))
+        index = np.repeat(np.arange(frame.count), each)
+        within = np.arange(int(each.sum())) - np.repeat(np.cumsum(each) - each, each)
+        chosen = order[np.repeat(starts[inverse], each) + within]
+        grown = frame.take(index).bind(link.target, nodes, places[chosen].astype(np.int32))
+        if link.edge_variable is None:
+            return grown
+        return grown.bind(link.edge_variable, edges, chosen.astype(np.int32))
+
+    def connected(self, frame: Frame, link: Link) -> Bools:
+        """For each row: is there such a hop between its two variables?"""
+        tagged = Frame(frame.count, frame.rows, frame.positions).bind(
+            "row#connected", frame.rows[link.source], np.arange(frame.count, dtype=np.int32)
+        )
+        hidden = Link(link.source, f"{link.target}#connected", link.edge_type, link.direction)
+        edge = self.snapshot.catalog.edges[link.edge_type]
+        grown = self.follow(tagged, hidden, edge.source if link.direction is ir.Direction.IN else edge.target)
+        held = np.zeros(frame.count, dtype=np.bool_)
+        arrived = self.same(grown, hidden.target, link.target)
+        held[grown.positions["row#connected"][arrived]] = True
+        return held
+
+    def same(self, frame: Frame, left: str, right: str) -> Bools:
+        """In which rows two variables of one type are the same entity: by id, because each was fetched apart."""
+        ids = [Series(frame.rows[name].column("id"), frame.at(name)).arrow for name in (left, right)]
+        held = pc.fill_null(pc.equal(ids[0], ids[1]), False)
+        return np.asarray(held.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+_COMPARED: Final = frozenset((ir.Op.EQ, ir.Op.NE, ir.Op.LT, ir.Op.LE, ir.Op.GT, ir.Op.GE))

@@ -1,0 +1,272 @@
+"""The operators on frames, each for all rows at once: scan, follow, close, filter, optional, not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from omnigraph.lang.query import ir
+from omnigraph.read.data.adjacency import Adjacency
+from omnigraph.read.data.tables import Rows, Snapshot
+from omnigraph.read.limits import Limits
+from omnigraph.read.pattern.pattern import Link, closing, hops_of, mentioned
+from omnigraph.read.run.expressions import Expressions
+from omnigraph.read.run.frame import NO_ROW, Frame, joined
+from omnigraph.read.run.hops import reach_bounds, reached
+from omnigraph.read.run.intersection import Intersection, adjacency_of, are_connected
+from omnigraph.read.values.columns import Array, Bools, Column, Ints, Positions
+from omnigraph.read.values.comparing import Series, compare
+from omnigraph.read.values.counting import product
+
+_ROW: Final = "row#"
+_FEW: Final = 64
+
+
+class Operators:
+    """The operators of one execution."""
+
+    def __init__(self, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> None:
+        self.snapshot = snapshot
+        self.expressions = expressions
+        self.limits = limits
+        self._reaches: dict[tuple[str, ir.Direction, int], Ints] = {}
+
+    def run(self, operations: Sequence[ir.Operation], frame: Frame) -> Frame:
+        """Operations one after the other, as written."""
+        index = 0
+        while index < len(operations):
+            operation = operations[index]
+            following = operations[index + 1] if index + 1 < len(operations) else None
+            index += 1
+            self.limits.check()
+            match operation:
+                case ir.NodeScan(variable, type_name, filters):
+                    frame = self.scanned(frame, variable, type_name, filters)
+                case ir.Expand():
+                    closed = closing(operation, following)
+                    index += closed is not None
+                    frame = self._expand(frame, operation, closed)
+                case ir.Filter():
+                    frame = self.filtered(frame, (operation,))
+                case ir.Optionally(inner, introduces):
+                    frame = self.optional(frame, inner, introduces)
+                case ir.AntiJoin(_, inner):
+                    frame = frame.keep(~self.matched(frame, inner))
+        return frame
+
+    def filtered(self, frame: Frame, conditions: Sequence[ir.Filter]) -> Frame:
+        """The rows for which all conditions hold."""
+        for condition in conditions:
+            frame = frame.keep(self.expressions.holds(condition, frame))
+        return frame
+
+    def scanned(self, frame: Frame, variable: str, type_name: str, filters: Sequence[ir.Filter]) -> Frame:
+        """Each row with each entity of a type that passes the filters."""
+        return self.filtered(self.scan(frame, variable, self.snapshot.nodes(type_name)), filters)
+
+    def scan(self, frame: Frame, variable: str, rows: Rows) -> Frame:
+        """Each row with each entity."""
+        if not frame.positions and frame.count == 1 and frame.weights is None:
+            return Frame.of(variable, rows, rows.everything)
+        return self.crossed(frame, Frame.of(variable, rows, rows.everything))
+
+    def crossed(self, frame: Frame, other: Frame) -> Frame:
+        """Each row of one with each row of the other."""
+        total = frame.count * other.count
+        width = len(frame.positions) + len(other.positions) + 4
+        self.limits.allocate(total, total * width * 4)
+        left = np.repeat(np.arange(frame.count), other.count)
+        right = np.tile(np.arange(other.count), frame.count)
+        one, two = frame.take(left), other.take(right)
+        weights = one.weights if two.weights is None else two.weights
+        if one.weights is not None and two.weights is not None:
+            weights = product(one.weights, two.weights)
+        return Frame(total, {**one.rows, **two.rows}, {**one.positions, **two.positions}, weights)
+
+    def _expand(self, frame: Frame, expand: ir.Expand, closed: str | None) -> Frame:
+        link = self._link(expand, expand.target if closed is None else closed)
+        if closed is not None:
+            return self.close(frame, link)
+        return self.filtered(self.follow(frame, link, expand.target_type), expand.target_filters)
+
+    def _link(self, expand: ir.Expand, target: str) -> Link:
+        least, most = hops_of(expand, self.snapshot.catalog)
+        if least > most:
+            least, most = 2, 1
+        return Link(expand.source, target, expand.edge_type, expand.direction, expand.edge_variable, least, most)
+
+    def sizes(self, frame: Frame, link: Link) -> Ints:
+        """How many rows each row becomes when a link is followed; at most, if it is a chain of hops."""
+        adjacency = self._adjacency(link)
+        positions = frame.positions[link.source]
+        if not len(adjacency) or link.min_hops > link.max_hops:
+            return np.zeros(frame.count, dtype=np.int64)
+        if link.is_hop:
+            counts: Array = adjacency.degrees[positions]
+        elif frame.count <= _FEW:
+            counts = np.full(frame.count, adjacency.width)
+        else:
+            counts = self._bounds(link, adjacency)[positions]
+        return np.where(positions < 0, 0, counts).astype(np.int64)
+
+    def _bounds(self, link: Link, adjacency: Adjacency) -> Ints:
+        key = (link.edge_type, link.direction, link.max_hops)
+        if key not in self._reaches:
+            self._reaches[key] = reach_bounds(adjacency, link.max_hops, self.limits)
+        return self._reaches[key]
+
+    def growth(self, operations: Sequence[ir.Operation]) -> float:
+        """About how many rows one row becomes, at most, on its way through some operations."""
+        most = rows = 1.0
+        for operation in operations:
+            match operation:
+                case ir.NodeScan(_, type_name, _):
+                    rows *= self.snapshot.nodes(type_name).count
+                case ir.Expand():
+                    rows *= max(1.0, self._neighbours(operation))
+                case ir.Optionally(inner, _):
+                    rows *= self.growth(inner)
+                case ir.AntiJoin(_, inner):
+                    most = max(most, rows * self.growth(inner))
+            most = max(most, rows)
+        return most
+
+    def _neighbours(self, expand: ir.Expand) -> float:
+        """How many an entity has on average; at most, if they are reached by a chain of hops."""
+        link = self._link(expand, expand.target)
+        adjacency = self._adjacency(link)
+        if link.is_hop or link.min_hops > link.max_hops or not len(adjacency):
+            return adjacency.pairs / max(1, len(adjacency))
+        return float(self._bounds(link, adjacency).mean())
+
+    def follow(self, frame: Frame, link: Link, target_type: str) -> Frame:
+        """Each row with each neighbour; with an edge variable, with each edge."""
+        frame = self._present(frame, link.source)
+        rows = self.snapshot.nodes(target_type)
+        if link.min_hops > link.max_hops or not frame.count:
+            return self._nowhere(frame, link, rows)
+        if not link.is_hop:
+            index, found = reached(
+                self._adjacency(link), frame.positions[link.source], link.min_hops, link.max_hops, self.limits
+            )
+            return self._grown(frame, index).bind(link.target, rows, found)
+        adjacency = self._adjacency(link)
+        positions = frame.positions[link.source]
+        if adjacency.is_function and adjacency.edges is None:
+            return _function(frame, adjacency.only[positions], link.target, rows)
+        row = (len(frame.positions) + 7) * 4
+        index, places, _ = adjacency.expand(positions, lambda total: self.limits.allocate(total, total * row))
+        grown = frame.take(index).bind(link.target, rows, adjacency.targets[places])
+        if link.edge_variable is None or adjacency.edges is None:
+            return grown
+        return grown.bind(link.edge_variable, self.snapshot.edges(link.edge_type), adjacency.edges[places])
+
+    def _nowhere(self, frame: Frame, link: Link, rows: Rows) -> Frame:
+        none = np.zeros(0, dtype=np.int32)
+        empty = frame.take(np.zeros(0, dtype=np.int64)).bind(link.target, rows, none)
+        if link.edge_variable is None:
+            return empty
+        return empty.bind(link.edge_variable, self.snapshot.edges(link.edge_type), none)
+
+    def close(self, frame: Frame, link: Link) -> Frame:
+        """The rows whose two variables are connected; with an edge variable, one row per edge."""
+        frame = self._present(self._present(frame, link.source), link.target)
+        if link.is_hop and link.edge_variable is None:
+            return frame.keep(self.connected(frame, link))
+        edge = self.snapshot.catalog.edges[link.edge_type]
+        out = link.direction is not ir.Direction.IN
+        hidden = Link(
+            link.source,
+            f"{link.target}#",
+            link.edge_type,
+            link.direction,
+            link.edge_variable,
+            link.min_hops,
+            link.max_hops,
+        )
+        grown = self.follow(frame, hidden, edge.target if out else edge.source)
+        arrived = self.same(grown, hidden.target, link.target)
+        return grown.keep(arrived).only(grown.positions.keys() - {hidden.target})
+
+    def connected(self, frame: Frame, link: Link) -> Bools:
+        """For each row: is there such a hop between its two variables?"""
+        return are_connected(self.snapshot, link, frame.positions[link.source], frame.positions[link.target])
+
+    def intersection(self, frame: Frame, links: Sequence[Link]) -> Intersection:
+        """What the rows have in common over some links."""
+        return Intersection(self.snapshot, self.limits, frame, links)
+
+    def _adjacency(self, link: Link) -> Adjacency:
+        return adjacency_of(self.snapshot, link)
+
+    def _present(self, frame: Frame, variable: str) -> Frame:
+        """The rows in which a variable has a value."""
+        positions = frame.positions[variable]
+        if len(positions) and int(positions.min()) < 0:
+            return frame.keep(positions >= 0)
+        return frame
+
+    def _grown(self, frame: Frame, index: Array) -> Frame:
+        self.limits.allocate(len(index), len(index) * (len(frame.positions) + 3) * 4)
+        return frame.take(index)
+
+    def matched(self, frame: Frame, inner: Sequence[ir.Operation]) -> Bools:
+        """For which rows a block has a match."""
+        found = np.zeros(frame.count, dtype=np.bool_)
+        tagged = self._tagged(frame, inner)
+        found[self.run(inner, tagged).positions[_ROW]] = True
+        return found
+
+    def optional(self, frame: Frame, inner: Sequence[ir.Operation], introduces: Sequence[str]) -> Frame:
+        """Rows with the matches of a block; a row without any stays once, with nothing in the new variables."""
+        tag = f"{_ROW}{len(frame.positions)}"
+        matches = self.run(inner, frame.bind(tag, _NOWHERE, _numbered(frame)))
+        rows = {name: matches.rows[name] for name in introduces if name in matches.rows}
+        alone = np.ones(frame.count, dtype=np.bool_)
+        alone[matches.positions[tag]] = False
+        left = frame.take(np.flatnonzero(alone))
+        for name in introduces:
+            left = left.bind(name, rows[name], np.full(left.count, NO_ROW, dtype=np.int32))
+        kept = matches.only({*frame.positions, *introduces})
+        return joined([kept, left.only(kept.positions)])
+
+    def _tagged(self, frame: Frame, inner: Sequence[ir.Operation]) -> Frame:
+        """The rows by number, with the variables that a block asks for."""
+        names = {name for operation in inner for name in mentioned(operation)}
+        tagged = frame.only(names)
+        tagged = Frame(tagged.count, tagged.rows, tagged.positions, None)
+        return tagged.bind(_ROW, _NOWHERE, _numbered(frame))
+
+    def same(self, frame: Frame, left: str, right: str) -> Bools:
+        """In which rows two variables of one type are the same entity."""
+        if frame.rows[left] is frame.rows[right]:
+            return np.asarray(frame.positions[left] == frame.positions[right])
+        ids = [Series(frame.rows[name].column("id"), frame.at(name)) for name in (left, right)]
+        return compare(ir.Op.EQ, ids[0], ids[1], frame.count)
+
+
+def _numbered(frame: Frame) -> Positions:
+    return np.arange(frame.count, dtype=np.int32)
+
+
+def _function(frame: Frame, only: Positions, target: str, rows: Rows) -> Frame:
+    """Following a function: each row stays one row, or goes."""
+    if len(only) and int(only.min()) < 0:
+        present = np.flatnonzero(only >= 0)
+        return frame.take(present).bind(target, rows, only[present])
+    return frame.bind(target, rows, only)
+
+
+class _Nowhere(Rows):
+    """The rows of a variable that is no entity: the number of a row."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def column(self, name: str) -> Column:
+        raise TypeError(f"the number of a row has no property `{name}`")
+
+
+_NOWHERE: Final = _Nowhere()

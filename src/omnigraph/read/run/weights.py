@@ -1,0 +1,127 @@
+"""Counting without enumerating: how often each position of a variable matches the tree that hangs from it.
+
+The count of a tree is a product over its branches of sums over neighbours, so it costs one pass over the edges of
+each branch, however many paths there are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from omnigraph.read.data.adjacency import Adjacency
+from omnigraph.read.data.tables import Snapshot
+from omnigraph.read.limits import Limits
+from omnigraph.read.pattern.pattern import Node, Reach
+from omnigraph.read.run.expressions import Expressions
+from omnigraph.read.run.frame import Frame
+from omnigraph.read.values.columns import Array, Bools
+from omnigraph.read.values.counting import product, segment_sums
+
+
+class Weights:
+    """The counts of one execution; what was counted for a whole type is kept until its end."""
+
+    def __init__(self, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> None:
+        self.snapshot = snapshot
+        self.expressions = expressions
+        self.limits = limits
+        self._whole: dict[int, tuple[Node, Array]] = {}
+
+    def of(self, node: Node, positions: Array | None = None) -> Array:
+        """For each of the positions (None: all) how often the node's tree matches there: truth values if it can be
+        at most once, else counts."""
+        if positions is None:
+            return self.everywhere(node)
+        rows = self.snapshot.nodes(node.type_name).count
+        if len(positions) > rows or (id(node) in self._whole):
+            return self.everywhere(node)[positions]
+        return self._weigh(node, positions)
+
+    def everywhere(self, node: Node) -> Array:
+        """The counts for the whole type."""
+        found = self._whole.get(id(node))
+        if found is None:
+            self.limits.check()
+            found = self._whole[id(node)] = (node, self._weigh(node, None))
+        return found[1]
+
+    def _weigh(self, node: Node, positions: Array | None) -> Array:
+        rows = self.snapshot.nodes(node.type_name)
+        count = rows.count if positions is None else len(positions)
+        held = self._filtered(node, positions, count)
+        if not node.has_subtrees:
+            return np.ones(count, dtype=np.bool_) if held is None else held
+        if held is not None:
+            index = np.flatnonzero(held)
+            if len(index) * 4 < count * 3:
+                inner = self._subtrees(node, index if positions is None else positions[index])
+                spread = np.zeros(count, dtype=inner.dtype)
+                spread[index] = inner
+                return spread
+        weights = self._subtrees(node, positions)
+        return weights if held is None else product(weights, held)
+
+    def _filtered(self, node: Node, positions: Array | None, count: int) -> Bools | None:
+        """Which positions satisfy the node's own conditions; None if it has none."""
+        rows = self.snapshot.nodes(node.type_name)
+        held: Bools | None = None
+        for condition in node.filters:
+            here = rows.everything if positions is None else positions
+            frame = Frame(count, {node.variable: rows}, {node.variable: here})
+            mask = self.expressions.holds(condition, frame)
+            held = mask if held is None else held & mask
+        return held
+
+    def _subtrees(self, node: Node, positions: Array | None) -> Array:
+        weights: Array | None = None
+        for reach in node.reaches:
+            counted = self._reach(reach, positions)
+            weights = counted if weights is None else product(weights, counted)
+        for absent in node.absent:
+            none = self.of(absent, positions) == 0
+            weights = none if weights is None else product(weights, none)
+        for optional in node.optional:
+            least = np.maximum(self.of(optional, positions).astype(np.int64), 1)
+            weights = least if weights is None else product(weights, least)
+        assert weights is not None  # noqa: S101  only called where there are subtrees
+        return weights
+
+    def _reach(self, reach: Reach, positions: Array | None) -> Array:
+        """For each position the sum of its neighbours' counts."""
+        link, child = reach.link, reach.child
+        stored = link.edge_variable is not None
+        adjacency = self.snapshot.adjacency(link.edge_type, link.direction, edges=stored)
+        if child.is_free:
+            return adjacency.degrees if positions is None else adjacency.degrees[positions]
+        if positions is None:
+            self.limits.allocate(0, adjacency.pairs * 8)
+            return _sums_everywhere(adjacency, self.everywhere(child))
+        if adjacency.is_function:
+            only = adjacency.only[positions]
+            present = np.flatnonzero(only >= 0)
+            below = self.of(child, only[present])
+            if len(present) == len(only):
+                return below
+            spread = np.zeros(len(only), dtype=below.dtype)
+            spread[present] = below
+            return spread
+        _, places, counts = adjacency.expand(positions, lambda total: self.limits.allocate(total, total * 32))
+        neighbours = adjacency.targets[places]
+        return segment_sums(self._of_many(child, neighbours), counts)
+
+    def _of_many(self, child: Node, neighbours: Array) -> Array:
+        """Counts at positions that may repeat."""
+        if child.has_subtrees and len(neighbours) <= self.snapshot.nodes(child.type_name).count:
+            unique, inverse = np.unique(neighbours, return_inverse=True)
+            return self.of(child, unique)[inverse]
+        return self.of(child, neighbours)
+
+
+def _sums_everywhere(adjacency: Adjacency, weights: Array) -> Array:
+    if adjacency.is_function:
+        only = adjacency.only
+        if not len(weights):
+            return np.zeros(len(only), dtype=np.bool_)
+        found = weights[only]
+        return found & (only >= 0) if found.dtype == np.bool_ else np.where(only >= 0, found, 0)
+    return adjacency.row_sums(weights)

@@ -1,0 +1,110 @@
+"""Total orders: sort keys of any type, nulls lowest, and the first few without sorting everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.read.values.columns import Array, Bools, Column, Ints
+
+_WORTH_SELECTING: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A key: how to get its values for some of the rows (None: all), and its direction."""
+
+    values: Callable[[Ints | None], pa.Array]
+    descending: bool = False
+
+
+def first_rows(keys: Sequence[SortKey], ties: Sequence[SortKey], count: int, most: int | None) -> Ints:
+    """The numbers of the rows in order, as many as are wanted. Without keys the rows stay as they are; the keys
+    that break ties are only asked where there are any."""
+    if most is not None and most <= 0:
+        return np.zeros(0, dtype=np.int64)
+    if not keys:
+        return np.arange(count if most is None else min(count, most))
+    chosen: Ints | None = None
+    if most is not None and count > _WORTH_SELECTING * most + 64:
+        chosen = _candidates(keys[0], most)
+    levels = [level for key in keys for level in _levels(key.values(chosen), descending=key.descending)]
+    order = _sorted(levels)
+    if ties and _has_ties(levels, order):
+        levels += [level for key in ties for level in _levels(key.values(chosen), descending=key.descending)]
+        order = _sorted(levels)
+    order = order if most is None else order[:most]
+    return order if chosen is None else chosen[order]
+
+
+def _sorted(levels: list[Array]) -> Ints:
+    return np.lexsort(levels[::-1]) if len(levels) > 1 else np.argsort(levels[0], kind="stable")
+
+
+def _has_ties(levels: list[Array], order: Ints) -> bool:
+    equal = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
+    for level in levels:
+        ranked = level[order]
+        equal &= ranked[1:] == ranked[:-1]
+    return bool(equal.any())
+
+
+def _candidates(key: SortKey, most: int) -> Ints | None:
+    """The rows that can be among the first by one key: everything up to the last one's value, ties included."""
+    values = key.values(None)
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        return _text_candidates(values, most, descending=key.descending)
+    absent, level = _split(values, descending=key.descending)
+    if absent is None:
+        return np.flatnonzero(level <= np.partition(level, most - 1)[most - 1])
+    nulls, present = np.flatnonzero(absent), np.flatnonzero(~absent)
+    leading, trailing = (present, nulls) if key.descending else (nulls, present)
+    if len(leading) > most:
+        if leading is nulls:
+            return nulls
+        return _up_to(present, level[present], most)
+    rest = most - len(leading)
+    if trailing is present and 0 < rest < len(present):
+        trailing = _up_to(present, level[present], rest)
+    return np.sort(np.concatenate([leading, trailing if rest else trailing[:0]]))
+
+
+def _up_to(rows: Ints, level: Array, most: int) -> Ints:
+    return np.asarray(rows[level <= np.partition(level, most - 1)[most - 1]])
+
+
+def _text_candidates(values: pa.Array, most: int, *, descending: bool) -> Ints | None:
+    if values.null_count:
+        return None
+    chosen = pc.select_k_unstable(values, most, [("", "descending" if descending else "ascending")])
+    last = values[chosen[-1].as_py()]
+    held = pc.greater_equal(values, last) if descending else pc.less_equal(values, last)
+    return np.flatnonzero(held.to_numpy(zero_copy_only=False))
+
+
+def _levels(values: pa.Array, *, descending: bool) -> list[Array]:
+    """Arrays that sort ascending as the key does: first whether there is a value, then the value."""
+    absent, level = _split(values, descending=descending)
+    if absent is None:
+        return [level]
+    return [absent if descending else ~absent, level]
+
+
+def _split(values: pa.Array, *, descending: bool) -> tuple[Bools | None, Array]:
+    column = Column(values)
+    absent = None if column.valid is None else ~column.valid
+    if column.is_text:
+        encoded = column.codes
+        level: Array = encoded.ranks[encoded.codes] if len(encoded.ranks) else encoded.codes
+    else:
+        level = column.values
+    if level.dtype == np.bool_:
+        level = level.view(np.uint8)
+    if descending:
+        level = -level if level.dtype.kind == "f" else ~level
+    return absent, level

@@ -1,0 +1,27 @@
+"""Sizes at which the engine changes its ways: what it keeps in memory, what it cuts into pieces, what goes to Spark.
+
+The defaults suit a machine of today. A program may open a graph with other ones; tests choose tiny ones, so that
+small data takes the ways of large data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSettings:
+    """Sizes for queries in this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class BulkSettings:
+    """Sizes for loads, exports and the filling of vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All sizes of one open graph."""
+
+    read: ReadSettings = field(default_factory=ReadSettings)
+    bulk: BulkSettings = field(default_factory=BulkSettings)

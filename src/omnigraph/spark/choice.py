@@ -1,0 +1,39 @@
+"""Which Spark a caller chose: a session, a master, a Connect server, or none of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from omnigraph.bulk.runner import Engine, Listener, RunnerChoice
+from omnigraph.read.limits import Cancellation
+from omnigraph.spark.runner import SparkRunner
+from omnigraph.spark.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class SparkChoice:
+    """The session that jobs run in, who listens to their progress, and what cancels them."""
+
+    spark: SparkSession | None = None
+    master: str | None = None
+    remote: str | None = None
+    listener: Listener | None = None
+    cancellation: Cancellation | None = None
+
+    def session(self) -> SparkSession:
+        """The session, started if there is none yet."""
+        return spark_session(self.spark, master=self.master, remote=self.remote)
+
+    def runner(self, session: SparkSession | None = None) -> SparkRunner:
+        """A runner for one job."""
+        started = self.session() if session is None else session
+        return SparkRunner(started, listener=self.listener, cancellation=self.cancellation)
+
+    def or_local(self, engine: Engine) -> RunnerChoice:
+        """This Spark or this process, for a job that can run on either."""
+        is_given = self.spark is not None or self.master is not None or self.remote is not None
+        return RunnerChoice(engine, self.runner, is_given, self.listener, self.cancellation)

@@ -1,0 +1,119 @@
+"""Tables of a snapshot as Spark DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from omnigraph.bulk.pinned import Piece, PinnedGraph
+from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.values import Scalar, ValueType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SPARK_NAMES: Final = {
+    Scalar.STRING: "string",
+    Scalar.BOOL: "boolean",
+    Scalar.I32: "int",
+    Scalar.I64: "bigint",
+    Scalar.U32: "bigint",
+    Scalar.U64: "decimal(20,0)",
+    Scalar.F32: "float",
+    Scalar.F64: "double",
+    Scalar.DATE: "date",
+    Scalar.DATETIME: "timestamp",
+    Scalar.BLOB: "binary",
+}
+_ARROW: Final = {
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "decimal(20,0)": pa.decimal128(20, 0),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "binary": pa.binary(),
+}
+
+
+def spark_types(entity: NodeType | EdgeType, columns: Sequence[str]) -> dict[str, str]:
+    """The Spark type of each column. Spark has no unsigned numbers: U32 is a bigint, U64 a decimal."""
+    types: dict[str, str] = {}
+    for name in columns:
+        prop = entity.properties.get(name)
+        if prop is None:
+            types[name] = "string"
+            continue
+        types[name] = spark_type(prop.type)
+    return types
+
+
+def spark_type(value_type: ValueType) -> str:
+    """The Spark type of values of a type."""
+    scalar = _SPARK_NAMES[value_type.scalar]
+    return scalar if value_type.is_plain else f"array<{scalar}>"
+
+
+def spark_schema(types: dict[str, str]) -> str:
+    """The schema of a DataFrame with these columns, as Spark reads it."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in types.items())
+
+
+def arrow_type(kind: str) -> pa.DataType:
+    """What Spark sends and takes for one of its types."""
+    if kind.startswith("array<"):
+        return pa.list_(arrow_type(kind.removeprefix("array<").removesuffix(">")))
+    return _ARROW[kind]
+
+
+def as_spark(batch: pa.RecordBatch, types: dict[str, str]) -> pa.RecordBatch:
+    """Rows of a table with the types Spark was promised."""
+    columns = [batch.column(name).cast(arrow_type(kind)) for name, kind in types.items()]
+    return pa.RecordBatch.from_arrays(columns, names=list(types))
+
+
+def table_frame(
+    spark: SparkSession,
+    graph: PinnedGraph,
+    table_key: str,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+) -> DataFrame:
+    """A table of the snapshot, or some columns and rows of it; ``where`` is a filter in Lance's SQL.
+
+    The rows are read by the workers, fragment by fragment, when Spark asks for them.
+    """
+    entity = graph.entity(table_key)
+    chosen = list(columns) if columns is not None else list(entity.columns)
+    types = spark_types(entity, chosen)
+    pieces = graph.pieces(table_key)
+    frame = piece_numbers(spark, len(pieces), graph.rows(table_key))
+    return frame.mapInArrow(_reading(pieces, types, where), spark_schema(types))
+
+
+def piece_numbers(spark: SparkSession, pieces: int, rows: int) -> DataFrame:
+    """The numbers of the pieces of a table, each in a partition of its own.
+
+    Spark takes what is made of a few numbers for something small, and would send a whole table to every worker. So
+    these are as many numbers as the table has rows, of which one per piece is left.
+    """
+    each = max(1, rows // max(1, pieces))
+    numbers = spark.range(0, pieces * each, 1, max(1, pieces))
+    return numbers.where(f"id % {each} = 0").selectExpr(f"id div {each} as piece")
+
+
+def _reading(
+    pieces: list[Piece], types: dict[str, str], where: str | None
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def batches(indexes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in indexes:
+            for index in batch.column(0).to_pylist():
+                for rows in pieces[index].batches(list(types), where, whole_blobs=True):
+                    yield as_spark(rows, types)
+
+    return batches

@@ -1,0 +1,245 @@
+"""What Spark has to do for a match: the operations of the IR with every condition where it costs least.
+
+A condition on one variable is checked while that variable's table is read, by the code that the embedded engine
+checks it with. If the variable may be missing by then, or belongs to an outer block, whether it holds is read as
+one more column. Only conditions over several variables are left for Spark to compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from omnigraph.lang.query import ir
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.read.pattern.pattern import closing, hops_of, mentioned
+
+Entity = NodeType | EdgeType
+Carried = ir.Prop | ir.TextMatch | ir.Nearest | ir.Bm25 | ir.Filter
+"""What a variable can bring along as a column: a property, or something worked out while its table is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """All entities of a type for which the conditions hold."""
+
+    variable: str
+    entity: Entity
+    conditions: tuple[ir.Filter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """Follow an edge from a variable to the target: nodes to be read, or a variable that is bound already."""
+
+    source: str
+    edge: EdgeType
+    direction: ir.Direction
+    least: int
+    most: int
+    target: Scan | str
+    edges: Scan | None
+    """The edges to be read, if the query names them."""
+
+    @property
+    def is_single(self) -> bool:
+        return self.least == self.most == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Keep the rows for which a condition holds."""
+
+    condition: ir.Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Inner steps for each row: an optional block adds what they find, an absent one drops rows that find any."""
+
+    kind: Literal["optional", "absent"]
+    inner: tuple[Step, ...]
+    introduces: tuple[str, ...] = ()
+
+
+Step = Scan | Hop | Keep | Block
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The steps of a whole match, the type of each variable that results can ask for, and for each variable (by
+    name and table, for blocks side by side may use one name for different things) what it brings along."""
+
+    steps: tuple[Step, ...]
+    variables: Mapping[str, Entity]
+    carried: Mapping[tuple[str, str], tuple[Carried, ...]]
+
+    def carried_by(self, variable: str, entity: Entity) -> tuple[Carried, ...]:
+        return self.carried.get((variable, entity.table_key), ())
+
+
+def match_of(query: ir.QueryIR, catalog: Catalog) -> Match:
+    """The steps of a query's match, with everything that its results ask for."""
+    arranging = _Arranging(catalog)
+    variables: dict[str, Entity] = {}
+    steps = arranging.block(query.pipeline, variables)
+    for expression in (*(c.expression for c in query.columns), *(o.expression for o in query.order)):
+        arranging.carry(values_in(expression), variables)
+    return Match(steps, variables, {key: tuple(items) for key, items in arranging.carried.items()})
+
+
+class _Arranging:
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.carried: dict[tuple[str, str], dict[Carried, None]] = {}
+
+    def block(self, operations: Sequence[ir.Operation], known: dict[str, Entity]) -> tuple[Step, ...]:
+        """The steps of one block; ``known`` has the variables from outside and gets those it binds."""
+        own = _bound_by(operations)
+        pushed: dict[str, list[ir.Filter]] = {}
+        for operation in operations:
+            if isinstance(operation, ir.Filter) and len(names := set(mentioned(operation))) == 1 and names <= own:
+                pushed.setdefault(names.pop(), []).append(operation)
+        return tuple(self._steps(operations, known, pushed))
+
+    def _steps(
+        self, operations: Sequence[ir.Operation], known: dict[str, Entity], pushed: Mapping[str, list[ir.Filter]]
+    ) -> Iterator[Step]:
+        index = 0
+        checked = {condition for conditions in pushed.values() for condition in conditions}
+        while index < len(operations):
+            operation = operations[index]
+            following = operations[index + 1] if index + 1 < len(operations) else None
+            index += 1
+            match operation:
+                case ir.NodeScan(variable, type_name, filters):
+                    known[variable] = self.catalog.nodes[type_name]
+                    yield Scan(variable, known[variable], (*filters, *pushed.get(variable, ())))
+                case ir.Expand():
+                    closed = closing(operation, following)
+                    index += closed is not None
+                    yield self._hop(operation, closed, known, pushed)
+                case ir.Filter() if operation not in checked:
+                    self.carry(_compared(operation), known)
+                    yield Keep(operation)
+                case ir.Optionally(inner, introduces):
+                    within = dict(known)
+                    yield Block("optional", self.block(inner, within), introduces)
+                    known.update({name: within[name] for name in introduces})
+                case ir.AntiJoin(_, inner):
+                    yield Block("absent", self.block(inner, dict(known)))
+
+    def _hop(
+        self,
+        expand: ir.Expand,
+        closed: str | None,
+        known: dict[str, Entity],
+        pushed: Mapping[str, list[ir.Filter]],
+    ) -> Hop:
+        edge = self.catalog.edges[expand.edge_type]
+        least, most = hops_of(expand, self.catalog)
+        edges = None
+        if expand.edge_variable is not None:
+            known[expand.edge_variable] = edge
+            edges = Scan(expand.edge_variable, edge, tuple(pushed.get(expand.edge_variable, ())))
+        target: Scan | str
+        if closed is not None:
+            target = closed
+        else:
+            node = known[expand.target] = self.catalog.nodes[expand.target_type]
+            conditions = (*expand.target_filters, *pushed.get(expand.target, ()))
+            target = Scan(expand.target, node, conditions)
+        return Hop(expand.source, edge, expand.direction, least, most, target, edges)
+
+    def carry(self, items: Iterator[tuple[str, Carried]], known: Mapping[str, Entity]) -> None:
+        """Have variables bring something along."""
+        for variable, item in items:
+            self.carried.setdefault((variable, known[variable].table_key), {})[item] = None
+
+
+def _bound_by(operations: Sequence[ir.Operation]) -> set[str]:
+    """The variables that every row behind the operations has."""
+    names: set[str] = set()
+    for operation in operations:
+        match operation:
+            case ir.NodeScan(variable, _, _):
+                names.add(variable)
+            case ir.Expand(_, target):
+                names |= {target} if operation.edge_variable is None else {target, operation.edge_variable}
+    return names
+
+
+def _compared(condition: ir.Filter) -> Iterator[tuple[str, Carried]]:
+    """What a condition needs of its variables: whether it holds, if it has only one, else both sides."""
+    names = set(mentioned(condition))
+    if len(names) == 1:
+        yield names.pop(), condition
+    elif names:
+        yield from values_in(condition.left)
+        yield from values_in(condition.right)
+
+
+def values_in(expression: ir.Expr | None) -> Iterator[tuple[str, Carried]]:
+    """The values of single variables that an expression is made of. Ids are always there."""
+    match expression:
+        case ir.Prop(variable, name) if name != "id":
+            yield variable, expression
+        case ir.TextMatch() | ir.Nearest() | ir.Bm25():
+            yield expression.variable, expression
+        case ir.Rrf(first, second, _):
+            yield first.variable, first
+            yield second.variable, second
+        case ir.Agg(_, argument, _):
+            yield from values_in(argument)
+
+
+def scans_in(steps: Sequence[Step]) -> Iterator[Scan]:
+    """Every scan, also those of hops and of blocks."""
+    for step in steps:
+        match step:
+            case Scan():
+                yield step
+            case Hop(target=target, edges=edges):
+                yield from (scan for scan in (target, edges) if isinstance(scan, Scan))
+            case Block(_, inner):
+                yield from scans_in(inner)
+
+
+def hops_in(steps: Sequence[Step]) -> Iterator[Hop]:
+    """Every hop, also those of blocks."""
+    for step in steps:
+        match step:
+            case Hop():
+                yield step
+            case Block(_, inner):
+                yield from hops_in(inner)
+
+
+def named_in(steps: Sequence[Step]) -> set[str]:
+    """All variables that steps bind or mention."""
+    names: set[str] = set()
+    for step in steps:
+        match step:
+            case Scan(variable):
+                names.add(variable)
+            case Hop(source, target=target, edges=edges):
+                names |= {source, target if isinstance(target, str) else target.variable}
+                names |= set() if edges is None else {edges.variable}
+            case Keep(condition):
+                names |= set(mentioned(condition))
+            case Block(_, inner, introduces):
+                names |= named_in(inner) | set(introduces)
+    return names
+
+
+def asked_of(variable: str, steps: Sequence[Step]) -> set[Carried]:
+    """What steps compare of a variable, besides its id."""
+    asked: set[Carried] = set()
+    for step in steps:
+        match step:
+            case Keep(condition):
+                asked |= {item for name, item in _compared(condition) if name == variable}
+            case Block(_, inner):
+                asked |= asked_of(variable, inner)
+    return asked

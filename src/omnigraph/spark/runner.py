@@ -1,0 +1,252 @@
+"""Running work on Spark: a list of tasks goes out, one small result per task comes back.
+
+Rows never pass through here. What is sent is a few hundred bytes per task each way, so that the JVM schedules and
+the Python workers do everything else. Only DataFrame operations are used, so it is the same over Spark Connect.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import pyarrow as pa
+from ulid import ULID
+
+from omnigraph.bulk.runner import Done, Engine, JobEvent, Listener
+from omnigraph.errors import JobCancelled, JobFailed, OmniError, StorageError
+from omnigraph.read.limits import Cancellation
+from omnigraph.spark.session import is_connect
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator, SparkContext
+    from pyspark.sql import SparkSession
+
+Task = TypeVar("Task")
+Outcome = TypeVar("Outcome")
+_LOOK_EVERY: Final = 0.2
+_LAST_TASKS: Final = 30.0
+"""How long the tasks of a stage that failed or was cancelled are waited for, in seconds."""
+_LOCAL: Final = re.compile(r"local(\[[^,\]]*(,\s*(?P<tries>\d+))?\])?")
+_CRASHED: Final = "Python worker exited unexpectedly"
+_MISSING: Final = re.compile(r"No module named '([A-Za-z_]+)")
+
+
+class SparkRunner:
+    """Carries out the passes of one job in a session, reports progress to a listener, and can be cancelled."""
+
+    engine: Final = Engine.SPARK
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        *,
+        job: str | None = None,
+        listener: Listener | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> None:
+        self.spark = spark
+        self.job = job or str(ULID())
+        self.listener = listener
+        self.cancellation = cancellation
+
+    def run(self, stage: str, work: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Any]:
+        """Do the work for each task somewhere; the outcomes in the order of the tasks.
+
+        An `OmniError` that a task raises is raised here, the one of the first such task; if the store was to
+        blame, Spark has tried the task again before. Anything else that a task raises is tried again as well, and
+        in the end a JobFailed.
+        """
+        if not tasks:
+            return []
+        from pyspark import cloudpickle
+
+        counters = _Counters.of(self.spark)
+        sent = zlib.compress(cloudpickle.dumps(list(tasks)), 1)  # type: ignore[no-untyped-call]
+        frame = self.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(
+            _working(work, sent, counters, tries_of(self.spark)), "task long, outcome binary"
+        )
+        with self.watched(stage, len(tasks), counters):
+            collected = frame.toArrow()
+        outcomes: list[Any] = [None] * len(tasks)
+        for index, packed in zip(collected["task"].to_pylist(), collected["outcome"].to_pylist(), strict=True):
+            outcomes[index] = pickle.loads(packed)  # noqa: S301  made by our own tasks
+        for outcome in outcomes:
+            if isinstance(outcome, OmniError):
+                raise outcome
+        return outcomes
+
+    @contextmanager
+    def watched(self, stage: str, tasks: int = 0, counters: _Counters | None = None) -> Iterator[None]:
+        """Run Spark actions under this job's name: they can be cancelled, are reported, and fail as JobFailed."""
+        if self.cancellation is not None and self.cancellation.is_cancelled:
+            raise JobCancelled(self.job)
+        tag = f"omnigraph-{self.job}"
+        over = threading.Event()
+        watcher = threading.Thread(
+            target=self._watch, args=(tag, JobEvent(self.job, stage, 0, tasks), counters, over), daemon=True
+        )
+        watcher.start()
+        try:
+            with _tagged(self.spark, tag):
+                yield
+        except OmniError:
+            raise
+        except Exception as error:
+            if self.cancellation is not None and self.cancellation.is_cancelled:
+                raise JobCancelled(self.job) from None
+            raise JobFailed(self.job, stage, reason_of(error)) from error
+        finally:
+            over.set()
+            watcher.join()
+        if self.cancellation is not None and self.cancellation.is_cancelled:
+            raise JobCancelled(self.job)
+
+    def _watch(self, tag: str, event: JobEvent, counters: _Counters | None, over: threading.Event) -> None:
+        """Tell the listener how far the stage is, until it is over; stop its tasks if the job is cancelled."""
+        start = time.monotonic()
+        finished = False
+        while not finished:
+            finished = over.wait(_LOOK_EVERY)
+            if self.cancellation is not None and self.cancellation.is_cancelled:
+                _interrupt(self.spark, tag)
+            if self.listener is not None:
+                seconds = time.monotonic() - start
+                done, rows, size = (0, 0, 0) if counters is None else counters.values()
+                done = event.tasks if finished else done
+                self.listener(replace(event, done=done, rows=rows, bytes=size, seconds=seconds))
+
+
+class _Counters:
+    """Counts that finished tasks add to, where Spark has them: not over Spark Connect."""
+
+    def __init__(self, accumulators: Sequence[Accumulator[int]]) -> None:
+        self.accumulators = accumulators
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> _Counters:
+        if is_connect(spark):
+            return cls(())
+        return cls([spark.sparkContext.accumulator(0) for _ in range(3)])
+
+    def add(self, done: Done) -> None:
+        for accumulator, amount in zip(self.accumulators, (1, done.rows, done.bytes), strict=False):
+            accumulator.add(amount)
+
+    def values(self) -> tuple[int, int, int]:
+        if not self.accumulators:
+            return 0, 0, 0
+        tasks, rows, size = (accumulator.value for accumulator in self.accumulators)
+        return tasks, rows, size
+
+
+@contextmanager
+def _tagged(spark: SparkSession, tag: str) -> Iterator[None]:
+    """Give what Spark does for this thread a name. What fails is left only when no task of it is at work.
+
+    Spark tells a failure while other tasks still run, and needs some seconds to end them; they would stage files
+    for a job that is over. Tags of a session are known to one thread only, so those of the context are used. Spark
+    Connect has tags for all threads, but does not tell what runs.
+    """
+    connected = is_connect(spark)
+    (spark.addTag if connected else spark.sparkContext.addJobTag)(tag)
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):
+            _interrupt(spark, tag)
+            if not connected:
+                _wait_for_tasks(spark.sparkContext, tag)
+        raise
+    finally:
+        with suppress(Exception):
+            (spark.removeTag if connected else spark.sparkContext.removeJobTag)(tag)
+
+
+def _interrupt(spark: SparkSession, tag: str) -> None:
+    """Stop what runs under a name."""
+    if is_connect(spark):
+        spark.interruptTag(tag)
+    else:
+        spark.sparkContext.cancelJobsWithTag(tag)
+
+
+def _wait_for_tasks(context: SparkContext, tag: str) -> None:
+    """Wait until no task runs under a name, or patience is over."""
+    by_tag: Any = context._jsc.sc().statusTracker()
+    tracker, deadline = context.statusTracker(), time.monotonic() + _LAST_TASKS
+    while time.monotonic() < deadline:
+        jobs = [tracker.getJobInfo(number) for number in by_tag.getJobIdsForTag(tag)]
+        stages = [tracker.getStageInfo(number) for job in jobs if job is not None for number in job.stageIds]
+        if not any(stage.numActiveTasks for stage in stages if stage is not None):
+            return
+        time.sleep(_LOOK_EVERY)
+
+
+def tries_of(spark: SparkSession) -> int:
+    """How often Spark runs a task before it gives up."""
+    local = _LOCAL.fullmatch(spark.conf.get("spark.master", "local") or "")
+    if local is not None:
+        return int(local["tries"] or 1)
+    return int(spark.conf.get("spark.task.maxFailures", "4") or 4)
+
+
+def _working(
+    work: Callable[[Task], Done], sent: bytes, counters: _Counters, tries: int
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that Spark runs: unpack the tasks, do those of this partition, pack the outcomes."""
+
+    def batches(indexes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tasks: list[Task] | None = None
+        for batch in indexes:
+            tasks = pickle.loads(zlib.decompress(sent)) if tasks is None else tasks  # noqa: S301  made by the driver
+            for index in batch.column(0).to_pylist():
+                try:
+                    done = work(tasks[index])
+                except OmniError as error:
+                    if isinstance(error, StorageError) and _attempt() < tries:
+                        raise
+                    done = Done(error)
+                counters.add(done)
+                yield pa.RecordBatch.from_pydict(
+                    {
+                        "task": pa.array([index], pa.int64()),
+                        "outcome": pa.array([pickle.dumps(done.outcome)], pa.binary()),
+                    }
+                )
+
+    return batches
+
+
+def _attempt() -> int:
+    """The how-many-th attempt at its task a worker is in."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 1 if context is None else context.attemptNumber() + 1
+
+
+def reason_of(error: BaseException) -> str:
+    """What went wrong in a task, without the stack traces of three languages around it."""
+    text = str(error)
+    missing = _MISSING.search(text)
+    if missing is not None:
+        return f"the workers' Python has no {missing[1]}; install omnigraph there, or set PYSPARK_PYTHON"
+    if _CRASHED in text:
+        return "a worker's Python ended without a word, each time; perhaps it had too little memory"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    raised = [line for line in lines if _looks_raised(line)]
+    told = [line for line in lines if not line.startswith(("at ", "... "))]
+    return (raised or told or [type(error).__name__])[-1][:500]
+
+
+def _looks_raised(line: str) -> bool:
+    """Is a line of a traceback its last one, `SomeError: reason`?"""
+    head = line.partition(":")[0]
+    return " " not in head and head.endswith(("Error", "Exception", "Interrupt", "Exit", "Warning"))

@@ -1,0 +1,79 @@
+"""What a mutation has done so far: rows it wrote and rows it deleted, visible to its own later statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import ResourceLimit
+from omnigraph.write.base import Base
+from omnigraph.write.delta import TableDelta, last_per_id, one_chunk, without
+from omnigraph.write.mutations.predicates import Where, matching
+
+MUTATION_BYTES: Final = 256 << 20
+"""How much one mutation may hold in memory; larger changes belong in a load."""
+
+
+@dataclass(slots=True)
+class PendingTable:
+    """The pending rows of one table."""
+
+    written: list[pa.Table] = field(default_factory=list)
+    deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
+    fresh: bool = True
+
+
+class MutationStaging:
+    """The pending changes of one mutation over one base. Nothing here is durable."""
+
+    def __init__(self, base: Base) -> None:
+        self.base = base
+        self._tables: dict[str, PendingTable] = {}
+        self._bytes = 0
+
+    def write(self, table_key: str, rows: pa.Table, *, fresh: bool) -> None:
+        """Add whole rows; they replace pending and committed rows of the same id."""
+        self._bytes += rows.nbytes
+        if self._bytes > MUTATION_BYTES:
+            raise ResourceLimit("bytes changed by one mutation", MUTATION_BYTES, self._bytes)
+        table = self._tables.setdefault(table_key, PendingTable())
+        table.written.append(rows)
+        table.fresh = table.fresh and fresh
+
+    def delete(self, table_key: str, ids: pa.Array) -> int:
+        """Mark committed rows as deleted; how many of them were not marked before."""
+        table = self._tables.setdefault(table_key, PendingTable())
+        new = ids.filter(pc.invert(pc.is_in(ids, value_set=table.deleted)))
+        table.deleted = pa.concat_arrays([table.deleted, new])
+        return len(new)
+
+    def matching(self, table_key: str, where: Where) -> pa.Table:
+        """The rows a statement sees: pending ones, and committed ones that no pending row replaces."""
+        pending = self._pending(table_key)
+        committed = self.base.whole_rows(table_key, where.sql("`"), MUTATION_BYTES)
+        if pending is None:
+            return committed
+        committed = without(committed, one_chunk(pending["id"]))
+        return pa.concat_tables([committed, matching(pending, where)])
+
+    def _pending(self, table_key: str) -> pa.Table | None:
+        table = self._tables.get(table_key)
+        if table is None or not table.written:
+            return None
+        if len(table.written) > 1:
+            table.written = [last_per_id(pa.concat_tables(table.written))]
+        return table.written[0]
+
+    def delta(self) -> dict[str, TableDelta]:
+        """The complete change: the last row written per id, and everything deleted."""
+        changes: dict[str, TableDelta] = {}
+        for table_key, table in self._tables.items():
+            pending = self._pending(table_key)
+            rows = self.base.schema(table_key).empty_table() if pending is None else last_per_id(pending)
+            change = TableDelta(table_key, rows, table.deleted, fresh=table.fresh and pending is not None)
+            if not change.is_empty:
+                changes[table_key] = change
+        return changes

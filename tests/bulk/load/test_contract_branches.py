@@ -1,0 +1,248 @@
+"""Loads into branches, and loads while others write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+from tests.bulk.everything import SCHEMA as EVERY_TYPE
+from tests.bulk.everything import difficult_things
+from tests.bulk.loading import edge, inline, left_behind, new_graph, node, outcome, rows_of, write
+from tests.bulk.scenarios import SCHEMA, WORLD
+
+import omnigraph
+from omnigraph import failpoints
+from omnigraph.errors import BranchNotFound, ConstraintViolation, KeyConflict, ManifestConflict, NotOnSpark
+from omnigraph.graph import Graph
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["inline"]
+
+ENGINES: tuple[Literal["local"], Literal["spark"]] = ("local", "spark")
+
+
+@pytest.fixture
+def graph(tmp_path: Path, inline: None) -> Graph:
+    return new_graph(tmp_path / "g", SCHEMA, WORLD)
+
+
+def once(action: Callable[[], object]) -> Callable[[], None]:
+    """An action that is taken the first time only."""
+    left = [action]
+
+    def act() -> None:
+        if left:
+            left.pop()()
+
+    return act
+
+
+def names(graph: Graph) -> list[str]:
+    return [branch.name for branch in graph.branches()]
+
+
+def people(graph: Graph, branch: str = "main") -> list[str]:
+    return [row["id"] for row in rows_of(graph, branch)["node:Person"]]
+
+
+@pytest.mark.usefixtures("inline")
+def test_a_branch_is_forked_for_a_load_and_is_written_to_again(tmp_path: Path) -> None:
+    first = write(tmp_path / "1.jsonl", [node("Person", name="dee"), edge("Knows", "dee", "ada", id="k1")])
+    second = write(tmp_path / "2.jsonl", [node("Person", name="dee", age=3), node("Event", id="e1", title="new")])
+    third = write(
+        tmp_path / "3.jsonl", [node("Person", name="eve"), edge("Knows", "eve", "eve"), edge("Leads", "eve", "b")]
+    )
+    found: list[Any] = []
+    for engine in ENGINES:
+        graph = new_graph(tmp_path / engine, SCHEMA, WORLD)
+        before = rows_of(graph)
+        found.append(
+            [
+                outcome(graph, first, "merge", branch="review", from_="main", engine=engine, actor="me"),
+                outcome(graph, second, "merge", branch="review", engine=engine),
+                outcome(graph, first, "merge", branch="deep/er", from_="review", engine=engine),
+                outcome(graph, third, "overwrite", branch="review", from_="main", engine=engine),
+            ]
+        )
+        assert rows_of(graph) == before
+        assert left_behind(graph) == []
+    assert found[0] == found[1]
+    assert [step["branch"] for step in found[1]] == [
+        ("review", "main", True),
+        ("review", None, False),
+        ("deep/er", "review", True),
+        ("review", "main", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("records", "mode"),
+    [
+        (["{"], "append"),
+        ([node("Person", name="x", age=-1)], "append"),
+        ([node("Person", name="ada")], "append"),
+        ([edge("Knows", "ada", "nobody")], "merge"),
+        ([node("Person", name="x")], "overwrite"),
+    ],
+)
+@pytest.mark.usefixtures("inline")
+def test_a_load_that_fails_leaves_no_branch(records: list[Any], mode: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", records)
+    found = []
+    for engine in ENGINES:
+        graph = new_graph(tmp_path / engine, SCHEMA, WORLD)
+        found.append(outcome(graph, path, mode, branch="review", from_="main", engine=engine))
+        assert names(graph) == ["main"]
+        assert left_behind(graph) == []
+    assert found[0] == found[1]
+
+
+def test_a_branch_that_is_missing(graph: Graph, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", [])
+    for engine in ENGINES:
+        with pytest.raises(BranchNotFound):
+            graph.load(path, "append", branch="review", engine=engine)
+        with pytest.raises(BranchNotFound):
+            graph.load(path, "append", branch="review", from_="nowhere", engine=engine)
+
+
+@pytest.mark.usefixtures("inline")
+def test_blobs_go_to_a_branch(tmp_path: Path) -> None:
+    origin = new_graph(tmp_path / "origin", EVERY_TYPE, difficult_things(10))
+    origin.export(tmp_path / "all.jsonl")
+    graph = new_graph(tmp_path / "g", EVERY_TYPE)
+    graph.load(tmp_path / "all.jsonl", "append", branch="review", from_="main", engine="spark")
+    assert rows_of(graph, "review") == rows_of(origin)
+    assert rows_of(graph)["node:Thing"] == []
+    with pytest.raises(NotOnSpark):
+        graph.load(tmp_path / "all.jsonl", "merge", branch="other", from_="review", engine="spark")
+    assert names(graph) == ["main", "review"]
+
+
+def test_a_branch_on_spark(tmp_path: Path, spark: SparkSession) -> None:
+    path = write(tmp_path / "x.jsonl", [node("Person", name="ada", age=3), node("Person", name="dee")])
+    found = []
+    for engine in ENGINES:
+        graph = new_graph(tmp_path / engine, SCHEMA, WORLD)
+        found.append(outcome(graph, path, "merge", branch="review", from_="main", engine=engine, spark=spark))
+        assert left_behind(graph) == []
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("where", ["pipeline.after_stage", "pipeline.after_check", "write.after_stage"])
+def test_somebody_adds_what_the_load_needs(graph: Graph, tmp_path: Path, where: str) -> None:
+    """Questions are asked of the newest state: what objected to the load is no matter any more."""
+    path = write(tmp_path / "x.jsonl", [node("Person", name="dee", age=4), edge("Knows", "dee", "ada", id="k7")])
+    other = omnigraph.open(graph.address)
+    change = [node("Person", name="dee", mail="dee@x"), node("Person", name="eve")]
+    with failpoints.armed(where, once(lambda: other.load(change, "append"))):
+        done = graph.load(path, "merge", engine="spark")
+    assert dict(done.nodes) == {"Person": 1}
+    [dee] = [row for row in rows_of(graph)["node:Person"] if row["id"] == "dee"]
+    assert (dee["age"], dee["mail"]) == (4, None)
+    assert people(graph) == ["ada", "bo", "cy", "dee", "eve"]
+    assert graph.snapshot().tables["node:Person"].row_count == 5
+    assert left_behind(graph) == []
+
+
+@pytest.mark.parametrize("where", ["pipeline.after_stage", "pipeline.after_check", "write.after_stage"])
+def test_somebody_takes_what_the_load_needs(graph: Graph, tmp_path: Path, where: str) -> None:
+    other = omnigraph.open(graph.address)
+
+    def disturb() -> None:
+        other.mutate('query q() { insert Person { name: "dee", mail: "dee@x" } }')
+        other.mutate('query q() { delete Person where name = "cy" }')
+
+    records = [node("Person", name="eve", mail="dee@x"), edge("Knows", "ada", "cy", id="k8")]
+    path = write(tmp_path / "x.jsonl", records)
+    with failpoints.armed(where, once(disturb)), pytest.raises(ConstraintViolation) as raised:
+        graph.load(path, "merge", engine="spark")
+    assert [(v.rule, v.line) for v in raised.value.violations] == [("unique", 1), ("endpoint", 2)]
+    taken = write(tmp_path / "y.jsonl", [node("Person", name="fay")])
+    meanwhile = once(lambda: other.load([node("Person", name="fay")], "append"))
+    with failpoints.armed(where, meanwhile), pytest.raises(KeyConflict):
+        graph.load(taken, "append", engine="spark")
+    assert left_behind(graph) == []
+
+
+def test_an_overwrite_that_is_overtaken(graph: Graph, tmp_path: Path) -> None:
+    """Before it looks at the branch it replaces what is there; after that nothing may change, as in process."""
+    path = write(tmp_path / "x.jsonl", [node("Event", id="e1"), node("Event", id="e2"), node("Event", id="e3")])
+    other = omnigraph.open(graph.address)
+    for where in ("pipeline.after_stage", "pipeline.after_check"):
+        with failpoints.armed(where, once(lambda: other.load([node("Event", title="gone")], "append"))):
+            graph.load(path, "overwrite", engine="spark")
+        assert [row["id"] for row in rows_of(graph)["node:Event"]] == ["e1", "e2", "e3"]
+    for engine in ENGINES:
+        meanwhile = once(lambda: other.load([node("Event", id="e3")], "merge"))
+        with failpoints.armed("write.after_stage", meanwhile), pytest.raises(ManifestConflict) as raised:
+            graph.load(path, "overwrite", engine=engine)
+        assert raised.value.table_key == "node:Event"
+    fewer = write(tmp_path / "y.jsonl", [node("Event", id="e1"), node("Event", id="e2")])
+    for engine in ENGINES:
+        meanwhile = once(lambda: other.load([edge("Hosts", "b", "e3", id="h3")], "merge"))
+        with failpoints.armed("write.after_stage", meanwhile), pytest.raises(ManifestConflict) as raised:
+            graph.load(fewer, "overwrite", engine=engine)
+        assert raised.value.table_key == "edge:Hosts"
+        other.mutate('query q() { delete Hosts where to = "e3" }')
+    assert left_behind(graph) == []
+
+
+@pytest.mark.parametrize("where", ["pipeline.after_stage", "pipeline.after_check"])
+def test_the_parent_moves_before_the_branch_is_there(graph: Graph, tmp_path: Path, where: str) -> None:
+    """The branch starts at the parent's newest state; if the load does not fit there, there is no branch."""
+    path = write(tmp_path / "x.jsonl", [node("Person", name="dee")])
+    other = omnigraph.open(graph.address)
+    with failpoints.armed(
+        "pipeline.after_stage", once(lambda: other.load([node("Person", name="eve")], "append"))
+    ):
+        graph.load(path, "append", branch="review", from_="main", engine="spark")
+    assert people(graph, "review") == ["ada", "bo", "cy", "dee", "eve"]
+    overtaking = once(lambda: other.load([node("Person", name="fay")], "append", branch="review"))
+    taken = write(tmp_path / "y.jsonl", [node("Person", name="fay")])
+    with failpoints.armed(where, overtaking), pytest.raises(KeyConflict):
+        graph.load(taken, "append", branch="review", engine="spark")
+    taken = write(tmp_path / "z.jsonl", [node("Person", name="gil")])
+    meanwhile = once(lambda: other.load([node("Person", name="gil")], "append"))
+    with failpoints.armed("pipeline.after_stage", meanwhile), pytest.raises(KeyConflict):
+        graph.load(taken, "append", branch="later", from_="main", engine="spark")
+    assert names(graph) == ["main", "review"]
+    assert left_behind(graph) == []
+
+
+def test_a_branch_that_others_use_stays(graph: Graph, tmp_path: Path) -> None:
+    """The load made the branch, somebody wrote to it, and then the load failed: it is theirs now."""
+    path = write(tmp_path / "x.jsonl", [node("Person", name="dee")])
+    other = omnigraph.open(graph.address)
+    meanwhile = once(lambda: other.load([node("Person", name="dee")], "append", branch="review"))
+    with failpoints.armed("pipeline.after_check", meanwhile), pytest.raises(KeyConflict):
+        graph.load(path, "append", branch="review", from_="main", engine="spark")
+    assert names(graph) == ["main", "review"]
+    assert people(graph, "review") == ["ada", "bo", "cy", "dee"]
+
+
+def test_a_load_that_is_interrupted_takes_its_branch_back(graph: Graph, tmp_path: Path) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    path = write(tmp_path / "x.jsonl", [node("Person", name="dee")])
+    for where in ("pipeline.after_stage", "pipeline.after_check", "write.after_stage"):
+        with failpoints.armed(where, interrupt), pytest.raises(KeyboardInterrupt):
+            graph.load(path, "append", branch="review", from_="main", engine="spark")
+        assert names(graph) == ["main"]
+    assert graph.jobs() == []
+
+
+def test_a_branch_that_somebody_else_forks_meanwhile_is_loaded_into(graph: Graph, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", [node("Person", name="dee")])
+    other = omnigraph.open(graph.address)
+    meanwhile = once(lambda: other.ingest([node("Person", name="eve")], "review"))
+    with failpoints.armed("pipeline.after_stage", meanwhile):
+        done = graph.load(path, "merge", branch="review", from_="main", engine="spark")
+    assert (done.branch_created, done.base_branch) == (False, "main")
+    assert people(graph, "review") == ["ada", "bo", "cy", "dee", "eve"]
+    assert left_behind(graph) == []

@@ -1,0 +1,162 @@
+"""A query about a few rows of large tables reads those rows; many of them, and the tables are read after all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.write.support import new_graph
+
+from omnigraph.graph import Graph
+from omnigraph.read.plan import access
+from omnigraph.read.plan.access import forced_access, is_forced
+from omnigraph.read.run import lookups
+
+SCHEMA = """
+node Person { slug: String @key  age: I64  bio: String? }
+node Team { city: String  name: String  size: I64  @key(city, name) }
+edge Knows: Person -> Person { since: I64 }
+edge PlaysIn: Person -> Team
+"""
+PEOPLE = 40
+
+
+@pytest.fixture
+def graph(monkeypatch: pytest.MonkeyPatch) -> Graph:
+    """Forty people, which count as many here: a table of more than five is worth looking things up in, until that
+    has been done four times."""
+    monkeypatch.setattr(access, "_SMALL", 5)
+    monkeypatch.setattr(access, "_ROWS_PER_LOOKUP", 10)
+    graph = new_graph(SCHEMA)
+    team = graph.catalog.nodes["Team"]
+    records: list[dict[str, Any]] = [
+        {"type": "Person", "data": {"slug": f"p{i}", "age": i, "bio": f"number {i}"}} for i in range(PEOPLE)
+    ]
+    records += [{"type": "Team", "data": {"city": "oslo", "name": f"t{i}", "size": i}} for i in range(3)]
+    records += [
+        {"edge": "Knows", "from": f"p{i}", "to": f"p{(i * 3 + j) % PEOPLE}", "data": {"since": j}}
+        for i in range(PEOPLE)
+        for j in range(5)
+    ]
+    records += [
+        {"edge": "PlaysIn", "from": f"p{i}", "to": team.id_of({"city": "oslo", "name": f"t{i % 3}"}), "data": {}}
+        for i in range(PEOPLE)
+    ]
+    graph.load(records, "append")
+    return graph
+
+
+def path(graph: Graph, match: str, returns: str = "$p.slug") -> str:
+    """The path a query would take."""
+    shown = graph.explain(f"query q() {{ match {{ {match} }} return {{ {returns} }} }}")
+    return "index" if ": index" in shown else "memory"
+
+
+class TestTheChoice:
+    @pytest.mark.parametrize(
+        "match",
+        [
+            '$p: Person { slug: "p1" }',
+            '$p: Person $p.slug = "p1"',
+            '$p: Person { slug: "p1" } $p knows $q',
+            '$p: Person { slug: "p1", age: 7 } $p knows $q  $q knows $r  $r.age > 5',
+            '$q: Person $p knows $q  $p.slug = "p1"',
+            '$p: Person { slug: "p1" } $p $e:knows $q  $e.since > 1',
+            '$p: Person { slug: "p1" } not { $p knows $q }',
+            '$p: Person { slug: "p1" } optional { $p knows $q }',
+            '$p: Person $t: Team { city: "oslo", name: "t1" } $p playsIn $t',
+        ],
+    )
+    def test_from_a_key_along_hops(self, graph: Graph, match: str) -> None:
+        assert path(graph, match) == "index"
+
+    @pytest.mark.parametrize(
+        "match",
+        [
+            "$p: Person",
+            "$p: Person { age: 7 }",
+            '$p: Person $p.slug != "p1"',
+            '$p: Person { slug: "p1" } $p knows{1,3} $q',
+            '$p: Person { slug: "p1" } not { $p knows{2,3} $q  $q.age > 5 }',
+            '$p: Person { slug: "p1" } $q: Person',
+            '$p: Person $t: Team { city: "oslo" } $p playsIn $t',
+        ],
+    )
+    def test_everything_else_in_memory(self, graph: Graph, match: str) -> None:
+        assert path(graph, match) == "memory"
+
+    def test_small_tables_are_read_whole(self, graph: Graph) -> None:
+        assert path(graph, '$t: Team { city: "oslo", name: "t1" }', "$t.size") == "memory"
+
+    def test_scores_need_the_whole_table(self, graph: Graph) -> None:
+        assert path(graph, '$p: Person { slug: "p1" }', 'bm25($p.bio, "number") as score') == "memory"
+
+    def test_what_is_in_memory_is_used(self, graph: Graph) -> None:
+        match = '$p: Person { slug: "p1" } $p knows $q'
+        assert path(graph, match) == "index"
+        graph.query("query q() { match { $p: Person $p knows $q } return { $p.slug, $q.slug } }")
+        assert path(graph, match) == "memory"
+        graph._cache.clear()
+        assert path(graph, match) == "index"
+
+    def test_what_is_asked_for_often_is_read(self, graph: Graph) -> None:
+        text = "query q($s: String) { match { $p: Person { slug: $s } } return { $p.age } }"
+        for number in range(4):
+            assert ": index" in graph.explain(text, {"s": f"p{number}"})
+            assert graph.query(text, {"s": f"p{number}"}).rows == [{"p.age": number}]
+        assert ": in memory" in graph.explain(text, {"s": "p9"})
+        assert graph.query(text, {"s": "p9"}).rows == [{"p.age": 9}]
+
+    def test_explaining_is_no_asking(self, graph: Graph) -> None:
+        for _ in range(10):
+            assert path(graph, '$p: Person { slug: "p1" }') == "index"
+
+
+class TestForcing:
+    def test_one_path_for_all_queries_of_a_block(self, graph: Graph) -> None:
+        assert not is_forced()
+        with forced_access("memory"):
+            assert is_forced()
+            assert path(graph, '$p: Person { slug: "p1" }') == "memory"
+            with forced_access("index"):
+                assert path(graph, "$p: Person { age: 7 }") == "index"
+            assert path(graph, '$p: Person { slug: "p1" }') == "memory"
+        assert not is_forced()
+
+    def test_what_needs_memory_takes_it(self, graph: Graph) -> None:
+        with forced_access("index"):
+            assert path(graph, "$p: Person $p knows{1,2} $q") == "memory"
+
+
+QUERIES = (
+    'match { $p: Person { slug: "p1" } $p knows $q } return { $q.slug, $q.age } order { $q.slug }',
+    'match { $p: Person { slug: "p1" } $p knows $q  $q knows $r } return { $r as r, count($q) as n } order { r }',
+    'match { $p: Person { slug: "p1" } $p $e:knows $q  $e.since > 1 } return { $q as q, $e.since } order { q }',
+    'match { $t: Team { city: "oslo", name: "t1" } $p playsIn $t } return { $p.slug, $t.size } order { $p.slug }',
+    'match { $p: Person { slug: "p1" } $p <knows> $q  $q knows $p } return { $q.slug } order { $q.slug }',
+    'match { $p: Person { slug: "p1" } optional { $p knows $q  $q.age > 99 } } return { $p.slug, $q.slug }',
+    'match { $p: Person { slug: "nobody" } $p knows $q } return { $q.slug }',
+)
+
+
+@pytest.mark.parametrize("text", QUERIES)
+@pytest.mark.parametrize("indexed", [False, True], ids=["without indexes", "with indexes"])
+def test_the_answer_is_the_same(graph: Graph, text: str, indexed: bool) -> None:
+    if indexed:
+        graph.ensure_indices()
+    whole = f"query q() {{ {text} }}"
+    assert ": index" in graph.explain(whole)
+    by_index = graph.query(whole).to_arrow()
+    with forced_access("memory"):
+        assert graph.query(whole).to_arrow() == by_index
+
+
+def test_too_many_rows_for_looking_up(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half-way through it turns out that memory would have been better: the query begins again."""
+    monkeypatch.setattr(lookups, "_WIDEST", 3)
+    text = f"query q() {{ {QUERIES[1]} }}"
+    shown = graph.explain(text, analyze=True)
+    assert ": index" not in shown
+    with forced_access("index"):
+        expected = graph.query(text).to_arrow()
+    assert graph.query(text).to_arrow() == expected

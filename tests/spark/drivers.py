@@ -1,0 +1,59 @@
+"""Drivers that are killed: each runs a stream to the end of its input, unless a failpoint ends it first.
+
+::
+
+    OMNIGRAPH_FAILPOINTS=stream.after_commit=kill python -m tests.spark.drivers stream /graph /input /checkpoint
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omnigraph.spark.datasource.source import register
+from omnigraph.spark.session import spark_session
+from omnigraph.spark.streaming.stream import stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def lines(spark: SparkSession, folder: str) -> DataFrame:
+    """A stream of lines, one file per micro-batch."""
+    return spark.readStream.option("maxFilesPerTrigger", "1").text(folder)
+
+
+def run_stream(spark: SparkSession, graph: str, folder: str, checkpoint: str) -> None:
+    query = stream(
+        graph, lines(spark, folder), name="lines", records=True, checkpoint=checkpoint, available_now=True
+    )
+    query.awaitTermination()
+
+
+def run_sink(spark: SparkSession, graph: str, folder: str, checkpoint: str) -> None:
+    register(spark)
+    sink = lines(spark, folder).writeStream.format("omnigraph").option("stream", "lines").option("records", "true")
+    query = sink.option("checkpointLocation", checkpoint).trigger(availableNow=True).start(graph)
+    query.awaitTermination()
+
+
+RUNS = {"stream": run_stream, "sink": run_sink}
+
+
+def kill_at(failpoint: str, kind: str, *arguments: Path | str) -> int:
+    """Run a driver in a process of its own, to be killed at a failpoint; how it ended."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.spark.drivers", kind, *map(str, arguments)],
+        env=os.environ | {"OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"},
+        cwd=Path(__file__).parents[2],
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    return ended.returncode
+
+
+if __name__ == "__main__":
+    RUNS[sys.argv[1]](spark_session(master="local[2]"), *sys.argv[2:])

@@ -1,0 +1,184 @@
+"""Asking a graph on Spark: the same result object, the same refusals, and what only Spark refuses."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.cli.command import omnigraph as run_command
+from typer.testing import CliRunner
+
+import omnigraph
+from omnigraph.bulk.pinned import PinnedGraph
+from omnigraph.cli.main import app
+from omnigraph.embed.mock import MockClient
+from omnigraph.errors import EmbeddingUnavailable, NotOnSpark, ParameterError, QueryCancelled, QueryTimeout
+from omnigraph.graph import Graph
+from omnigraph.lang.query.compile import compile_read
+from omnigraph.read.limits import Cancellation
+from omnigraph.spark.queries import query_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = """
+node Person { name: String @key  age: I64?  bio: String?  face: Vector(2)?  vector: Vector(3)? @embed(bio) }
+edge Knows: Person -> Person { since: Date? }
+"""
+NAMES = [f"p{number:02}" for number in range(40)]
+FRIENDS = (
+    'query q() { match { $a: Person { name: "p07" }  $a knows{1,2} $b } return { $b.name } order { $b.name } }'
+)
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    """Forty people in a row, each of whom knows the next."""
+    created = omnigraph.init(str(tmp_path_factory.mktemp("asked") / "g.omni"), SCHEMA)
+    made = omnigraph.open(created.address, embedder=MockClient())
+    people = [
+        {"type": "Person", "data": {"name": name, "age": number, "bio": f"red fox {name}"}}
+        for number, name in enumerate(NAMES)
+    ]
+    knows = [{"edge": "Knows", "from": one, "to": other} for one, other in pairwise(NAMES)]
+    made.load(people, "append")
+    made.load(knows, "append")
+    return made
+
+
+def test_the_result_is_the_ordinary_one(graph: Graph, spark: SparkSession) -> None:
+    embedded, found = graph.query(FRIENDS), graph.query(FRIENDS, engine="spark", spark=spark)
+    assert found.rows == [{"b.name": "p08"}, {"b.name": "p09"}]
+    assert found.table.equals(embedded.table)
+    assert (found.query_name, found.target, found.graph_commit_id) == (
+        embedded.query_name,
+        embedded.target,
+        embedded.graph_commit_id,
+    )
+
+
+def test_branches_and_snapshots_are_read(graph: Graph, spark: SparkSession) -> None:
+    before = graph.snapshot().manifest_version
+    graph.create_branch("side")
+    change = 'query m() { insert Person { name: "new" } }'
+    graph.mutate(change, branch="side")
+    count = "query q() { match { $p: Person } return { count($p) as people } }"
+
+    def people(**where: Any) -> int:
+        counted: int = graph.query(count, engine="spark", spark=spark, **where).rows[0]["people"]
+        return counted
+
+    assert (people(), people(branch="side"), people(snapshot=before)) == (40, 41, 40)
+
+
+def test_a_frame_has_the_columns_of_the_query_even_if_names_repeat(graph: Graph, spark: SparkSession) -> None:
+    text = "query q() { match { $a: Person  $a.age < 2 } return { $a.name as x, $a.age as x, $a } }"
+    pinned = PinnedGraph.of(graph._repository, graph.snapshot().tables)
+    frame = query_frame(spark, pinned, compile_read(text, graph.catalog), {})
+    assert frame.columns == ["x", "x", "a"]
+    assert sorted(map(tuple, frame.collect())) == [("p00", 0, "p00"), ("p01", 1, "p01")]
+
+
+def test_vectors_that_are_all_missing_come_back(graph: Graph, spark: SparkSession) -> None:
+    """Arrow's own cast of such a column would end the process."""
+    text = "query q() { match { $a: Person  $a.age < 3 } return { $a.face } }"
+    found = graph.query(text, engine="spark", spark=spark).table
+    assert found.equals(graph.query(text).table)
+
+
+WRONG: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "limit": ("query q($n: I64) { match { $p: Person } return { $p.name } limit $n }", {"n": -1}),
+    "edits": ('query q($n: I32) { match { $p: Person  fuzzy($p.bio, "x", $n) } return { $p.name } }', {"n": -1}),
+    "edits inside": (
+        'query q($n: I32) { match { $p: Person  not { $p knows $f  fuzzy($f.bio, "x", $n) } } return { $p } }',
+        {"n": -1},
+    ),
+    "rrf": (
+        'query q($n: I64) { match { $p: Person } return { $p.name, rrf(bm25($p.bio, "x"), bm25($p.bio, "y"), $n)'
+        " as s } order { s } limit 3 }",
+        {"n": 0},
+    ),
+    "missing": ("query q($n: I64) { match { $p: Person { age: $n } } return { $p.name } }", {}),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_parameters_that_fit_nothing_are_refused_as_by_the_embedded_engine(
+    case: str, graph: Graph, spark: SparkSession
+) -> None:
+    text, params = WRONG[case]
+    with pytest.raises(ParameterError) as embedded:
+        graph.query(text, params)
+    with pytest.raises(ParameterError) as found:
+        graph.query(text, params, engine="spark", spark=spark)
+    assert found.value.problems == embedded.value.problems
+
+
+def test_a_text_needs_an_embedding_client(graph: Graph, spark: SparkSession) -> None:
+    text = 'query q() { match { $p: Person } return { $p.name } order { nearest($p.vector, "fox") } limit 3 }'
+    assert graph.query(text, engine="spark", spark=spark).table.equals(graph.query(text).table)
+    with pytest.raises(EmbeddingUnavailable, match="no embedding provider"):
+        omnigraph.open(graph.address).query(text, engine="spark", spark=spark)
+
+
+REFUSED: Mapping[str, tuple[str, dict[str, Any], str]] = {
+    "many hops": ("query q() { match { $a: Person  $a knows{1,33} $b } return { $b } }", {}, "Knows.* 33 hops"),
+    "many hops inside": (
+        "query q() { match { $a: Person  not { $a knows{1,99} $b } } return { $a } }",
+        {},
+        "Knows.* 40 hops",
+    ),
+    "a large limit": (
+        f"query q() {{ match {{ $a: Person }} return {{ $a }} limit {2**31} }}",
+        {},
+        "limit 2147483648",
+    ),
+    "a large offset": (
+        f"query q() {{ match {{ $a: Person }} return {{ $a }} limit 1 offset {2**31} }}",
+        {},
+        "offset 2147483648",
+    ),
+    "memory": ("query q() { match { $a: Person } return { $a } }", {"memory_limit": 1}, "memory limit"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_spark_cannot_do_is_refused_by_name(case: str, graph: Graph, spark: SparkSession) -> None:
+    text, allowed, said = REFUSED[case]
+    with pytest.raises(NotOnSpark, match=said):
+        graph.query(text, engine="spark", spark=spark, **allowed)
+
+
+def test_a_graph_in_memory_is_refused(spark: SparkSession) -> None:
+    graph = omnigraph.init(f"memory://{uuid.uuid4().hex}/g", SCHEMA)
+    with pytest.raises(NotOnSpark, match="in memory"):
+        graph.query(FRIENDS, engine="spark", spark=spark)
+
+
+def test_a_query_can_be_cancelled_and_has_a_time(graph: Graph, spark: SparkSession) -> None:
+    with pytest.raises(QueryTimeout, match="query 'q' was stopped"):
+        graph.query(FRIENDS, engine="spark", spark=spark, timeout=0.001)
+    cancelled = Cancellation()
+    cancelled.cancel()
+    with pytest.raises(QueryCancelled):
+        graph.query(FRIENDS, engine="spark", spark=spark, cancellation=cancelled)
+    assert len(graph.query(FRIENDS, engine="spark", spark=spark, timeout=600)) == 2
+
+
+def test_the_command_asks_spark_too(graph: Graph, spark: SparkSession) -> None:
+    """In this process, whose session is the active one."""
+    assert spark.getActiveSession() is not None
+    asked = ["query", "--store", graph.address, "-e", FRIENDS, "--json"]
+    embedded, found = CliRunner().invoke(app, asked), CliRunner().invoke(app, [*asked, "--engine", "spark"])
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout) == json.loads(embedded.stdout)
+
+
+def test_the_command_wants_spark_where_a_master_is_named(graph: Graph) -> None:
+    ran = run_command("query", "--store", graph.address, "-e", FRIENDS, "--master", "local[1]")
+    assert ran.code == 2
+    assert "--master and --remote need --engine spark" in ran.err
