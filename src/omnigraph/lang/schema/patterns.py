@@ -78,9 +78,9 @@ def pattern_problem(pattern: str) -> PatternProblem | None:
     if (refused := _refusal(pattern)) is not None:
         return refused
     reason = _compile_error(pattern) or _compile_error(_prepare(pattern).regex)
-    return (
-        None if reason is None else PatternProblem("S127", f"this regular expression does not compile: {reason}")
-    )
+    if reason is not None:
+        return PatternProblem("S127", f"this regular expression does not compile: {reason}")
+    return None
 
 
 def matches(values: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
@@ -118,11 +118,18 @@ class _Prepared:
 @lru_cache(maxsize=256)
 def _prepare(pattern: str) -> _Prepared:
     """The pattern on plain texts if RE2 can say it so, otherwise on flanked ones."""
+    if _is_simple(pattern):
+        return _Prepared(pattern, flanked=False)
     plain = _plain(pattern)
     if plain is not None and _compile_error(plain) is None:
         return _Prepared(plain, flanked=False)
     parts = "".join(_flanked_part(kind, text) for kind, text in _parts(pattern))
     return _Prepared(rf"\A(?s:...)*?(?:{parts})", flanked=True)
+
+
+def _is_simple(pattern: str) -> bool:
+    """Has it neither escapes nor classes, so that it means the same in all dialects?"""
+    return "\\" not in pattern and "[" not in pattern
 
 
 def _parts(pattern: str) -> Iterator[tuple[str, str]]:
@@ -210,6 +217,8 @@ def _escaped(item: str) -> str:
 
 def _refusal(pattern: str) -> PatternProblem | None:
     """What the dialect understands in another way than RE2 does."""
+    if _is_simple(pattern):
+        return None
     before = ""
     for kind, text in _parts(pattern):
         if kind == "class" and (problem := _class_refusal(text)) is not None:
