@@ -238,6 +238,8 @@ class _Orderings:
                 self._by_property(expression)
             case AliasRef(name):
                 self._by_alias(name, expression)
+            case Variable(name) if (given := context.parameters.get(name)) is not None and given.is_blob:
+                self._orderable(given, expression)
             case TextCall() | Nearest() | Rrf() if is_ranking(expression):
                 check_ranking(expression, self.scope, context)
                 if position > 0:
