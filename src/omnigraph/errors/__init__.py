@@ -34,6 +34,7 @@
     │   ├── QueryTimeout       the query took longer than it was allowed
     │   ├── QueryMemoryExceeded the query needed more memory than it was allowed
     │   ├── CountOverflow      the query counts more matches than a number can say
+    │   ├── SumOverflow        a sum over integers is beyond what a number can say
     │   └── QueryCancelled     the caller stopped it
     ├── PipelineError          a Spark job that could not be run
     │   ├── JavaUnavailable    there is no Java, or one that is too old
@@ -105,6 +106,7 @@ from omnigraph.errors.queries import QueryCancelled as QueryCancelled
 from omnigraph.errors.queries import QueryMemoryExceeded as QueryMemoryExceeded
 from omnigraph.errors.queries import QueryStopped as QueryStopped
 from omnigraph.errors.queries import QueryTimeout as QueryTimeout
+from omnigraph.errors.queries import SumOverflow as SumOverflow
 from omnigraph.errors.requests import BranchExists as BranchExists
 from omnigraph.errors.requests import BranchInUse as BranchInUse
 from omnigraph.errors.requests import BranchNotFound as BranchNotFound
