@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from omnigraph.bulk.runner import JobEvent, Listener
     from omnigraph.embed.client import EmbeddingClient
     from omnigraph.graph import Graph
+    from omnigraph.history.diff import Change, Diff
     from omnigraph.keywords import At, LoadKeywords
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
@@ -121,12 +122,14 @@ __all__ = [
     "BulkSettings",
     "Cancellation",
     "Catalog",
+    "Change",
     "Commit",
     "ConflictError",
     "ConstraintViolation",
     "CountOverflow",
     "DataError",
     "Diagnostic",
+    "Diff",
     "EmbedResult",
     "EmbeddingClient",
     "EmbeddingUnavailable",
@@ -215,7 +218,9 @@ _LAZY = {
     "BulkSettings": "omnigraph.settings",
     "Cancellation": "omnigraph.read.limits",
     "Catalog": "omnigraph.lang.schema.catalog",
+    "Change": "omnigraph.history.diff",
     "Commit": "omnigraph.manifest.state",
+    "Diff": "omnigraph.history.diff",
     "EmbedResult": "omnigraph.bulk.embed.requests",
     "EmbeddingClient": "omnigraph.embed.client",
     "ExportResult": "omnigraph.bulk.export.job",

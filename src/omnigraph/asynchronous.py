@@ -171,6 +171,7 @@ class AsyncGraph:
     refresh = _InThread(Graph.refresh)
     recoveries = _InThread(Graph.recoveries)
     snapshot = _InThread(Graph.snapshot)
+    diff = _InThread(Graph.diff)
     commits = _InThread(Graph.commits)
     commit = _InThread(Graph.commit)
     spark = _InThread(Graph.spark)

@@ -20,6 +20,7 @@ from omnigraph.bulk.engines import takes_spark
 from omnigraph.bulk.load.options import LoadOptions, LoadResult
 from omnigraph.bulk.load.small import Data, load, load_into_fork, prepare_load
 from omnigraph.bulk.runner import Engine
+from omnigraph.bulk.typenames import table_keys
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import (
     BranchProtected,
@@ -29,6 +30,8 @@ from omnigraph.errors import (
     RequestError,
     SnapshotNotFound,
 )
+from omnigraph.history.diff import Diff, diff, filtered
+from omnigraph.history.refs import resolve
 from omnigraph.keywords import At, EngineName, LoadKeywords, LoadMode, Place, engine_named, mode_named, shown_state
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query.compile import CompiledMutation, compile_mutation, compile_query, compile_read
@@ -388,7 +391,6 @@ class Graph:
         earlier export. ``storage_options`` are those of a target on S3.
         """
         from omnigraph.bulk.export import job as exports
-        from omnigraph.bulk.typenames import table_keys
         from omnigraph.formats.format import Format
         from omnigraph.spark.choice import SparkChoice
 
@@ -540,6 +542,25 @@ class Graph:
         if snapshot.address != self._repository.address:
             raise InvalidArgument("at", f"it is a snapshot of {snapshot.address}, not of {self.address}")
         return snapshot
+
+    def diff(
+        self,
+        before: str | int | Snapshot,
+        after: str | int | Snapshot | None = None,
+        *,
+        kinds: Sequence[Literal["node", "edge"]] | None = None,
+        types: Iterable[str] | None = None,
+        ops: Sequence[Literal["insert", "update", "delete"]] | None = None,
+    ) -> Diff:
+        """What changed from one state to another: each is a branch, a commit, a manifest version or a snapshot, and
+        the later one is this handle's branch if it is left out. Only what differs is read.
+        """
+        found = self._repository.branches.find(self._branch)
+        old, new = (
+            resolve(self._repository, found, self._branch if ref is None else ref) for ref in (before, after)
+        )
+        tables = None if types is None else table_keys(self.catalog, types)
+        return diff(self._repository.tables, old, new, filtered(kinds, tables, ops))
 
     def commits(
         self,
