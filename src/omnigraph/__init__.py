@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import (
     BatchDone,
+    BatchOutcomeUnknown,
     BranchExists,
     BranchInUse,
     BranchNotFound,
@@ -98,7 +99,7 @@ if TYPE_CHECKING:
     from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
     from omnigraph.recovery.jobs import LeftJob
-    from omnigraph.settings import BulkSettings, ReadSettings, Settings
+    from omnigraph.settings import BulkSettings, ReadSettings, Settings, WriteSettings
     from omnigraph.write.mutations.requests import MutationResult
 
 __version__ = "0.1.0"
@@ -107,6 +108,7 @@ __all__ = [
     "AsyncGraph",
     "At",
     "BatchDone",
+    "BatchOutcomeUnknown",
     "Branch",
     "BranchExists",
     "BranchInUse",
@@ -196,6 +198,7 @@ __all__ = [
     "Target",
     "UpgradeRequired",
     "Violation",
+    "WriteSettings",
     "__version__",
     "init",
     "lang",
@@ -230,6 +233,7 @@ _LAZY = {
     "Snapshot": "omnigraph.manifest.snapshot",
     "TablePin": "omnigraph.manifest.state",
     "Target": "omnigraph.read.result.result",
+    "WriteSettings": "omnigraph.settings",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",
 }
