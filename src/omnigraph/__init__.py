@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import (
+    BadValue,
     BatchDone,
     BatchOutcomeUnknown,
     BranchExists,
@@ -107,6 +108,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncGraph",
     "At",
+    "BadValue",
     "BatchDone",
     "BatchOutcomeUnknown",
     "Branch",

@@ -8,9 +8,10 @@ import pytest
 from tests.write.support import new_graph
 
 import omnigraph
-from omnigraph.errors import InvalidArgument, (
+from omnigraph.errors import (
     BranchNotFound,
     CountOverflow,
+    InvalidArgument,
     ParameterError,
     QueryError,
     QueryStopped,
@@ -132,7 +133,7 @@ class TestBranches:
         assert graph.query(NAMES, at=before).target.as_json() == {"snapshot": before.graph_commit_id}
         with pytest.raises(InvalidArgument, match="a snapshot is of one branch"):
             names(graph, branch="main", at=before)
-        other = omnigraph.init("memory://", graph.schema)
+        other = omnigraph.init("memory://elsewhere/g", graph.schema)
         with pytest.raises(InvalidArgument, match="it is a snapshot of"):
             names(other, at=before)
 
