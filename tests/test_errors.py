@@ -128,6 +128,7 @@ ERRORS: list[OmniError] = [
     QueryTimeout("find", 1.0, 1.25, 100),
     QueryMemoryExceeded("find", 1000, 2000, 100),
     CountOverflow("find"),
+    SumOverflow("find", "sum($p.age)"),
     QueryCancelled("find", 1.25, 100),
     PipelineError("plain"),
     JavaUnavailable("there is no java on the path"),

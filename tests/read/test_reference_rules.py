@@ -107,6 +107,8 @@ def test_orders_and_aggregates() -> None:
     assert aggregate("count", [None, [1], [1]], distinct=True) == 1
     assert aggregate("avg", [1, 2, None], distinct=False) == 1.5
     assert aggregate("sum", [None], distinct=False) is None
+    assert repr(aggregate("sum", [2**53 + 1, 2, None], distinct=False)) == "9007199254740995"
+    assert repr(aggregate("sum", [1.0, 2.0], distinct=False)) == "3.0"
     assert aggregate("max", ["a", "ä", "Z"], distinct=False) == "ä"
 
 

@@ -36,6 +36,7 @@
     │   ├── QueryTimeout         the query took longer than its timeout
     │   ├── QueryMemoryExceeded  the query needs more memory than its limit
     │   ├── CountOverflow        the query counts more matches than an integer can hold
+    │   ├── SumOverflow          a sum over integers that a 64-bit integer cannot hold
     │   └── QueryCancelled       the caller cancelled the query
     ├── PipelineError            a bulk job, an export or a stream that did not finish
     │   ├── JavaUnavailable      Spark needs Java, and there is none, or one that is too old
@@ -124,6 +125,7 @@ from omnigraph.errors.queries import (
     QueryMemoryExceeded,
     QueryStopped,
     QueryTimeout,
+    SumOverflow,
 )
 from omnigraph.errors.requests import (
     BranchExists,
@@ -227,6 +229,7 @@ __all__ = [
     "StorageUnavailable",
     "StoreUnsupported",
     "StreamOutOfStep",
+    "SumOverflow",
     "TableDrift",
     "TableMoved",
     "UpgradeRequired",

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import Violation
 from omnigraph.lang.schema.catalog import EntityType, NodeType
+from omnigraph.lang.schema.patterns import matches
 from omnigraph.lang.values import FLOATS
 
 SHOWN: Final = 20
@@ -119,7 +120,7 @@ def _broken_constraints(node: NodeType, rows: pa.Table) -> Iterator[_Broken]:
     for column, patterns in node.checks.items():
         values = rows[column]
         for pattern in patterns:
-            mask = _present(values, pc.invert(pc.match_substring_regex(values, pattern)))
+            mask = _present(values, pc.invert(matches(values, pattern)))
             said = f"@check violation on {node.name}.{column}: '"
             yield _Broken(column, "check", mask, said, f"' does not match {pattern}")
 

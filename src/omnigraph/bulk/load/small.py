@@ -6,6 +6,7 @@ import base64
 import datetime as dt
 import json
 import os
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -67,7 +68,7 @@ def prepare_load(
     """Read the records of a load; nothing is written. Up to ``max_errors`` bad records are listed."""
     most = max_errors or SHOWN
     content, source = _content(data)
-    records = read_records(content, repository.catalog, source, most)
+    records = read_records(content.removeprefix(BOM_UTF8), repository.catalog, source, most)
     return PreparedLoad(mode, records, change_of(records, mode, embedder, source, most), most)
 
 

@@ -19,7 +19,7 @@ from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.values.vectors import Floats
 from omnigraph.spark.queries.hops import most_hops
 from omnigraph.spark.queries.matching import Matched, Matching
-from omnigraph.spark.queries.output import Output, Page, as_table
+from omnigraph.spark.queries.output import Output, Page, as_frame, as_table
 from omnigraph.spark.queries.ranking import arms_of, fusing_constants, rankings_of, scored
 from omnigraph.spark.queries.reading import Values
 from omnigraph.spark.queries.scanning import Tables, check_scans
@@ -43,7 +43,7 @@ def query_frame(
     What Spark cannot do is refused as NotOnSpark before any job runs. If the query scores texts, one job runs here
     already: it counts the words of the whole column.
     """
-    return _answer(SparkRunner(spark), graph, query, values, embedder).toDF(*query.columns)
+    return as_frame(query.ir, _answer(SparkRunner(spark), graph, query, values, embedder))
 
 
 def run_query(

@@ -11,8 +11,8 @@ from omnigraph.errors import BadValue
 from omnigraph.formats.rows import fresh_id, rows_of
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
-from omnigraph.lang.schema.catalog import EntityType, NodeType, Property
-from omnigraph.lang.values import FLOATS, INTEGERS
+from omnigraph.lang.schema.catalog import EntityType, NodeType
+from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar
 from omnigraph.write.base import Base
 from omnigraph.write.delta import one_chunk
 from omnigraph.write.mutations.pending import PendingChanges
@@ -59,7 +59,7 @@ def _insert(op: ir.InsertOp, values: Mapping[str, Value], run: Executed, embedde
     given: dict[str, list[Any]] = {}
     for assignment in op.assignments:
         name = _ENDS.get(assignment.property, assignment.property) if op.kind == "edge" else assignment.property
-        given[name] = [_stored(entity, name, evaluate(assignment.value, values))]
+        given[name] = [_stored(entity, name, assignment.value, values)]
     keyed = isinstance(entity, NodeType) and bool(entity.key)
     if isinstance(entity, NodeType) and keyed:
         given["id"] = [_key_of(entity, {name: column[0] for name, column in given.items()})]
@@ -82,27 +82,34 @@ def _key_of(node: NodeType, values: Mapping[str, Any]) -> str:
         raise BadValue(f"the key of {node.name}: {error}") from error
 
 
-def _stored(entity: EntityType, name: str, value: Value) -> Any:
-    """A value as its column stores it: integers widen to floats, floats become integers only without loss."""
+def _stored(entity: EntityType, name: str, expression: ir.Expr, values: Mapping[str, Value]) -> Any:
+    """An assigned value as its column stores it: integers widen to floats, floats become integers without loss."""
+    value = evaluate(expression, values)
     prop = entity.properties.get(name)
     if prop is None or value is None:
         return value
-    if isinstance(value, tuple):
-        return [_number(entity, prop, item) for item in value]
-    return _number(entity, prop, value)
+    try:
+        if isinstance(value, tuple):
+            return [_number(prop.type.scalar, item) for item in value]
+        return _number(prop.type.scalar, value)
+    except ValueError as error:
+        source = f", the value of parameter '{expression.name}'" if isinstance(expression, ir.Param) else ""
+        reason = f"{entity.name}.{prop.name} is {prop.type.required()} and cannot hold {error}{source}"
+        raise BadValue(reason) from None
 
 
-def _number(entity: EntityType, prop: Property, value: Value) -> Value:
-    """A number as the scalar of a property has it; anything else as it is."""
-    if isinstance(value, bool):
+def _number(scalar: Scalar, value: Value) -> Value:
+    """A number as a scalar type has it, anything else as it is; ValueError shows a number that does not fit."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    if prop.type.scalar in FLOATS and isinstance(value, int):
+    if scalar in FLOATS:
+        if scalar is Scalar.F32 and abs(value) >= F32_MAX:
+            raise ValueError(value)
         return float(value)
-    if prop.type.scalar in INTEGERS and isinstance(value, float):
-        if not value.is_integer():
-            raise BadValue(f"{entity.name}.{prop.name} is {prop.type.required()} and cannot hold {value}")
-        return int(value)
-    return value
+    low, high = INTEGER_BOUNDS[scalar]
+    if value != int(value) or not low <= value <= high:
+        raise ValueError(value)
+    return int(value)
 
 
 def _update(op: ir.UpdateOp, values: Mapping[str, Value], run: Executed, embedder: EmbeddingClient | None) -> None:
@@ -112,7 +119,7 @@ def _update(op: ir.UpdateOp, values: Mapping[str, Value], run: Executed, embedde
     rows = run.pending.matching(table_key, where_clause(op.predicates, base.schema(table_key), values))
     if not rows.num_rows:
         return
-    assigned = {a.property: _stored(node, a.property, evaluate(a.value, values)) for a in op.assignments}
+    assigned = {a.property: _stored(node, a.property, a.value, values) for a in op.assignments}
     patch = rows_of(node, {name: [value] * rows.num_rows for name, value in assigned.items()}, rows.num_rows)
     for name in assigned:
         index = rows.schema.get_field_index(name)
