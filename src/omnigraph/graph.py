@@ -291,6 +291,7 @@ class Graph:
             actor=self._who(actor),
             if_commit=optional_text("if_commit", if_commit),
             embedder=self._embedder(),
+            settings=self._settings.write,
         )
 
     def load(
