@@ -104,7 +104,10 @@ class Interpreter:
                         yield found
             case ir.Expand():
                 for found in self._expand(operation, row):
-                    if self._all_hold(operation.target_filters, found):
+                    if operation.closes is not None:
+                        if found[operation.target] is row[operation.closes]:
+                            yield found
+                    elif self._all_hold(operation.target_filters, found):
                         yield found
             case ir.Filter():
                 if self._all_hold([operation], row):

@@ -41,6 +41,8 @@ def explain_operations(operations: Iterable[ir.Operation], indent: str = "") -> 
                 yield f"{indent}Scan ${variable}: {type_name}{_where(filters)}"
             case ir.Expand():
                 yield f"{indent}Expand {_expand(operation)}{_where(operation.target_filters)}"
+                if operation.closes is not None:
+                    yield f"{indent}Filter ${operation.target}.id = ${operation.closes}.id"
             case ir.Filter():
                 yield f"{indent}Filter {_filter(operation)}"
             case ir.Optionally(inner, introduces):

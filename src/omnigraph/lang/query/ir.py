@@ -154,7 +154,10 @@ class NodeScan:
 
 @dataclass(frozen=True, slots=True)
 class Expand:
-    """Follow an edge. With an edge variable there is one row per edge, without one per distinct target."""
+    """Follow an edge. With an edge variable there is one row per edge, without one per distinct target.
+
+    An expand that ``closes`` a variable binds no new node: it keeps the rows in which the target is that node.
+    """
 
     source: str
     target: str
@@ -165,6 +168,20 @@ class Expand:
     max_hops: int = 1
     target_filters: tuple[Filter, ...] = ()
     edge_variable: str | None = None
+    closes: str | None = None
+    """The bound variable that the edge leads back to; the target then has a hidden name of its own."""
+    chains: bool = True
+    """Does the edge type lead from a node type to itself? Only then can a second hop follow the first."""
+
+    @property
+    def hops(self) -> tuple[int, int]:
+        """The least and the largest number of hops that can be followed; nothing is reached if they cross."""
+        return self.min_hops, self.max_hops if self.chains else 1
+
+    @property
+    def end(self) -> str:
+        """The variable at the far end: the one it closes, or the new one."""
+        return self.target if self.closes is None else self.closes
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ class Lookups(Operators):
         frame = self._present(frame, link.source)
         whole = self.snapshot.nodes(target_type)
         edges = self.snapshot.edges(link.edge_type)
-        if link.min_hops > link.max_hops:
+        if link.is_impossible:
             frame = frame.take(np.zeros(0, dtype=np.int64))
         unique, inverse = np.unique(frame.positions[link.source], return_inverse=True)
         ids = frame.rows[link.source].column("id").take(unique)

@@ -11,7 +11,7 @@ from omnigraph.lang.query import ir
 from omnigraph.read.data.adjacency import Adjacency
 from omnigraph.read.data.tables import Rows, Snapshot
 from omnigraph.read.limits import Limits
-from omnigraph.read.pattern.pattern import Link, closing, hops_of, mentioned
+from omnigraph.read.pattern.pattern import Link, link_of, mentioned
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import NO_ROW, Frame, joined
 from omnigraph.read.run.hops import reach_bounds, reached
@@ -35,19 +35,13 @@ class Operators:
 
     def run(self, operations: Sequence[ir.Operation], frame: Frame) -> Frame:
         """Operations one after the other, as written."""
-        index = 0
-        while index < len(operations):
-            operation = operations[index]
-            following = operations[index + 1] if index + 1 < len(operations) else None
-            index += 1
+        for operation in operations:
             self.limits.check()
             match operation:
                 case ir.NodeScan(variable, type_name, filters):
                     frame = self.scanned(frame, variable, type_name, filters)
                 case ir.Expand():
-                    closed = closing(operation, following)
-                    index += closed is not None
-                    frame = self._expand(frame, operation, closed)
+                    frame = self._expand(frame, operation)
                 case ir.Filter():
                     frame = self.filtered(frame, (operation,))
                 case ir.Optionally(inner, introduces):
@@ -85,23 +79,17 @@ class Operators:
             weights = product(one.weights, two.weights)
         return Frame(total, {**one.rows, **two.rows}, {**one.positions, **two.positions}, weights)
 
-    def _expand(self, frame: Frame, expand: ir.Expand, closed: str | None) -> Frame:
-        link = self._link(expand, expand.target if closed is None else closed)
-        if closed is not None:
+    def _expand(self, frame: Frame, expand: ir.Expand) -> Frame:
+        link = link_of(expand)
+        if expand.closes is not None:
             return self.close(frame, link)
         return self.filtered(self.follow(frame, link, expand.target_type), expand.target_filters)
-
-    def _link(self, expand: ir.Expand, target: str) -> Link:
-        least, most = hops_of(expand, self.snapshot.catalog)
-        if least > most:
-            least, most = 2, 1
-        return Link(expand.source, target, expand.edge_type, expand.direction, expand.edge_variable, least, most)
 
     def sizes(self, frame: Frame, link: Link) -> Ints:
         """How many rows each row becomes when a link is followed; at most, if it is a chain of hops."""
         adjacency = self._adjacency(link)
         positions = frame.positions[link.source]
-        if not len(adjacency) or link.min_hops > link.max_hops:
+        if not len(adjacency) or link.is_impossible:
             return np.zeros(frame.count, dtype=np.int64)
         if link.is_hop:
             counts: Array = adjacency.degrees[positions]
@@ -135,9 +123,9 @@ class Operators:
 
     def _neighbours(self, expand: ir.Expand) -> float:
         """How many an entity has on average; at most, if they are reached by a chain of hops."""
-        link = self._link(expand, expand.target)
+        link = link_of(expand)
         adjacency = self._adjacency(link)
-        if link.is_hop or link.min_hops > link.max_hops or not len(adjacency):
+        if link.is_hop or link.is_impossible or not len(adjacency):
             return adjacency.pairs / max(1, len(adjacency))
         return float(self._bounds(link, adjacency).mean())
 
@@ -145,7 +133,7 @@ class Operators:
         """Each row with each neighbour; with an edge variable, with each edge."""
         frame = self._present(frame, link.source)
         rows = self.snapshot.nodes(target_type)
-        if link.min_hops > link.max_hops or not frame.count:
+        if link.is_impossible or not frame.count:
             return self._nowhere(frame, link, rows)
         if not link.is_hop:
             index, found = reached(

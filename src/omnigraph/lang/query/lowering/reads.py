@@ -183,10 +183,9 @@ class _Lowering:
             source, target, target_type = target, source, step.source_type
             direction = _REVERSED[direction]
         closes = target in known
-        reached = self._hidden(target) if closes else target
         yield ir.Expand(
             source=source,
-            target=reached,
+            target=self._hidden(target) if closes else target,
             edge_type=step.edge.name,
             direction=direction,
             target_type=target_type,
@@ -194,12 +193,12 @@ class _Lowering:
             max_hops=step.max_hops,
             target_filters=() if closes else tuple(self._matches(pattern, target)),
             edge_variable=step.edge_variable,
+            closes=target if closes else None,
+            chains=step.edge.symmetric,
         )
         if step.edge_variable is not None:
             known.own.add(step.edge_variable)
-        if closes:
-            yield ir.Filter(ir.Prop(reached, "id"), ir.Op.EQ, ir.Prop(target, "id"))
-        else:
+        if not closes:
             learn(target)
 
     def _matches(self, pattern: Pattern, name: str) -> Iterator[ir.Filter]:
