@@ -74,8 +74,9 @@ if TYPE_CHECKING:
     from omnigraph.bulk.embed.requests import EmbedResult
     from omnigraph.bulk.export.job import ExportResult
     from omnigraph.bulk.load.options import LoadResult
-    from omnigraph.graph import Graph, Snapshot, init, open  # noqa: A004  the public name
+    from omnigraph.graph import Graph, init, open  # noqa: A004  the public name
     from omnigraph.manifest.branches import Branch
+    from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.manifest.state import Commit
     from omnigraph.read.limits import Cancellation
     from omnigraph.read.result.result import Result
@@ -171,7 +172,7 @@ _LAZY = {
     "MutationResult": "omnigraph.write.mutations.requests",
     "Recovery": "omnigraph.recovery.audit",
     "Result": "omnigraph.read.result.result",
-    "Snapshot": "omnigraph.graph",
+    "Snapshot": "omnigraph.manifest.snapshot",
     "init": "omnigraph.graph",
     "open": "omnigraph.graph",
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
@@ -28,7 +27,8 @@ from omnigraph.maintenance.indices import IndexReport, ensure_indices
 from omnigraph.maintenance.repair import RepairReport, preview, repair
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository, create, open_existing
-from omnigraph.manifest.state import MAIN, Commit, ManifestState, TablePin
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.manifest.state import MAIN, Commit
 from omnigraph.read.data.cache import Cache
 from omnigraph.read.limits import Cancellation, Limits
 from omnigraph.read.requests import Reader, shown_plan
@@ -45,37 +45,8 @@ if TYPE_CHECKING:
 
     from omnigraph.bulk.embed.requests import EmbedResult
     from omnigraph.bulk.export.job import ExportResult
-    from omnigraph.bulk.pinned import Origin
     from omnigraph.bulk.runner import Listener
     from omnigraph.spark.graph import SparkGraph
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """One immutable state of the whole graph: where each table stands, and the commit that made it so."""
-
-    branch: str
-    manifest_version: int
-    commit: Commit | None
-    tables: Mapping[str, TablePin]
-    internal_schema_version: int
-
-    @property
-    def origin(self) -> Origin:
-        """Which state it is, without what it holds."""
-        from omnigraph.bulk.pinned import Origin
-
-        commit = None if self.commit is None else self.commit.graph_commit_id
-        return Origin(self.branch, self.manifest_version, commit)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "branch": self.branch,
-            "manifest_version": self.manifest_version,
-            "graph_commit_id": None if self.commit is None else self.commit.graph_commit_id,
-            "internal_schema_version": self.internal_schema_version,
-            "tables": [pin.as_json() for pin in self.tables.values()],
-        }
 
 
 class Graph:
@@ -178,12 +149,10 @@ class Graph:
         compiled = compile_read(text_argument("text", text), self.catalog, optional_text("name", name))
         state = self.snapshot(branch, at=snapshot)
         if engine == "spark":
-            from omnigraph.bulk.pinned import PinnedGraph
             from omnigraph.spark.queries.requests import Allowed, query_on_spark
 
-            pinned = PinnedGraph.of(self._repository, state.tables)
             allowed = Allowed(timeout, memory_limit, cancellation)
-            table = query_on_spark(pinned, compiled, params, allowed, self._embedder, spark)
+            table = query_on_spark(state, compiled, params, allowed, self._embedder, spark)
         else:
             limits = Limits(compiled.name, timeout, memory_limit, cancellation)
             table, _ = self._reader.run(compiled, params, state.tables, limits)
@@ -346,7 +315,6 @@ class Graph:
         earlier export. ``storage_options`` are those of a target on S3.
         """
         from omnigraph.bulk.export import job as exports
-        from omnigraph.bulk.pinned import PinnedGraph
         from omnigraph.bulk.typenames import table_keys
         from omnigraph.formats.format import Format
         from omnigraph.spark.choice import SparkChoice
@@ -354,8 +322,7 @@ class Graph:
         keys = table_keys(self.catalog, types)
         state = self.snapshot(branch, at=snapshot)
         request = exports.Request(
-            PinnedGraph(self._repository.address, self.catalog, dict(state.tables)),
-            state.origin,
+            state,
             [key for key in keys if key in state.tables],
             exports.choice(Format, format),
             ordered,
@@ -369,13 +336,13 @@ class Graph:
         self, spark: SparkSession | None = None, *, branch: str | None = None, snapshot: str | int | None = None
     ) -> SparkGraph:
         """One snapshot as Spark DataFrames, in a session of one's own or in the one that is active."""
-        from omnigraph.bulk.pinned import PinnedGraph
+        from omnigraph.bulk.pieces import require_shared
         from omnigraph.spark.graph import SparkGraph
         from omnigraph.spark.session import spark_session
 
         state = self.snapshot(branch, at=snapshot)
-        pinned = PinnedGraph.of(self._repository, state.tables)
-        return SparkGraph(spark_session(spark), pinned, state.origin, self._embedder)
+        require_shared(state.address)
+        return SparkGraph(spark_session(spark), state, self._embedder)
 
     def stream(
         self,
@@ -484,13 +451,9 @@ class Graph:
     def snapshot(self, branch: str | None = None, *, at: str | int | None = None) -> Snapshot:
         """The newest state of a branch, or its state at a commit id or a manifest version."""
         found = self._repository.branches.find(self._named(branch))
-        if at is None:
-            return _snapshot(found, self._repository.manifest.latest(found.native))
-        if isinstance(at, int) and not isinstance(at, bool):
-            return _snapshot(found, self._repository.commits.state_of(found, at))
-        commit = self._repository.commits.find(text_argument("snapshot", at), found)
-        owner, state = self._repository.commits.state_at(commit)
-        return _snapshot(owner, replace(state, commits=(commit,)))
+        if at is not None and (isinstance(at, bool) or not isinstance(at, int)):
+            text_argument("snapshot", at)
+        return self._repository.snapshot_at(found, at)
 
     def commits(
         self,
@@ -524,10 +487,6 @@ def _engine(name: str) -> Engine:
         return Engine(name)
     except ValueError:
         raise RequestError(f"'{name}' is no engine; there are {', '.join(Engine)}") from None
-
-
-def _snapshot(branch: Branch, state: ManifestState) -> Snapshot:
-    return Snapshot(branch.name, state.version, state.head, state.tables, state.stamp)
 
 
 def init(

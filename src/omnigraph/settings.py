@@ -1,4 +1,4 @@
-"""Sizes at which the engine changes its ways: what it keeps in memory, what it cuts into pieces, what goes to Spark.
+"""Sizes at which the engine changes its ways: what it keeps in memory, cuts into pieces, or sends to Spark.
 
 The defaults suit a machine of today. A program may open a graph with other ones; tests choose tiny ones, so that
 small data takes the ways of large data.

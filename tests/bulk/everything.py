@@ -13,10 +13,10 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from omnigraph.bulk.export.parts import whole_rows
-from omnigraph.bulk.pinned import PinnedGraph
+from omnigraph.bulk.pieces import pieces_of
 from omnigraph.formats.rows import rows_of
 from omnigraph.graph import Graph
-from omnigraph.lang.schema.catalog import EdgeType, NodeType, load_catalog
+from omnigraph.lang.schema.catalog import EdgeType, EntityType, load_catalog
 from omnigraph.lang.values import INTEGER_BOUNDS, Scalar
 
 SCHEMA = """
@@ -58,7 +58,7 @@ _SCALARS: dict[Scalar, st.SearchStrategy[Any]] = {
 }
 
 
-def rows(entity: NodeType | EdgeType) -> st.SearchStrategy[list[Row]]:
+def rows(entity: EntityType) -> st.SearchStrategy[list[Row]]:
     """Rows of a type; each has an id of its own."""
     columns: dict[str, st.SearchStrategy[Any]] = {}
     for prop in entity.properties.values():
@@ -80,7 +80,7 @@ def rows(entity: NodeType | EdgeType) -> st.SearchStrategy[list[Row]]:
     )
 
 
-def batch_of(entity: NodeType | EdgeType, rows: Sequence[Row]) -> pa.RecordBatch:
+def batch_of(entity: EntityType, rows: Sequence[Row]) -> pa.RecordBatch:
     """Rows as an export reads them: blobs whole."""
     blobs = {prop.name for prop in entity.properties.values() if prop.type.is_blob}
     typed = rows_of(entity, {name: [row.get(name) for row in rows] for name in entity.columns}, len(rows))
@@ -105,10 +105,10 @@ def bits(value: Any, scalar: Scalar | None = None) -> Any:
 def content(graph: Graph, branch: str = "main") -> dict[str, list[dict[str, Any]]]:
     """Everything in a graph, bit for bit: rows by id, by table."""
     state = graph.snapshot(branch)
-    pinned = PinnedGraph(graph._repository.address, graph.catalog, dict(state.tables))
+    pinned = state
     found: dict[str, list[dict[str, Any]]] = {}
     for key in state.tables:
-        batches = [batch for piece in pinned.pieces(key) for batch in whole_rows(piece)]
+        batches = [batch for piece in pieces_of(pinned, key) for batch in whole_rows(piece)]
         rows = pa.Table.from_batches(batches).sort_by("id").to_pylist() if batches else []
         found[key] = [{name: bits(value) for name, value in row.items()} for row in rows]
     return found

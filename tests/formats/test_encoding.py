@@ -21,16 +21,16 @@ from omnigraph.formats import encoding
 from omnigraph.formats.encoding import grouped, json_lines, parquet_schema, row_bytes, write_parquet
 from omnigraph.formats.jsonl.blocks import read_block
 from omnigraph.formats.jsonl.records import read_line
-from omnigraph.lang.schema.catalog import EdgeType, NodeType, load_catalog
+from omnigraph.lang.schema.catalog import EntityType, load_catalog
 
 THING, PLAIN, TOUCHES = CATALOG.nodes["Thing"], CATALOG.nodes["Plain"], CATALOG.edges["Touches"]
 
 
-def lines_of(entity: NodeType | EdgeType, batch: pa.RecordBatch) -> bytes:
+def lines_of(entity: EntityType, batch: pa.RecordBatch) -> bytes:
     return b"".join(json_lines(entity, batch))
 
 
-def same(entity: NodeType | EdgeType, found: Row, wanted: Row) -> bool:
+def same(entity: EntityType, found: Row, wanted: Row) -> bool:
     """Do two rows have the same values, where null is as good as missing?"""
     for name in entity.columns:
         prop = entity.properties.get(name)
@@ -43,7 +43,7 @@ def same(entity: NodeType | EdgeType, found: Row, wanted: Row) -> bool:
 @pytest.mark.parametrize("entity", [THING, PLAIN, TOUCHES], ids=lambda entity: entity.name)
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_records_come_back_bit_for_bit(entity: NodeType | EdgeType, data: st.DataObject) -> None:
+def test_records_come_back_bit_for_bit(entity: EntityType, data: st.DataObject) -> None:
     wanted = data.draw(rows(entity))
     text = lines_of(entity, batch_of(entity, wanted))
     read = [read_line(line, CATALOG) for line in text.split(b"\n")[:-1]]

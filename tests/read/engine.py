@@ -15,7 +15,7 @@ from omnigraph.graph import Graph
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import compile_read
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EntityType
 
 
 class ReferenceEngine(GraphEngine):
@@ -55,7 +55,7 @@ def records_of(data: GraphData) -> Iterator[dict[str, Any]]:
             yield {"edge": edge.name, **ends, "data": {"id": edge_id, **_json_values(edge, values)}}
 
 
-def _json_values(entity: NodeType | EdgeType, values: Mapping[str, Any]) -> dict[str, Any]:
+def _json_values(entity: EntityType, values: Mapping[str, Any]) -> dict[str, Any]:
     plain = {name: value for name, value in values.items() if not entity.properties[name].type.is_blob}
     return {name: _json_value(value) for name, value in plain.items() if value is not None}
 

@@ -19,7 +19,7 @@ from tests.read.reference_values import (
 )
 
 from omnigraph.lang.query import ir
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
 from omnigraph.lang.values import ValueType
 
 Row = Mapping[str, Entity | None]
@@ -68,7 +68,7 @@ class GraphData:
         return found
 
 
-def _types(entity: NodeType | EdgeType) -> Mapping[str, ValueType]:
+def _types(entity: EntityType) -> Mapping[str, ValueType]:
     return {name: prop.type for name, prop in entity.properties.items()}
 
 

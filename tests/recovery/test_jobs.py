@@ -36,7 +36,7 @@ def base_of(graph: Graph) -> Base:
 
 
 def record(graph: Graph, job: str = JOB) -> JobRecord:
-    locations = tuple(pin.location for pin in base_of(graph).state.tables.values())
+    locations = tuple(pin.location for pin in base_of(graph).snapshot.tables.values())
     return JobRecord(job, "load", "main", None, locations, "ada", dt.datetime.now(dt.UTC))
 
 

@@ -12,7 +12,7 @@ from tests.torture.model import Model
 from tests.torture.steps import BRANCHES
 
 from omnigraph import Graph
-from omnigraph.graph import Snapshot
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.recovery.sidecar import list_sidecars
 from omnigraph.storage.tables import TableRef
 

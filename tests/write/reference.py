@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
 
 Rows = dict[str, dict[str, Any]]
 """Rows by id."""
@@ -49,7 +49,7 @@ def complaints(catalog: Catalog, graph: Graph, changes: Changes) -> list[str]:
     return sorted(found)
 
 
-def _shared(entity: NodeType | EdgeType, rows: Rows) -> Iterator[str]:
+def _shared(entity: EntityType, rows: Rows) -> Iterator[str]:
     for group in entity.uniques:
         holders = defaultdict(list)
         for name, row in rows.items():

@@ -14,7 +14,7 @@ from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import ConstraintViolation
 from omnigraph.formats.rows import rows_of
 from omnigraph.graph import Graph
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.manifest.state import TablePin
 from omnigraph.storage.staging import IndexSpec, stage_create_index
 from omnigraph.write.base import Base, capture
@@ -49,12 +49,12 @@ def ids_of(graph: Graph, table_key: str, branch: str = "main") -> list[str]:
     return [row["id"] for row in stored(graph, table_key, "id", branch=branch)]
 
 
-def entity_of(catalog: Catalog, table_key: str) -> NodeType | EdgeType:
+def entity_of(catalog: Catalog, table_key: str) -> EntityType:
     kind, _, name = table_key.partition(":")
     return catalog.nodes[name] if kind == "node" else catalog.edges[name]
 
 
-def table_of(entity: NodeType | EdgeType, rows: Sequence[Row]) -> pa.Table:
+def table_of(entity: EntityType, rows: Sequence[Row]) -> pa.Table:
     """Rows as Arrow; what a row does not say is null."""
     names = {name for row in rows for name in row}
     return rows_of(entity, {name: [row.get(name) for row in rows] for name in names}, len(rows))
@@ -96,11 +96,11 @@ def put(graph: Graph, *changes: TableDelta) -> None:
 
 def indexed(base: Base, columns: Mapping[str, Sequence[str]]) -> Base:
     """The same state with BTREE indexes over columns of tables."""
-    pins: dict[str, TablePin] = dict(base.state.tables)
+    pins: dict[str, TablePin] = dict(base.snapshot.tables)
     tables = base.repository.tables
     for table_key, names in columns.items():
         ref = base.ref(table_key)
         specs = [IndexSpec(name, "BTREE", f"{name}_idx") for name in names]
         staged = stage_create_index(tables.open(ref), ref.location, ref.branch, specs, "test")
         pins[table_key] = replace(pins[table_key], table_version=tables.commit_staged(staged).version)
-    return replace(base, state=replace(base.state, tables=pins))
+    return replace(base, snapshot=replace(base.snapshot, tables=pins))

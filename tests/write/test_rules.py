@@ -10,7 +10,7 @@ import pytest
 from tests.write.support import table_of
 
 from omnigraph.errors import Violation
-from omnigraph.lang.schema.catalog import EdgeType, NodeType, load_catalog
+from omnigraph.lang.schema.catalog import EntityType, load_catalog
 from omnigraph.write.rules import Violations, check_rows
 
 CATALOG = load_catalog("""
@@ -32,7 +32,7 @@ edge Knows: Person -> Person { how: enum(work, school)?  since: Date  closeness:
 PERSON = CATALOG.nodes["Person"]
 
 
-def broken(entity: NodeType | EdgeType, *rows: dict[str, Any]) -> list[tuple[str | None, str]]:
+def broken(entity: EntityType, *rows: dict[str, Any]) -> list[tuple[str | None, str]]:
     """The rules that rows break, as `(row id, rule)`."""
     found = Violations()
     check_rows(entity, table_of(entity, rows), found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omnigraph.bulk.pinned import open_tables
+from omnigraph.bulk.pieces import open_tables
 from omnigraph.bulk.runner import Done
 from omnigraph.bulk.scratch import MatchFile, read_matches
 from omnigraph.storage.address import Address

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from omnigraph.errors import RequestError
 from omnigraph.lang.diagnostics import suggest
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType, NodeType
 
 
 def node_type(catalog: Catalog, name: str) -> NodeType:
@@ -40,7 +40,7 @@ def table_keys(catalog: Catalog, names: Iterable[str] | None = None) -> list[str
     return [key for key in table_keys(catalog) if key in wanted]
 
 
-def checked_columns(entity: NodeType | EdgeType, columns: Iterable[str] | None) -> Sequence[str]:
+def checked_columns(entity: EntityType, columns: Iterable[str] | None) -> Sequence[str]:
     """The columns named, all of them by default; RequestError for one the type does not have."""
     if columns is None:
         return entity.columns

@@ -13,13 +13,13 @@ from omnigraph.errors import SourceUnusable
 from omnigraph.formats.cells import Cell, Rejected, converted, is_text
 from omnigraph.formats.columns import table_schema
 from omnigraph.formats.jsonl.blocks import Block, TypedRecords, Unreadable
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EdgeType, EntityType, NodeType
 from omnigraph.lang.values import Scalar
 
 _ENDS: Final = {"from": "src", "to": "dst"}
 
 
-def check_columns(entity: NodeType | EdgeType, names: Sequence[str], source: str) -> None:
+def check_columns(entity: EntityType, names: Sequence[str], source: str) -> None:
     """Refuse columns that a type has no property for, and an edge without its ends."""
     own = [_ENDS.get(name, name) if isinstance(entity, EdgeType) else name for name in names]
     for name, given in zip(own, names, strict=True):
@@ -32,7 +32,7 @@ def check_columns(entity: NodeType | EdgeType, names: Sequence[str], source: str
         raise SourceUnusable(source, f"rows of edge {entity.name} need the columns src and dst (or from and to)")
 
 
-def read_columns(entity: NodeType | EdgeType, batch: pa.RecordBatch) -> Block:
+def read_columns(entity: EntityType, batch: pa.RecordBatch) -> Block:
     """The rows of a batch as records; line numbers are row numbers, from 1."""
     rejected = Rejected(batch.num_rows)
     given = dict(zip(batch.schema.names, batch.columns, strict=True))

@@ -7,7 +7,7 @@ from typing import Final
 import lance
 import pyarrow as pa
 
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EntityType, NodeType
 from omnigraph.lang.values import Scalar, ValueType
 
 _SCALARS: Final = {
@@ -37,7 +37,7 @@ def column(name: str, value_type: ValueType) -> pa.Field:
     return pa.field(name, stored, nullable=value_type.nullable)
 
 
-def table_schema(entity: NodeType | EdgeType) -> pa.Schema:
+def table_schema(entity: EntityType) -> pa.Schema:
     """The columns of a type's table: ids first, then properties by name."""
     own = ["id"] if isinstance(entity, NodeType) else ["id", "src", "dst"]
     fields = [pa.field(name, pa.string(), nullable=False) for name in own]

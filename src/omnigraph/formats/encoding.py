@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from omnigraph.errors import ExportRefused
 from omnigraph.formats.columns import table_schema
-from omnigraph.lang.schema.catalog import EdgeType, NodeType, Property
+from omnigraph.lang.schema.catalog import EntityType, NodeType, Property
 from omnigraph.lang.values import FLOATS, Scalar
 
 ROWS_PER_GROUP: Final = 131_072
@@ -42,7 +42,7 @@ TABLE_KEY: Final = b"omnigraph.table"
 """Names the table of its rows in the metadata of a Parquet file."""
 
 
-def json_lines(entity: NodeType | EdgeType, rows: pa.RecordBatch) -> Iterator[memoryview]:
+def json_lines(entity: EntityType, rows: pa.RecordBatch) -> Iterator[memoryview]:
     """The rows of a table as records of a load, one per line; blobs are whole. Nulls are left out."""
     if not rows.num_rows:
         return
@@ -124,7 +124,7 @@ def _around(prop: Property) -> tuple[str, str]:
     return ('"', '"') if prop.type.scalar in _QUOTED else ("", "")
 
 
-def _encoded(entity: NodeType | EdgeType, prop: Property, values: pa.Array) -> pa.Array:
+def _encoded(entity: EntityType, prop: Property, values: pa.Array) -> pa.Array:
     """A column as JSON, without what stands around each value."""
     if prop.type.is_plain:
         return _scalars(entity, prop, values)
@@ -138,7 +138,7 @@ def _encoded(entity: NodeType | EdgeType, prop: Property, values: pa.Array) -> p
     return pc.binary_join(lists, ",")
 
 
-def _scalars(entity: NodeType | EdgeType, prop: Property, values: pa.Array) -> pa.Array:
+def _scalars(entity: EntityType, prop: Property, values: pa.Array) -> pa.Array:
     scalar = prop.type.scalar
     if scalar is Scalar.STRING:
         return _escaped(values)
@@ -170,7 +170,7 @@ def _escaped(texts: pa.Array) -> pa.Array:
     return texts
 
 
-def _floats(entity: NodeType | EdgeType, prop: Property, numbers: pa.Array) -> pa.Array:
+def _floats(entity: EntityType, prop: Property, numbers: pa.Array) -> pa.Array:
     """Numbers in the fewest digits that lead back to them, also through 64 bits, as readers of JSON go."""
     if pc.all(pc.is_finite(numbers)).as_py() is False:
         raise ExportRefused(
@@ -186,7 +186,7 @@ def _floats(entity: NodeType | EdgeType, prop: Property, numbers: pa.Array) -> p
     return pc.if_else(zeros, "-0.0", texts) if pc.any(zeros).as_py() else texts
 
 
-def parquet_schema(entity: NodeType | EdgeType) -> pa.Schema:
+def parquet_schema(entity: EntityType) -> pa.Schema:
     """The columns of a Parquet file of a type's rows, which says in its metadata what type that is."""
     fields = [
         pa.field(
@@ -199,7 +199,7 @@ def parquet_schema(entity: NodeType | EdgeType) -> pa.Schema:
     return pa.schema(fields, {TABLE_KEY: entity.table_key.encode()})
 
 
-def write_parquet(entity: NodeType | EdgeType, batches: Iterable[pa.RecordBatch], sink: IO[bytes]) -> int:
+def write_parquet(entity: EntityType, batches: Iterable[pa.RecordBatch], sink: IO[bytes]) -> int:
     """Write rows as one Parquet file; how many there were. Equal rows give equal bytes, however they come cut."""
     schema = parquet_schema(entity)
     rows = 0
@@ -261,6 +261,6 @@ def _filled(numbers: pa.Array) -> npt.NDArray[np.int64]:
     return values
 
 
-def _is_blob(entity: NodeType | EdgeType, name: str) -> bool:
+def _is_blob(entity: EntityType, name: str) -> bool:
     prop = entity.properties.get(name)
     return prop is not None and prop.type.is_blob

@@ -15,7 +15,7 @@ from ulid import ULID
 
 from omnigraph.errors import DataError
 from omnigraph.formats.columns import table_schema
-from omnigraph.lang.schema.catalog import EdgeType, NodeType, Property
+from omnigraph.lang.schema.catalog import EntityType, Property
 
 _MANAGED = "base64:"
 _LETTERS = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ" * 8
@@ -63,7 +63,7 @@ def with_fresh_ids(rows: pa.Table) -> pa.Table:
     return rows.set_column(index, rows.schema.field(index), filled)
 
 
-def rows_of(entity: NodeType | EdgeType, columns: Mapping[str, Sequence[Any]], length: int) -> pa.Table:
+def rows_of(entity: EntityType, columns: Mapping[str, Sequence[Any]], length: int) -> pa.Table:
     """A table with all columns of a type from Python values; a column that is not given is null."""
     schema = table_schema(entity)
     arrays = []

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import isqrt
 from typing import Any, Final
 
-from omnigraph.lang.schema.catalog import EdgeType, NodeType, Property
+from omnigraph.lang.schema.catalog import EntityType, NodeType, Property
 from omnigraph.read.text.analysis import INDEX_OPTIONS
 from omnigraph.storage.staging import ExistingIndex, IndexKind, IndexSpec
 
@@ -75,7 +75,7 @@ class Wanted:
         return all(stored.get(name) == value for name, value in self.options.items())
 
 
-def wanted_indexes(entity: NodeType | EdgeType) -> list[Wanted]:
+def wanted_indexes(entity: EntityType) -> list[Wanted]:
     """The indexes of a type: ids and endpoints, and whatever its keys, uniques and indexes name."""
     own = ["id"] if isinstance(entity, NodeType) else ["id", "src", "dst"]
     exact = {name for group in entity.uniques for name in group}
@@ -102,7 +102,7 @@ def _of_property(prop: Property, exact: bool) -> Iterator[Wanted]:
         yield Wanted(prop.name, "BTREE")
 
 
-def plan_table(entity: NodeType | EdgeType, facts: TableFacts) -> TablePlan:
+def plan_table(entity: EntityType, facts: TableFacts) -> TablePlan:
     """What a table lacks: indexes that are missing, and those that too many rows are not in."""
     build: list[IndexSpec] = []
     deferred: list[DeferredIndex] = []

@@ -9,7 +9,7 @@ from typing import Any
 
 from lance import LanceDataset
 
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.maintenance.index_plan import DeferredIndex, TableFacts, TablePlan, plan_table
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
@@ -100,8 +100,8 @@ class _Builder:
 
 def _plans(base: Base) -> dict[str, TablePlan]:
     """The plan of every table, by table key."""
-    entities: Iterable[NodeType | EdgeType] = [*base.catalog.nodes.values(), *base.catalog.edges.values()]
-    known = [entity for entity in entities if entity.table_key in base.state.tables]
+    entities: Iterable[EntityType] = [*base.catalog.nodes.values(), *base.catalog.edges.values()]
+    known = [entity for entity in entities if entity.table_key in base.snapshot.tables]
     return {entity.table_key: plan_table(entity, _facts(base, entity.table_key)) for entity in known}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -22,14 +22,15 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import hit
 from omnigraph.formats.columns import table_schema
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.lang.schema.identity import SchemaIR, first_identities
 from omnigraph.lang.schema.resolve import CompiledSchema
-from omnigraph.manifest.branches import Branches
+from omnigraph.manifest.branches import Branch, Branches
 from omnigraph.manifest.commits import Commits
 from omnigraph.manifest.migrations import Migrator
 from omnigraph.manifest.publisher import CommitDraft, Manifest, initial_state
-from omnigraph.manifest.state import MAIN, TablePin, encode
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.manifest.state import MAIN, ManifestState, TablePin, encode
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.control.sealed import damaged, digest, seal, unseal
@@ -74,6 +75,24 @@ class Repository:
             process,
             read_only,
         )
+
+    def snapshot(self, branch: Branch, state: ManifestState | None = None) -> Snapshot:
+        """A state of a branch, the newest one by default, with everything that reading its tables takes."""
+        found = self.manifest.latest(branch.native) if state is None else state
+        return Snapshot.of(self.address, self.catalog, branch.name, found)
+
+    def snapshot_at(self, branch: Branch, at: str | int | None) -> Snapshot:
+        """The newest state of a branch, or the one at a manifest version or a commit.
+
+        A commit may be on another branch; the snapshot is then of that one.
+        """
+        if at is None:
+            return self.snapshot(branch)
+        if isinstance(at, int):
+            return self.snapshot(branch, self.commits.state_of(branch, at))
+        commit = self.commits.find(at, branch)
+        owner, state = self.commits.state_at(commit)
+        return self.snapshot(owner, replace(state, commits=(commit,)))
 
     def require_process(self) -> None:
         """Raise ForkedProcess in a child that was forked since the graph was opened."""
@@ -206,7 +225,7 @@ def _require_trusted_store(repository: Repository) -> None:
 
 def _create_tables(repository: Repository, catalog: Catalog) -> dict[str, TablePin]:
     pins = {}
-    entities: list[NodeType | EdgeType] = [*catalog.nodes.values(), *catalog.edges.values()]
+    entities: list[EntityType] = [*catalog.nodes.values(), *catalog.edges.values()]
     for entity in entities:
         location = layout.table_location(entity.table_key)
         ref = repository.tables.create(location, table_schema(entity))

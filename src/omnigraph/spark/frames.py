@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from omnigraph.bulk.pinned import Piece, PinnedGraph
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.bulk.pieces import Piece, pieces_of
+from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.lang.values import Scalar, ValueType
+from omnigraph.manifest.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +42,7 @@ _ARROW: Final = {
 }
 
 
-def spark_types(entity: NodeType | EdgeType, columns: Sequence[str]) -> dict[str, str]:
+def spark_types(entity: EntityType, columns: Sequence[str]) -> dict[str, str]:
     """The Spark type of each column. Spark has no unsigned numbers: U32 is a bigint, U64 a decimal."""
     types: dict[str, str] = {}
     for name in columns:
@@ -79,7 +80,7 @@ def as_spark(batch: pa.RecordBatch, types: dict[str, str]) -> pa.RecordBatch:
 
 def table_frame(
     spark: SparkSession,
-    graph: PinnedGraph,
+    graph: Snapshot,
     table_key: str,
     columns: Sequence[str] | None = None,
     where: str | None = None,
@@ -91,7 +92,7 @@ def table_frame(
     entity = graph.entity(table_key)
     chosen = list(columns) if columns is not None else list(entity.columns)
     types = spark_types(entity, chosen)
-    pieces = graph.pieces(table_key)
+    pieces = pieces_of(graph, table_key)
     frame = piece_numbers(spark, len(pieces), graph.rows(table_key))
     return frame.mapInArrow(_reading(pieces, types, where), spark_schema(types))
 

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from omnigraph.bulk.pinned import Origin, PinnedGraph
+from omnigraph.bulk.pieces import open_table
 from omnigraph.bulk.typenames import checked_columns, edge_type, node_type
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import RequestError
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import compile_read
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EntityType
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.spark.frames import table_frame
 
 if TYPE_CHECKING:
@@ -26,18 +27,17 @@ class SparkGraph:
     """A snapshot in a Spark session. It stays the same, whatever is written to the graph meanwhile."""
 
     spark: SparkSession
-    graph: PinnedGraph
-    snapshot: Origin
+    snapshot: Snapshot
     embedder: Callable[[], EmbeddingClient | None] = configured_client
 
     def __repr__(self) -> str:
-        at = self.snapshot.manifest_version
-        return f"SparkGraph({str(self.graph.address)!r}, branch={self.snapshot.branch!r}, manifest_version={at})"
+        address, branch, at = self.snapshot.address, self.snapshot.branch, self.snapshot.manifest_version
+        return f"SparkGraph({str(address)!r}, branch={branch!r}, manifest_version={at})"
 
     @property
     def catalog(self) -> Catalog:
         """The accepted schema, for looking things up."""
-        return self.graph.catalog
+        return self.snapshot.catalog
 
     def nodes(self, name: str, columns: Iterable[str] | None = None, filter: str | None = None) -> DataFrame:  # noqa: A002
         """The nodes of a type: `id` and the properties, or some of them; ``filter`` is a condition in Lance's SQL,
@@ -56,20 +56,20 @@ class SparkGraph:
         values = bind_parameters(compiled.name, compiled.params, params)
         now = dt.datetime.now(dt.UTC)
         values[ir.NOW] = now.replace(microsecond=now.microsecond // 1000 * 1000)
-        return query_frame(self.spark, self.graph, compiled, values, embedder=self.embedder)
+        return query_frame(self.spark, self.snapshot, compiled, values, embedder=self.embedder)
 
-    def _frame(self, entity: NodeType | EdgeType, columns: Iterable[str] | None, where: str | None) -> DataFrame:
+    def _frame(self, entity: EntityType, columns: Iterable[str] | None, where: str | None) -> DataFrame:
         chosen = checked_columns(entity, columns)
-        check_filter(self.graph, entity, where)
-        return table_frame(self.spark, self.graph, entity.table_key, chosen, where)
+        check_filter(self.snapshot, entity, where)
+        return table_frame(self.spark, self.snapshot, entity.table_key, chosen, where)
 
 
-def check_filter(graph: PinnedGraph, entity: NodeType | EdgeType, where: str | None) -> None:
+def check_filter(graph: Snapshot, entity: EntityType, where: str | None) -> None:
     """Refuse a condition that Lance does not understand, before any worker meets it."""
     if where is None:
         return
     try:
-        graph.open(entity.table_key).scanner(columns=["id"], filter=where).explain_plan()
+        open_table(graph, entity.table_key).scanner(columns=["id"], filter=where).explain_plan()
     except (ValueError, OSError, RuntimeError) as error:
         said = str(error).strip().split("\n")[0].split(", /")[0]
         raise RequestError(f"the filter of {entity.name} cannot be understood: {where}: {said}") from error

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from lance import LanceDataset
 
 from omnigraph.errors import ResourceLimit
-from omnigraph.formats.columns import table_schema
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.state import ManifestState, TablePin
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.manifest.state import TablePin
 from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.filters import sql_literal
 from omnigraph.storage.tables import TableRef
@@ -32,22 +32,25 @@ class Base:
 
     repository: Repository
     branch: Branch
-    state: ManifestState
-    catalog: Catalog
+    snapshot: Snapshot
     passes: dict[tuple[str, ...], pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Whole columns that were read, by table key and names: one write often asks for the same ones."""
 
-    def entity(self, table_key: str) -> NodeType | EdgeType:
+    @property
+    def catalog(self) -> Catalog:
+        """The schema that the branch has."""
+        return self.snapshot.catalog
+
+    def entity(self, table_key: str) -> EntityType:
         """The type behind a table key."""
-        kind, _, name = table_key.partition(":")
-        return self.catalog.nodes[name] if kind == "node" else self.catalog.edges[name]
+        return self.snapshot.entity(table_key)
 
     def schema(self, table_key: str) -> pa.Schema:
         """The columns of a table."""
-        return table_schema(self.entity(table_key))
+        return self.snapshot.schema(table_key)
 
     def pin(self, table_key: str) -> TablePin:
-        return self.state.tables[table_key]
+        return self.snapshot.tables[table_key]
 
     def ref(self, table_key: str) -> TableRef:
         """Where the table's rows are."""
@@ -132,5 +135,5 @@ def _distinct(values: pa.Array) -> pa.Array:
 
 
 def capture(repository: Repository, branch: Branch) -> Base:
-    """The newest state of a branch, as the ground for a write."""
-    return Base(repository, branch, repository.manifest.latest(branch.native), repository.catalog)
+    """The newest state of a branch, for a write to build on."""
+    return Base(repository, branch, repository.snapshot(branch))

@@ -37,7 +37,8 @@ from omnigraph.failpoints import hit
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.publisher import CommitDraft
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.state import Commit, ManifestState, TablePin
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.manifest.state import Commit, TablePin
 from omnigraph.manifest.streams import Batch, require_next
 from omnigraph.recovery.heal import heal, heal_branch
 from omnigraph.recovery.late import undo_late_version
@@ -179,7 +180,7 @@ def _make_ready(
 ) -> _Ready | None:
     """Capture, prepare, validate and stage; None if there is nothing to change. No table moves."""
     base = capture(repository, request.branch)
-    _require_unchanged(request, base.state)
+    _require_unchanged(request, base.snapshot)
     prepared = prepare(base)
     if not prepared.tables and not prepared.lineage_only:
         return None
@@ -197,15 +198,15 @@ def _finish_empty(repository: Repository, request: WriteRequest, lock: CommitLoc
         return
     with repository.locks.commit(request.branch.name) if lock is None else nullcontext(lock) as held:
         heal_branch(repository, request.branch.name, held)
-        _require_unchanged(request, repository.manifest.latest(request.branch.native))
+        _require_unchanged(request, repository.snapshot(request.branch))
         repository.manifest.note_batch(request.branch.ref, request.batch, held)
 
 
-def _require_unchanged(request: WriteRequest, state: ManifestState) -> None:
+def _require_unchanged(request: WriteRequest, snapshot: Snapshot) -> None:
     """Compare-and-swap: on the branch's head, if the caller asked for it, and on how far a stream has come."""
     if request.batch is not None:
-        require_next(state.streams, request.branch.name, request.branch.native, request.batch)
-    actual = None if state.head is None else state.head.graph_commit_id
+        require_next(snapshot.streams, request.branch.name, request.branch.native, request.batch)
+    actual = None if snapshot.commit is None else snapshot.commit.graph_commit_id
     if request.if_commit is not None and request.if_commit != actual:
         raise PreconditionFailed(request.branch.name, request.if_commit, actual)
 
@@ -269,12 +270,12 @@ def _revalidate(request: WriteRequest, ready: _Ready, lock: CommitLock) -> OmniE
     base, prepared = ready.base, ready.prepared
     repository = base.repository
     heal_branch(repository, request.branch.name, lock)
-    current = repository.manifest.latest(request.branch.native)
+    current = repository.snapshot(request.branch)
     _require_unchanged(request, current)
-    if current.version != base.state.version:
+    if current.manifest_version != base.snapshot.manifest_version:
         read = read_set(prepared.delta, base.catalog) | prepared.tables | prepared.reads
         for key in sorted(read, key=lambda key: (key not in prepared.tables, key)):
-            pin, before = current.tables.get(key), base.state.tables[key]
+            pin, before = current.tables.get(key), base.snapshot.tables[key]
             if pin is None or (pin.table_version, pin.location) != (before.table_version, before.location):
                 actual = 0 if pin is None else pin.table_version
                 return ManifestConflict(key, before.table_version, actual)

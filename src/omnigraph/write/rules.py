@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import Violation
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EntityType, NodeType
 from omnigraph.lang.values import FLOATS
 
 SHOWN = 20
@@ -61,20 +61,20 @@ class _Broken:
     after: str
 
 
-def check_rows(entity: NodeType | EdgeType, rows: pa.Table, found: Violations) -> None:
+def check_rows(entity: EntityType, rows: pa.Table, found: Violations) -> None:
     """Check every rule that concerns single rows of one type."""
     for broken in _broken(entity, rows):
         found.add(rows.select(["id", broken.column]), broken.mask, broken.rule, _describer(entity, broken))
 
 
-def broken_rows(entity: NodeType | EdgeType, rows: pa.Table) -> pa.ChunkedArray:
+def broken_rows(entity: EntityType, rows: pa.Table) -> pa.ChunkedArray:
     """The rows that break any rule that concerns single rows, as a mask."""
     masks = [broken.mask for broken in _broken(entity, rows)]
     none = pa.chunked_array([pa.array(np.zeros(rows.num_rows, bool))])
     return reduce(pc.or_, masks, none)
 
 
-def _describer(entity: NodeType | EdgeType, broken: _Broken) -> Describe:
+def _describer(entity: EntityType, broken: _Broken) -> Describe:
     def describe(row: dict[str, object]) -> tuple[str, str]:
         value = row[broken.column]
         shown = "" if value is None else str(value)
@@ -83,7 +83,7 @@ def _describer(entity: NodeType | EdgeType, broken: _Broken) -> Describe:
     return describe
 
 
-def _broken(entity: NodeType | EdgeType, rows: pa.Table) -> Iterator[_Broken]:
+def _broken(entity: EntityType, rows: pa.Table) -> Iterator[_Broken]:
     for prop in entity.properties.values():
         name, values = prop.name, rows[prop.name]
         where = f"{entity.name}.{name}"

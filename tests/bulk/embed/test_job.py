@@ -19,7 +19,7 @@ from omnigraph.bulk.destinations import destination
 from omnigraph.bulk.embed import job as embeddings
 from omnigraph.bulk.embed.requests import EmbedCounts, EmbedResult, embed_targets
 from omnigraph.bulk.embed.tasks import Embedding, PieceFiles, embed_piece
-from omnigraph.bulk.pinned import PinnedGraph
+from omnigraph.bulk.pieces import pieces_of
 from omnigraph.bulk.runner import JobEvent
 from omnigraph.bulk.scratch import scratch_folder
 from omnigraph.embed.batches import BatchLimits
@@ -126,7 +126,7 @@ def test_a_load_on_spark(spark: SparkSession, server: EmbeddingServer, tmp_path:
 
 
 def a_job(name: str, base: Base) -> JobRecord:
-    locations = tuple(pin.location for pin in base.state.tables.values())
+    locations = tuple(pin.location for pin in base.snapshot.tables.values())
     return JobRecord(name, "embed", "main", None, locations, None, dt.datetime.now(dt.UTC))
 
 
@@ -135,7 +135,7 @@ def test_a_task_that_died_is_not_paid_for_again(
 ) -> None:
     graph = with_client(without_vectors(tmp_path / "g.omni"), server)
     base = base_of(graph)
-    pinned = PinnedGraph.of(graph._repository, base.state.tables)
+    pinned = base.snapshot
     [target] = embed_targets(graph.catalog, ["Doc"], None, again=False)
     good = destination(graph._repository, base, base.branch, "node:Doc")
     (tmp_path / "nowhere").touch()
@@ -144,7 +144,7 @@ def test_a_task_that_died_is_not_paid_for_again(
     announce(graph._repository.objects, a_job(runner.job, base))
     client = resumable(graph._embedder(), pinned.address, scratch_folder(runner.job))
     assert client is not None
-    tasks = [Embedding(piece, target, bad, runner.job, client) for piece in pinned.pieces("node:Doc", 100)]
+    tasks = [Embedding(piece, target, bad, runner.job, client) for piece in pieces_of(pinned, "node:Doc", 100)]
     assert len(tasks) > 1
     with pytest.raises(OmniError, match="nowhere"):
         runner.run("embedding", embed_piece, tasks)

@@ -18,7 +18,7 @@ from tests.stores import Store
 import omnigraph
 from omnigraph.bulk.export import job as exports
 from omnigraph.bulk.export import parts, targets
-from omnigraph.bulk.pinned import PinnedGraph
+from omnigraph.bulk.pieces import pieces_of
 from omnigraph.bulk.runner import JobEvent
 from omnigraph.errors import (
     ExportRefused,
@@ -95,8 +95,8 @@ def test_parquet_has_every_value(graph: Graph, tmp_path: Path) -> None:
 
 
 def _things(graph: Graph) -> list[dict[str, Any]]:
-    pinned = PinnedGraph(graph._repository.address, graph.catalog, dict(graph.snapshot().tables))
-    return [row for piece in pinned.pieces("node:Thing") for b in parts.whole_rows(piece) for row in b.to_pylist()]
+    pieces = pieces_of(graph.snapshot(), "node:Thing")
+    return [row for piece in pieces for b in parts.whole_rows(piece) for row in b.to_pylist()]
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])

@@ -25,8 +25,8 @@ from tests.bulk.loading import (
 from tests.bulk.scenarios import SCHEMA, WORLD
 
 import omnigraph
+from omnigraph.bulk import pieces
 from omnigraph.bulk.load import staging
-from omnigraph.bulk.pinned import PinnedGraph
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import NotOnSpark, RecordError, RequestError
 from omnigraph.graph import Graph
@@ -104,8 +104,7 @@ def row_ids(graph: Graph, table_key: str) -> dict[str, int]:
 def test_rows_that_are_replaced_keep_their_row_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what changed can be told from what is new, whichever engine changed it; indexes find what is new."""
     cut_small(monkeypatch, 100)
-    whole = PinnedGraph.pieces
-    monkeypatch.setattr(PinnedGraph, "pieces", lambda self, key: whole(self, key, 3))
+    monkeypatch.setattr(pieces, "ROWS_PER_TASK", 3)
     changes = []
     for engine in ("local", "spark"):
         graph = new_graph(tmp_path / engine, SCHEMA, WORLD)

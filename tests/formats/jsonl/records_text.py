@@ -8,7 +8,7 @@ import sys
 
 from hypothesis import strategies as st
 
-from omnigraph.lang.schema.catalog import EdgeType, NodeType, load_catalog
+from omnigraph.lang.schema.catalog import EntityType, NodeType, load_catalog
 from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar, ValueType
 
 CATALOG = load_catalog("""
@@ -123,7 +123,7 @@ def _values(value_type: ValueType, *, odd: bool) -> st.SearchStrategy[str]:
 
 
 @st.composite
-def _data(draw: st.DrawFn, entity: NodeType | EdgeType, trouble: int) -> str:
+def _data(draw: st.DrawFn, entity: EntityType, trouble: int) -> str:
     members: list[tuple[str, str]] = []
     for prop in entity.properties.values():
         if prop.type.nullable and draw(st.integers(0, 2)):
@@ -151,7 +151,7 @@ def _data(draw: st.DrawFn, entity: NodeType | EdgeType, trouble: int) -> str:
 @st.composite
 def _records(draw: st.DrawFn, trouble: int) -> str:
     """A record; ``trouble`` lets it be wrong."""
-    entities: list[NodeType | EdgeType] = [*CATALOG.nodes.values(), *CATALOG.edges.values()]
+    entities: list[EntityType] = [*CATALOG.nodes.values(), *CATALOG.edges.values()]
     entity = draw(st.sampled_from(entities))
     data = f'"data": {{{draw(_data(entity, trouble))}}}'
     if isinstance(entity, NodeType):

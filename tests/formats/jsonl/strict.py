@@ -8,14 +8,14 @@ from typing import Any
 
 from omnigraph.formats.jsonl.blocks import Unreadable
 from omnigraph.formats.jsonl.records import BadRecord, read_line
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EntityType
 
 
 @dataclass(slots=True)
 class StrictRecords:
     """The records of one type, as columns of Python values, with the line each came from."""
 
-    entity: NodeType | EdgeType
+    entity: EntityType
     columns: dict[str, list[Any]]
     lines: list[int] = field(default_factory=list)
 

@@ -9,7 +9,6 @@ import pytest
 from tests.bulk.everything import SCHEMA, difficult_things
 
 import omnigraph
-from omnigraph.bulk.pinned import PinnedGraph
 from omnigraph.errors import InvalidAddress, RequestError
 from omnigraph.graph import Graph
 from omnigraph.spark.datasource.source import OmnigraphSource, register
@@ -38,7 +37,7 @@ def read(spark: SparkSession, graph: Graph, **options: str) -> DataFrame:
 
 def test_every_type_of_property_reaches_spark(graph: Graph, spark: SparkSession) -> None:
     frame = read(spark, graph, type="Thing")
-    pinned = PinnedGraph.of(graph._repository, graph.snapshot().tables)
+    pinned = graph.snapshot()
     wanted = table_frame(spark, pinned, "node:Thing")
     assert frame.dtypes == wanted.dtypes
     assert sorted(map(repr, frame.collect())) == sorted(map(repr, wanted.collect()))

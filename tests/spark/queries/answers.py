@@ -15,13 +15,13 @@ from tests.read.engine import reference_answer
 from tests.read.reference_results import Answer
 from tests.read.reference_rows import GraphData
 
-from omnigraph.bulk.pinned import PinnedGraph
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import NotOnSpark
 from omnigraph.graph import Graph
 from omnigraph.lang.parameters import Value, bind_parameters
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledQuery, compile_read
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.result.result import Result, Target
 from omnigraph.spark.queries.execution import run_query
 
@@ -46,7 +46,7 @@ class Question:
     name: str
     query: CompiledQuery
     values: Mapping[str, Value]
-    graph: PinnedGraph
+    graph: Snapshot
     embedder: Callable[[], EmbeddingClient | None]
     expected: Answer
     embedded: pa.Table
@@ -70,7 +70,7 @@ class Question:
             name,
             compiled,
             values,
-            PinnedGraph.of(graph._repository, graph.snapshot().tables),
+            graph.snapshot(),
             graph._embedder,
             reference_answer(graph, text, params, query, data=data, most=most),
             graph.query(text, params, name=query).table,

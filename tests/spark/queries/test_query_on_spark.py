@@ -13,7 +13,6 @@ from tests.cli.command import omnigraph as run_command
 from typer.testing import CliRunner
 
 import omnigraph
-from omnigraph.bulk.pinned import PinnedGraph
 from omnigraph.cli.main import app
 from omnigraph.embed.mock import MockClient
 from omnigraph.errors import EmbeddingUnavailable, NotOnSpark, ParameterError, QueryCancelled, QueryTimeout
@@ -77,7 +76,7 @@ def test_branches_and_snapshots_are_read(graph: Graph, spark: SparkSession) -> N
 
 def test_a_frame_has_the_columns_of_the_query_even_if_names_repeat(graph: Graph, spark: SparkSession) -> None:
     text = "query q() { match { $a: Person  $a.age < 2 } return { $a.name as x, $a.age as x, $a } }"
-    pinned = PinnedGraph.of(graph._repository, graph.snapshot().tables)
+    pinned = graph.snapshot()
     frame = query_frame(spark, pinned, compile_read(text, graph.catalog), {})
     assert frame.columns == ["x", "x", "a"]
     assert sorted(map(tuple, frame.collect())) == [("p00", 0, "p00"), ("p01", 1, "p01")]

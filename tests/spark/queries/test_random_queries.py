@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from functools import partialmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from tests.read.reference_rows import TooManyRows
 from tests.spark.queries.answers import Question, problems, quick_session
 
 import omnigraph
-from omnigraph.bulk.pinned import PinnedGraph
+from omnigraph.bulk import pieces
 from omnigraph.embed.mock import MockClient
 from omnigraph.graph import Graph
 
@@ -59,7 +58,7 @@ def _parts(records: tuple[Record, ...]) -> Iterator[list[Record]]:
 def test_random_queries_give_the_same_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PinnedGraph, "pieces", partialmethod(PinnedGraph.pieces, rows=1))
+    monkeypatch.setattr(pieces, "ROWS_PER_TASK", 1)
     asked = [one for seed in range(FIRST_SEED, FIRST_SEED + GRAPHS) for one in _asked(seed, tmp_path)]
     found = problems(quick_session(spark), [question for _, _, question in asked])
     wrong = [report(case, graph, found[one.name]) for graph, case, one in asked if found[one.name]]

@@ -35,7 +35,7 @@ from omnigraph.bulk.embed.requests import (
     stored_batches,
 )
 from omnigraph.bulk.embed.tasks import Embedding, PieceFiles, embed_piece
-from omnigraph.bulk.pinned import Piece, PinnedGraph, open_tables, require_shared
+from omnigraph.bulk.pieces import Piece, open_table, open_tables, pieces_of, require_shared
 from omnigraph.bulk.runner import Engine, JobEvent, Runner, RunnerChoice
 from omnigraph.bulk.scratch import scratch_folder
 from omnigraph.embed.client import EmbeddingClient
@@ -43,6 +43,7 @@ from omnigraph.embed.known import Remembering
 from omnigraph.embed.resumable import patient, resumable
 from omnigraph.errors import JavaUnavailable, MissingExtra, NotOnSpark
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.recovery.jobs import JobRecord, running
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.files.datafiles import StagedFile, column_ids
@@ -170,7 +171,7 @@ class _Preparation:
 
     def __call__(self, base: Base) -> Prepared:
         self.used = set()
-        graph = PinnedGraph.of(self.repository, base.state.tables)
+        graph = base.snapshot
         delta: dict[str, TableDelta] = {}
         tasks: list[Embedding] = []
         fragments: dict[str, dict[int, str]] = {}
@@ -197,7 +198,7 @@ class _Preparation:
         return Prepared(delta, repeatable=True, stages=stages)
 
     def _tasks(
-        self, base: Base, graph: PinnedGraph, target: EmbedTarget, fragments: Mapping[int, str]
+        self, base: Base, graph: Snapshot, target: EmbedTarget, fragments: Mapping[int, str]
     ) -> list[Embedding]:
         """The pieces that are to be done: all, or those whose fragments are not what they were."""
         key = target.table_key
@@ -208,7 +209,7 @@ class _Preparation:
         skipped = {number for done in kept for number in done.fragments}
         place = destination(self.repository, base, self.request.branch, key)
         tasks: list[Embedding] = []
-        for piece in graph.pieces(key, _ROWS_PER_TASK):
+        for piece in pieces_of(graph, key, _ROWS_PER_TASK):
             rest = tuple(number for number in piece.fragments if number not in skipped)
             same = (done for done in stale if not done.fragments.keys().isdisjoint(rest))
             known = tuple(file for done in same for file in done.files.files)
@@ -217,7 +218,7 @@ class _Preparation:
                 tasks.append(Embedding(share, target, place, self.runner.job, self.client, known))
         return tasks
 
-    def _stage(self, graph: PinnedGraph, key: str, ref: TableRef, operation: str) -> StagedTable:
+    def _stage(self, graph: Snapshot, key: str, ref: TableRef, operation: str) -> StagedTable:
         """The change of one table: new files, and deletion vectors for the rows they replace."""
         handle = open_tables(graph.address).open(ref)
         done = [one.files for one in self._done[key]]
@@ -232,13 +233,13 @@ class _Preparation:
         return StagedTable(change, graph.rows(key))
 
 
-def _fragments(graph: PinnedGraph, key: str) -> dict[int, str]:
+def _fragments(graph: Snapshot, key: str) -> dict[int, str]:
     """The fragments of a table, each with a digest of everything that makes it what it is."""
     if not graph.rows(key):
         return {}
     return {
         fragment.fragment_id: sha256(json.dumps(fragment.metadata.to_json()).encode()).hexdigest()
-        for fragment in graph.open(key).get_fragments()
+        for fragment in open_table(graph, key).get_fragments()
     }
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.bulk.embed.requests import Counts, EmbedTarget
-from omnigraph.bulk.pinned import Piece
+from omnigraph.bulk.pieces import Piece
 from omnigraph.bulk.runner import Done
 from omnigraph.bulk.scratch import MatchFile, packed_mask, unpacked_mask, write_matches
 from omnigraph.embed.client import EmbeddingClient
@@ -72,7 +72,7 @@ def embed_piece(task: Embedding) -> Done:
         files.append(file)
         replaced.append(pairs)
     name = f"embedded-{piece.table_key.replace(':', '-')}-{piece.fragments[0]}"
-    matches = write_matches(piece.graph.address, task.job, name, pa.concat_tables(replaced))
+    matches = write_matches(piece.snapshot.address, task.job, name, pa.concat_tables(replaced))
     return Done(PieceFiles(counts, tuple(files), matches), rows=piece.rows)
 
 

@@ -21,11 +21,12 @@ from omnigraph.bulk.export.parts import (
     write_part,
 )
 from omnigraph.bulk.export.targets import MARKER, RUNS, Target, check_arrived, parse_target
-from omnigraph.bulk.pinned import Origin, PinnedGraph, require_shared
+from omnigraph.bulk.pieces import open_table, require_shared
 from omnigraph.bulk.runner import Engine, JobEvent, Runner, RunnerChoice
 from omnigraph.errors import ExportRefused, JavaUnavailable, RequestError
 from omnigraph.formats.encoding import json_lines
 from omnigraph.formats.format import Format
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.storage.address import Scheme
 
 SMALL_EXPORT: Final = 4 << 30
@@ -84,8 +85,7 @@ class ExportResult:
 class Request:
     """What is to be exported, and how."""
 
-    graph: PinnedGraph
-    origin: Origin
+    graph: Snapshot
     keys: Sequence[str]
     format: Format
     ordered: bool
@@ -107,9 +107,9 @@ class Request:
             self.format.value,
             engine.value,
             self.ordered,
-            self.origin.branch,
-            self.origin.graph_commit_id,
-            self.origin.manifest_version,
+            self.graph.branch,
+            self.graph.graph_commit_id,
+            self.graph.manifest_version,
             nodes,
             edges,
             tuple(part.path for part in parts if part.path) if target is not None else (),
@@ -137,7 +137,7 @@ def export(request: Request, place: str | os.PathLike[str] | BinaryIO) -> Export
         raise
 
 
-def _refuse_inside(graph: PinnedGraph, target: Target) -> None:
+def _refuse_inside(graph: Snapshot, target: Target) -> None:
     """Refuse to write among the files of the graph."""
     if f"{target.root}/".startswith(f"{graph.address.root}/"):
         raise ExportRefused(f"to {target}", "that is inside the graph; choose another place")
@@ -162,13 +162,13 @@ def _engine(request: Request, target: Target) -> Engine:
     return Engine.SPARK
 
 
-def stored_bytes(graph: PinnedGraph, keys: Sequence[str]) -> int:
+def stored_bytes(graph: Snapshot, keys: Sequence[str]) -> int:
     """How many bytes the files of tables have."""
     return sum(
         file.file_size_bytes or 0
         for key in keys
         if graph.rows(key)
-        for fragment in graph.open(key).get_fragments()
+        for fragment in open_table(graph, key).get_fragments()
         for file in fragment.metadata.files
     )
 

@@ -19,13 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.bulk.export.targets import RUNS, Target
-from omnigraph.bulk.pinned import ROWS_PER_TASK, Piece, PinnedGraph
+from omnigraph.bulk.pieces import ROWS_PER_TASK, Piece, pieces_of
 from omnigraph.bulk.ranges import open_file
 from omnigraph.bulk.runner import Done, Runner
 from omnigraph.formats.encoding import grouped, json_lines, row_bytes, write_parquet
 from omnigraph.formats.format import Format
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.lang.values import Scalar, ValueType
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.data.ids import hashed
 
 PART_BYTES: Final = 128 << 20
@@ -86,7 +87,7 @@ class Merged:
 class PartTask:
     """One file to be written."""
 
-    entity: NodeType | EdgeType
+    entity: EntityType
     source: Source
     path: str
     format: Format
@@ -122,14 +123,14 @@ def write_part(task: PartTask) -> Done:
     return Done(Part(task.entity.table_key, task.path, rows, size), rows, size)
 
 
-def stored_parts(graph: PinnedGraph, table_key: str) -> list[Source]:
+def stored_parts(graph: Snapshot, table_key: str) -> list[Source]:
     """The parts of a table in the order in which it is stored."""
     rows = max(1, min(ROWS_PER_TASK, PART_BYTES // _width(graph.entity(table_key))))
-    return [Scan(piece) for piece in graph.pieces(table_key, rows)]
+    return [Scan(piece) for piece in pieces_of(graph, table_key, rows)]
 
 
 def ordered_parts(
-    graph: PinnedGraph, keys: Sequence[str], runner: Runner, scratch: Target
+    graph: Snapshot, keys: Sequence[str], runner: Runner, scratch: Target
 ) -> dict[str, list[Source]]:
     """The parts of tables in the order of their ids. Runs of what cannot be sorted at once go to ``scratch``."""
     pieces = {key: [part.piece for part in stored_parts(graph, key) if isinstance(part, Scan)] for key in keys}
@@ -187,7 +188,7 @@ def _share(rows: int) -> int:
 def _measure(task: _Measuring) -> Done:
     """A pass over a piece. Which ids are in the sample depends on the ids alone."""
     size, sample = 0, []
-    rows = _batch_rows(task.piece.graph.entity(task.piece.table_key))
+    rows = _batch_rows(task.piece.snapshot.entity(task.piece.table_key))
     for batch in task.piece.batches(_columns(task.piece), batch_rows=rows):
         size += int(row_bytes(batch).sum())
         ids = batch.column("id")
@@ -250,7 +251,7 @@ def _by_id(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 def whole_rows(piece: Piece) -> Iterator[pa.RecordBatch]:
     """All columns of a piece, blobs included, in batches that are never large, however large the values are."""
-    entity = piece.graph.entity(piece.table_key)
+    entity = piece.snapshot.entity(piece.table_key)
     blobs = [prop.name for prop in entity.properties.values() if prop.type.is_blob]
     most = _batch_rows(entity)
     plain = pa.schema([])
@@ -266,14 +267,14 @@ def whole_rows(piece: Piece) -> Iterator[pa.RecordBatch]:
 
 
 def _columns(piece: Piece) -> tuple[str, ...]:
-    return piece.graph.entity(piece.table_key).columns
+    return piece.snapshot.entity(piece.table_key).columns
 
 
-def _batch_rows(entity: NodeType | EdgeType) -> int:
+def _batch_rows(entity: EntityType) -> int:
     return max(1, min(_MOST_BATCH_ROWS, _BATCH_BYTES // _width(entity)))
 
 
-def _width(entity: NodeType | EdgeType) -> int:
+def _width(entity: EntityType) -> int:
     """About how many bytes a row takes, by the types of its columns."""
     return 32 * (len(entity.columns) - len(entity.properties)) + sum(
         _cell_width(prop.type) for prop in entity.properties.values()

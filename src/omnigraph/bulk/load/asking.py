@@ -11,7 +11,7 @@ from omnigraph.bulk.load.joins import KeyJoins
 from omnigraph.bulk.load.origins import Origins, with_places
 from omnigraph.bulk.runner import Runner
 from omnigraph.errors import ConstraintViolation, KeyConflict, OmniError, Violation
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EntityType, NodeType
 
 
 def raise_objections(runner: Runner, joins: KeyJoins, ground: Ground, cores: int, origins: Origins) -> None:
@@ -54,7 +54,7 @@ def _raise_found(ground: Ground, answers: Iterable[Findings]) -> None:
         raise ConstraintViolation(listed[: ground.most], total)
 
 
-def _repeats(entity: NodeType | EdgeType, findings: Findings) -> OmniError:
+def _repeats(entity: EntityType, findings: Findings) -> OmniError:
     if not isinstance(entity, NodeType) or not entity.key:
         return KeyConflict(entity.table_key, [value for value, _ in findings.repeated], findings.repeated_total)
     where = entity.key[0] if len(entity.key) == 1 else f"({', '.join(entity.key)})"

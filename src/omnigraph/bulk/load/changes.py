@@ -15,7 +15,7 @@ from omnigraph.errors import ConstraintViolation, KeyConflict, RecordError, Reco
 from omnigraph.formats.jsonl.blocks import TypedRecords, read_block
 from omnigraph.formats.jsonl.lines import Lines
 from omnigraph.formats.rows import with_fresh_ids
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType
 from omnigraph.write.delta import TableDelta, last_per_id
 from omnigraph.write.rules import SHOWN
 from omnigraph.write.vectors import fill_vectors
@@ -101,7 +101,7 @@ def change_of(
     return LoadChange(delta, places, tuple(sorted(unembedded)))
 
 
-def _refuse_repeats(entity: NodeType | EdgeType, places: Places, most: int) -> None:
+def _refuse_repeats(entity: EntityType, places: Places, most: int) -> None:
     """A repeated id is an error, except in a merge, where the last record wins."""
     table_key = entity.table_key
     ids, _ = places.tables[table_key]

@@ -16,14 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.bulk.load.options import Mode
-from omnigraph.bulk.pinned import PinnedGraph
 from omnigraph.bulk.runner import Done
 from omnigraph.bulk.scratch import Drops, kept_rows
 from omnigraph.errors import Violation
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.state import ManifestState
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.storage.files.datafiles import Destination, StagedFile, read_file
 from omnigraph.write.base import Base
 from omnigraph.write.delta import TableDelta
@@ -50,9 +49,8 @@ class Ground:
     all there is to load, nothing can be asked but what is wrong with single rows.
     """
 
-    graph: PinnedGraph
+    graph: Snapshot
     branch: Branch
-    state: ManifestState
     mode: Mode
     targets: Mapping[str, Destination]
     files: Mapping[str, tuple[StagedFile, ...]]
@@ -65,7 +63,7 @@ class Ground:
     def base(self) -> Base:
         """The branch as the evaluator reads it."""
         repository = Repository.at(self.graph.address, read_only=True)
-        return Base(repository, self.branch, self.state, self.graph.catalog)
+        return Base(repository, self.branch, self.graph)
 
     def gives_ids(self, table_key: str) -> bool:
         """Do any of the staged rows bring their own ids?"""
@@ -268,8 +266,3 @@ def _ask_ends(ground: Ground, edge: EdgeType, question: Question, found: Violati
     if len(missing):
         rows = ground.keys(edge.table_key, ["id", side], question.files)
         note_dangling(edge, side, rows, missing, found)
-
-
-def light(state: ManifestState) -> ManifestState:
-    """A state without its history, which no question is about."""
-    return replace(state, commits=())

@@ -15,7 +15,7 @@ from omnigraph.bulk.deletions import Deletion, delete_replaced
 from omnigraph.bulk.load.checks import Ground
 from omnigraph.bulk.load.merging import Matches
 from omnigraph.bulk.load.options import Mode
-from omnigraph.bulk.pinned import open_tables
+from omnigraph.bulk.pieces import open_tables
 from omnigraph.bulk.runner import Done, Runner
 from omnigraph.bulk.scratch import MatchFile, read_matches
 from omnigraph.errors import NotOnSpark

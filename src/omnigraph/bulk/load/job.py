@@ -28,7 +28,7 @@ from omnigraph.bulk.load.options import LoadOptions, LoadResult
 from omnigraph.bulk.load.preparing import LeftOutOthers, Preparation, Staged
 from omnigraph.bulk.load.sources import Slice, SourceFile, cut, rows_per_file
 from omnigraph.bulk.load.staging import SliceReport, StagePlan, stage_slice
-from omnigraph.bulk.pinned import require_shared
+from omnigraph.bulk.pieces import require_shared
 from omnigraph.bulk.runner import Runner
 from omnigraph.bulk.scratch import scratch_folder
 from omnigraph.embed.client import EmbeddingClient
@@ -83,11 +83,11 @@ def load(
         "load",
         branch.name,
         branch.native,
-        tuple(sorted(pin.location for pin in ground.state.tables.values())),
+        tuple(sorted(pin.location for pin in ground.snapshot.tables.values())),
         options.actor,
         dt.datetime.now(dt.UTC),
     )
-    targets = {key: destination(repository, ground, branch, key) for key in ground.state.tables}
+    targets = {key: destination(repository, ground, branch, key) for key in ground.snapshot.tables}
     slices = cut(given.files, cores)
     plan = StagePlan(
         runner.job,

@@ -18,7 +18,7 @@ from omnigraph.bulk.load import checks
 from omnigraph.bulk.load.checks import Ground
 from omnigraph.bulk.load.joins import KeyJoins
 from omnigraph.bulk.load.options import Mode
-from omnigraph.bulk.pinned import Piece
+from omnigraph.bulk.pieces import Piece, pieces_of
 from omnigraph.bulk.runner import Done, Runner
 from omnigraph.bulk.scratch import Drops, MatchFile, packed_mask, write_matches
 
@@ -54,7 +54,7 @@ def replaced_rows(runner: Runner, joins: KeyJoins, ground: Ground) -> Matches:
         if not ground.graph.rows(key):
             continue
         if key in small:
-            tasks = [_Matching(ground, runner.job, piece) for piece in ground.graph.pieces(key)]
+            tasks = [_Matching(ground, runner.job, piece) for piece in pieces_of(ground.graph, key)]
             found = runner.run("finding replaced rows", _matches, tasks)
         else:
             found = list(joins.replaced(ground, key))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from omnigraph.bulk.load.asking import raise_objections
 from omnigraph.bulk.load.badrecords import BadRecords, BadRow
-from omnigraph.bulk.load.checks import Ground, light
+from omnigraph.bulk.load.checks import Ground
 from omnigraph.bulk.load.committing import staged_tables
 from omnigraph.bulk.load.joins import KeyJoins
 from omnigraph.bulk.load.merging import Matches, losers, replaced_rows
@@ -15,7 +15,6 @@ from omnigraph.bulk.load.options import LoadOptions, Mode
 from omnigraph.bulk.load.origins import Origins
 from omnigraph.bulk.load.sources import Slice
 from omnigraph.bulk.load.staging import SliceReport, StagePlan
-from omnigraph.bulk.pinned import PinnedGraph
 from omnigraph.bulk.runner import Runner
 from omnigraph.bulk.scratch import Drops, broken_rows_of, record_indexes
 from omnigraph.errors import DataError, RecordError, RecordProblem
@@ -102,7 +101,8 @@ class Preparation:
 
     def check(self, base: Base) -> tuple[Ground, Matches]:
         """Ask everything there is to ask about the staged rows on top of a state; raises what objects."""
-        pins = {key: (pin.location, pin.table_branch, pin.table_version) for key, pin in base.state.tables.items()}
+        tables = base.snapshot.tables
+        pins = {key: (pin.location, pin.table_branch, pin.table_version) for key, pin in tables.items()}
         if self._checked is not None and self._checked[0] == pins:
             return self._checked[1], self._checked[2]
         ground = self._ground(base)
@@ -124,9 +124,8 @@ class Preparation:
         reports = self.staged.reports
         skips = self.options.skip_bad
         return Ground(
-            PinnedGraph(base.repository.address, base.catalog, dict(base.state.tables)),
+            base.snapshot,
             base.branch,
-            light(base.state),
             self.options.mode,
             self.plan.targets,
             self.staged.files,

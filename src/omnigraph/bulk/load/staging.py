@@ -23,7 +23,7 @@ from omnigraph.formats.format import Format
 from omnigraph.formats.jsonl.blocks import Block, TypedRecords, Unreadable, read_block
 from omnigraph.formats.jsonl.records import too_long
 from omnigraph.formats.rows import with_fresh_ids
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType
 from omnigraph.storage.files.datafiles import ROWS_PER_FILE, Destination, StagedFile, write_file
 from omnigraph.write.rules import Violations, broken_rows, check_rows
 from omnigraph.write.vectors import fill_vectors
@@ -229,7 +229,7 @@ def _row_group_blocks(part: Slice, catalog: Catalog) -> Iterator[Block]:
         raise SourceUnusable(part.file.name, f"it cannot be read as Parquet: {error}") from error
 
 
-def _entity(catalog: Catalog, table_key: str) -> NodeType | EdgeType:
+def _entity(catalog: Catalog, table_key: str) -> EntityType:
     kind, _, name = table_key.partition(":")
     return catalog.nodes[name] if kind == "node" else catalog.edges[name]
 

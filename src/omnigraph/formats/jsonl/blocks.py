@@ -17,7 +17,7 @@ from omnigraph.formats.jsonl.lines import Lines, Piece, groups, pieces
 from omnigraph.formats.jsonl.parse import parse
 from omnigraph.formats.jsonl.records import BadRecord, read_line
 from omnigraph.formats.rows import rows_of
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EntityType
 
 _PIECE: Final = 8 << 20
 """How many bytes are read at once: few enough to stay in the processor's caches, enough to be worth the call."""
@@ -30,7 +30,7 @@ class TypedRecords:
     Rows have all columns, nullable; ``id`` is null where none was given and the type has no key.
     """
 
-    entity: NodeType | EdgeType
+    entity: EntityType
     rows: pa.Table
     lines: Lines
 
@@ -57,7 +57,7 @@ class Block:
 class _Found:
     """The rows of one type so far: tables that Arrow read, and records that were read one by one."""
 
-    entity: NodeType | EdgeType
+    entity: EntityType
     tables: list[pa.Table] = field(default_factory=list)
     lines: list[Lines] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)

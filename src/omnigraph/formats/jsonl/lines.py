@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from omnigraph.formats.jsonl.parse import Named, Text
 from omnigraph.formats.jsonl.records import MOST_STRUCTURE
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EntityType
 
 _NEWLINE: Final = 10
 _RETURN: Final = 13
@@ -50,7 +50,7 @@ class Group:
     The text is without that name if lines begin with it; if not, ``named`` is the member and what it has to say.
     """
 
-    entity: NodeType | EdgeType
+    entity: EntityType
     lines: Lines
     text: Text
     named: Named | None = None
@@ -148,7 +148,7 @@ def _regular(piece: Piece) -> npt.NDArray[np.bool_]:
     return regular
 
 
-def _entity(name: re.Match[bytes] | None, catalog: Catalog) -> NodeType | EdgeType | None:
+def _entity(name: re.Match[bytes] | None, catalog: Catalog) -> EntityType | None:
     if name is None:
         return None
     text = name.group(2).decode()

@@ -19,7 +19,7 @@ import pyarrow.json as pj
 
 from omnigraph.formats.columns import table_schema
 from omnigraph.formats.jsonl.columns import Doubts, as_mask, column_of, json_type, key_ids
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EntityType, NodeType
 
 _FEW: Final = 32
 _SPLIT: Final = 8
@@ -68,7 +68,7 @@ class Parsed:
 class _Form:
     """What records of a type look like to Arrow, with or without the members that may be missing."""
 
-    entity: NodeType | EdgeType
+    entity: EntityType
     named: Named | None
     stored: pa.Schema = field(init=False)
 
@@ -92,7 +92,7 @@ class _Form:
         return pj.ParseOptions(explicit_schema=pa.schema(members), unexpected_field_behavior="error")
 
 
-def parse(entity: NodeType | EdgeType, text: Text, named: Named | None) -> Parsed:
+def parse(entity: EntityType, text: Text, named: Named | None) -> Parsed:
     """The rows of all lines that are certainly right."""
     found = Parsed([], np.zeros(len(text), np.bool_))
     form = _Form(entity, named)

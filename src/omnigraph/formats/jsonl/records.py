@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from omnigraph.formats.rows import BadValue, blob_bytes
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType, Property
+from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType, Property
 from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar, parse_date, parse_datetime
 
 LONGEST_LINE: Final = 32 << 20
@@ -31,7 +31,7 @@ class BadRecord(Exception):
         self.column = column
 
 
-def read_line(line: bytes, catalog: Catalog) -> tuple[NodeType | EdgeType, dict[str, Any]] | None:
+def read_line(line: bytes, catalog: Catalog) -> tuple[EntityType, dict[str, Any]] | None:
     """The type and the values of one line's record; None for a blank line or a comment."""
     stripped = line.strip()
     if not stripped or stripped.startswith(b"//"):
@@ -85,13 +85,13 @@ def _refuse_constant(name: str) -> Any:
     raise BadRecord(f"{name} is not JSON")
 
 
-def _entity(record: dict[str, Any], catalog: Catalog) -> tuple[NodeType | EdgeType, dict[str, Any]]:
+def _entity(record: dict[str, Any], catalog: Catalog) -> tuple[EntityType, dict[str, Any]]:
     data = record.get("data", {})
     if not isinstance(data, dict):
         raise BadRecord("'data' is an object")
     if ("type" in record) == ("edge" in record):
         raise BadRecord("a record has either 'type' or 'edge'")
-    entity: NodeType | EdgeType | None
+    entity: EntityType | None
     if "type" in record:
         _refuse_others(record, {"type", "data"})
         entity = catalog.nodes.get(record["type"]) if isinstance(record["type"], str) else None
@@ -129,7 +129,7 @@ def _node_values(node: NodeType, data: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _values(entity: NodeType | EdgeType, data: Mapping[str, Any]) -> dict[str, Any]:
+def _values(entity: EntityType, data: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in data.items():
         prop = entity.properties.get(name)
@@ -147,7 +147,7 @@ def _values(entity: NodeType | EdgeType, data: Mapping[str, Any]) -> dict[str, A
     return values
 
 
-def _value(entity: NodeType | EdgeType, prop: Property, value: Any) -> Any:
+def _value(entity: EntityType, prop: Property, value: Any) -> Any:
     wanted = prop.type
     try:
         if wanted.dimension is not None:

@@ -111,6 +111,10 @@ class EdgeType:
         return self.source == self.target
 
 
+EntityType = NodeType | EdgeType
+"""A type whose rows have a table of their own."""
+
+
 class Catalog:
     """All types of one accepted schema. Catalogs of the same shape are equal."""
 
@@ -135,6 +139,11 @@ class Catalog:
 
     def __repr__(self) -> str:
         return f"Catalog({len(self.nodes)} nodes, {len(self.edges)} edges, {self.hash[:15]})"
+
+    def entity(self, table_key: str) -> EntityType:
+        """The type behind a table key, `node:Person` or `edge:Knows`."""
+        kind, _, name = table_key.partition(":")
+        return self.nodes[name] if kind == "node" else self.edges[name]
 
     def edge(self, name: str) -> EdgeType | None:
         """The edge of that name: as declared, or else whatever the letter case."""

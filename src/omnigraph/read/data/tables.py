@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.query.ir import Direction
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
 from omnigraph.manifest.state import TablePin
 from omnigraph.read.data.adjacency import Adjacency, from_keys, packed, reversed_, shared, stored
 from omnigraph.read.data.cache import Held
@@ -30,7 +30,7 @@ _REVERSE: Final = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Dir
 class Rows(ABC):
     """Some entities of one type, by position. The whole table, or those of it that were looked up."""
 
-    def __init__(self, entity: NodeType | EdgeType, count: int) -> None:
+    def __init__(self, entity: EntityType, count: int) -> None:
         self.entity = entity
         self.count = count
 
@@ -55,7 +55,7 @@ class Rows(ABC):
 class WholeTable(Rows):
     """All rows of one version of a table, in the order in which the table stores them."""
 
-    def __init__(self, entity: NodeType | EdgeType, pin: TablePin, tables: Tables, cache: Held) -> None:
+    def __init__(self, entity: EntityType, pin: TablePin, tables: Tables, cache: Held) -> None:
         super().__init__(entity, pin.row_count)
         self.ref = pin.ref
         self._tables = tables
@@ -136,7 +136,7 @@ class Snapshot:
         """All edges of a type."""
         return self._whole(self.catalog.edges[type_name])
 
-    def _whole(self, entity: NodeType | EdgeType) -> WholeTable:
+    def _whole(self, entity: EntityType) -> WholeTable:
         table = self._whole_tables.get(entity.table_key)
         if table is None:
             table = WholeTable(entity, self.pins[entity.table_key], self.tables, self.cache)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.query import ir
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.read.data.tables import Rows, Snapshot, WholeTable
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import Link
@@ -98,7 +98,7 @@ class Lookups(Operators):
         rows = Chosen(whole, table, self.snapshot)
         return self.filtered(self.scan(frame, variable, rows), filters)
 
-    def _pushed(self, filters: Iterable[ir.Filter], variable: str, entity: NodeType | EdgeType) -> Iterable[str]:
+    def _pushed(self, filters: Iterable[ir.Filter], variable: str, entity: EntityType) -> Iterable[str]:
         """Filters that a table can check, as text. They are checked again on what comes back."""
         schema = table_schema(entity)
         for condition in filters:
@@ -111,7 +111,7 @@ class Lookups(Operators):
                     rest = None if value is None else compared(kind, op, value)
                     yield "false" if rest is None else f"`{prop}` {rest}"
 
-    def _columns(self, variable: str, entity: NodeType | EdgeType, filters: Sequence[ir.Filter] = ()) -> list[str]:
+    def _columns(self, variable: str, entity: EntityType, filters: Sequence[ir.Filter] = ()) -> list[str]:
         names = {"id", *self._needed.get(variable, ())}
         for condition in filters:
             names |= {

@@ -20,13 +20,14 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
-from omnigraph.bulk.pinned import Piece, PinnedGraph
+from omnigraph.bulk.pieces import Piece, pieces_of, require_shared
 from omnigraph.bulk.typenames import checked_columns, edge_type, node_type
 from omnigraph.errors import NotOnSpark, RequestError
 from omnigraph.lang.diagnostics import suggest
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.manifest.repository import Repository, open_existing
-from omnigraph.manifest.state import MAIN, TablePin
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.manifest.state import MAIN
 from omnigraph.spark.frames import as_spark, spark_schema, spark_types
 from omnigraph.spark.graph import check_filter
 from omnigraph.storage.address import parse_address
@@ -50,7 +51,7 @@ def register(spark: SparkSession) -> None:
 class _Pinned:
     """What a DataFrame reads: some columns and rows of one table, of one snapshot."""
 
-    graph: PinnedGraph
+    graph: Snapshot
     table_key: str
     types: dict[str, str]
     where: str | None
@@ -95,7 +96,8 @@ class OmnigraphSource(DataSource):
         if self._pinned is None:
             check_options(self._given, _READ)
             repository = opened(self._given, read_only=True)
-            pinned = PinnedGraph.of(repository, _tables(repository, self._given))
+            require_shared(repository.address)
+            pinned = _snapshot(repository, self._given)
             entity = entity_of(self._given, pinned.catalog)
             columns = self._given.get("columns")
             names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
@@ -113,7 +115,7 @@ class OmnigraphReader(DataSourceReader):
         self._table = pinned
 
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(piece) for piece in self._table.graph.pieces(self._table.table_key)]
+        return [InputPartition(piece) for piece in pieces_of(self._table.graph, self._table.table_key)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         piece: Piece | None = partition.value
@@ -141,16 +143,14 @@ def opened(given: Mapping[str, str], *, read_only: bool) -> Repository:
     return open_existing(parse_address(given["path"], settings or None), read_only=read_only)
 
 
-def entity_of(given: Mapping[str, str], catalog: Catalog) -> NodeType | EdgeType:
+def entity_of(given: Mapping[str, str], catalog: Catalog) -> EntityType:
     """The type that options name."""
     return node_type(catalog, given["type"]) if "type" in given else edge_type(catalog, given["edge"])
 
 
-def _tables(repository: Repository, given: Mapping[str, str]) -> Mapping[str, TablePin]:
-    """The tables of the newest state of a branch, or of a commit or a manifest version."""
+def _snapshot(repository: Repository, given: Mapping[str, str]) -> Snapshot:
+    """The newest state of a branch, or that of a commit or a manifest version."""
     branch, at = repository.branches.find(given.get("branch", MAIN)), given.get("snapshot")
-    if at is None:
-        return repository.manifest.latest(branch.native).tables
-    if len(at) <= _LONGEST_VERSION and at.isascii() and at.isdecimal():
-        return repository.commits.state_of(branch, int(at)).tables
-    return repository.commits.state_at(repository.commits.find(at, branch))[1].tables
+    if at is not None and len(at) <= _LONGEST_VERSION and at.isascii() and at.isdecimal():
+        return repository.snapshot_at(branch, int(at))
+    return repository.snapshot_at(branch, at)

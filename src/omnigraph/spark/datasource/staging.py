@@ -17,7 +17,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from omnigraph.bulk.destinations import destination
 from omnigraph.bulk.load.staging import BlockReader, SliceReport, StagePlan, in_order, stage_rows
-from omnigraph.bulk.pinned import require_shared
+from omnigraph.bulk.pieces import require_shared
 from omnigraph.bulk.scratch import scratch_folder
 from omnigraph.embed.client import configured_client
 from omnigraph.embed.resumable import resumable
@@ -61,8 +61,8 @@ class Staging:
         require_shared(repository.address)
         found = repository.branches.find(branch)
         base = capture(repository, found)
-        targets = {key: destination(repository, base, found, key) for key in base.state.tables}
-        locations = {key: pin.location for key, pin in sorted(base.state.tables.items())}
+        targets = {key: destination(repository, base, found, key) for key in base.snapshot.tables}
+        locations = {key: pin.location for key, pin in sorted(base.snapshot.tables.items())}
         plan = StagePlan("", base.catalog, targets, configured_client())
         return cls(repository.address, found, plan, locations, kind, actor)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from omnigraph.bulk.load.staging import BlockReader, SliceReport, StagePlan, in_order, stage_rows
 from omnigraph.errors import SourceUnusable
 from omnigraph.formats.columnar import check_columns, read_columns
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.spark.runner import SparkRunner
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class LoadableFrame(Protocol):
 class FrameSource:
     """A DataFrame whose rows are all of one type."""
 
-    entity: NodeType | EdgeType
+    entity: EntityType
     frame: DataFrame
     title: str | None = None
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from omnigraph.bulk.load.badrecords import BadRow
 from omnigraph.bulk.load.checks import Findings, Ground, Question, Rule
 from omnigraph.bulk.load.options import Mode
-from omnigraph.bulk.pinned import Piece
+from omnigraph.bulk.pieces import Piece, pieces_of
 from omnigraph.bulk.scratch import Drops, MatchFile, packed_mask, write_matches
 from omnigraph.errors import Violation
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
@@ -215,7 +215,7 @@ def masks_at(ground: Ground, table_key: str, places: DataFrame) -> Drops:
 def _replaced(runner: SparkRunner, ground: Ground, table_key: str) -> list[MatchFile | None]:
     """Pairs of staged and committed rows with the same id, in files by the fragment of the committed row."""
     staged = staged_frame(runner, ground, table_key, ["id"])
-    pieces = ground.graph.pieces(table_key)
+    pieces = pieces_of(ground.graph, table_key)
     schema = "id string, row_id bigint, row_address bigint"
     numbers = piece_numbers(runner.spark, len(pieces), ground.graph.rows(table_key))
     committed = numbers.mapInArrow(_located(pieces), schema)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.bulk.load.job import Input, load
 from omnigraph.bulk.load.options import LoadOptions, LoadResult
 from omnigraph.bulk.load.sources import SourceFile, find_files, typed_files
-from omnigraph.bulk.pinned import require_shared
+from omnigraph.bulk.pieces import require_shared
 from omnigraph.bulk.typenames import edge_type, node_type
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import BranchExists, SourceUnusable

@@ -9,11 +9,12 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from omnigraph.bulk.pinned import PinnedGraph
+from omnigraph.bulk.pieces import pieces_of
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.values.vectors import Floats
 from omnigraph.spark.queries.hops import most_hops
@@ -31,7 +32,7 @@ Embedder = Callable[[], EmbeddingClient | None]
 
 def query_frame(
     spark: SparkSession,
-    graph: PinnedGraph,
+    graph: Snapshot,
     query: CompiledQuery,
     values: Mapping[str, Value],
     *,
@@ -49,7 +50,7 @@ def query_frame(
 
 def run_query(
     spark: SparkSession,
-    graph: PinnedGraph,
+    graph: Snapshot,
     query: CompiledQuery,
     values: Mapping[str, Value],
     *,
@@ -74,7 +75,7 @@ def _read(query: CompiledQuery) -> ir.QueryIR:
 
 
 def _answer(
-    runner: SparkRunner, graph: PinnedGraph, query: CompiledQuery, values: Mapping[str, Value], embedder: Embedder
+    runner: SparkRunner, graph: Snapshot, query: CompiledQuery, values: Mapping[str, Value], embedder: Embedder
 ) -> DataFrame:
     """The result under column names of our own: those of queries may repeat."""
     read = _read(query)
@@ -103,13 +104,13 @@ def _vector(arm: ir.Nearest | ir.Bm25, expressions: Expressions) -> Floats | Non
 
 
 def _counted(
-    arm: ir.Nearest | ir.Bm25, graph: PinnedGraph, match: Match, expressions: Expressions, runner: SparkRunner
+    arm: ir.Nearest | ir.Bm25, graph: Snapshot, match: Match, expressions: Expressions, runner: SparkRunner
 ) -> Statistics | None:
     """The statistics of the texts that are scored."""
     query = expressions.constant(arm.query) if isinstance(arm, ir.Bm25) else None
     if query is None:
         return None
-    pieces = graph.pieces(match.variables[arm.variable].table_key)
+    pieces = pieces_of(graph, match.variables[arm.variable].table_key)
     return statistics(runner, pieces, arm.property, str(query))
 
 

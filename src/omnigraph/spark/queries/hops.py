@@ -7,10 +7,10 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from omnigraph.bulk.pinned import PinnedGraph
 from omnigraph.errors import NotOnSpark
 from omnigraph.lang.query.ir import Direction
 from omnigraph.lang.schema.catalog import EdgeType
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.spark.queries.scanning import Bound, Tables
 from omnigraph.spark.queries.steps import Hop
 
@@ -18,7 +18,7 @@ _MOST_HOPS: Final = 32
 """Each hop is a join and a grouping in one plan, and Spark takes long over long plans."""
 
 
-def most_hops(hop: Hop, graph: PinnedGraph) -> int:
+def most_hops(hop: Hop, graph: Snapshot) -> int:
     """How many hops are to be followed: no shortest way has more than there are nodes. Refuses too many."""
     nodes = graph.rows(graph.catalog.nodes[hop.edge.source].table_key)
     most = min(hop.most, max(nodes, 1))

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.bulk.pinned import Piece
+from omnigraph.bulk.pieces import Piece
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from omnigraph.bulk.pinned import PinnedGraph
+from omnigraph.bulk.pieces import require_shared
 from omnigraph.errors import JobCancelled, NotOnSpark, QueryStopped
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.limits import Cancellation, Limits
 from omnigraph.spark.runner import SparkRunner
 from omnigraph.spark.session import spark_session
@@ -32,7 +33,7 @@ class Allowed:
 
 
 def query_on_spark(
-    graph: PinnedGraph,
+    graph: Snapshot,
     query: CompiledQuery,
     params: Mapping[str, object] | None,
     allowed: Allowed,
@@ -40,6 +41,7 @@ def query_on_spark(
     spark: SparkSession | None,
 ) -> pa.Table:
     """The rows of a read. The time that a session takes to start does not count."""
+    require_shared(graph.address)
     if allowed.memory_limit is not None:
         raise NotOnSpark("a memory limit", "leave it out, and set spark.executor.memory and spark.driver.memory")
     values = bind_parameters(query.name, query.params, params)

@@ -10,10 +10,11 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from omnigraph.bulk.pinned import PinnedGraph
+from omnigraph.bulk.pieces import pieces_of
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.query import ir
 from omnigraph.lang.values import BOOL, F64, STRING, ValueType
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.spark.frames import piece_numbers, spark_schema, spark_type
 from omnigraph.spark.queries.reading import Batch, Reading, Values
 from omnigraph.spark.queries.steps import Carried, Entity, Match, Scan, scans_in
@@ -44,7 +45,7 @@ class Tables:
     """Reads the tables of one snapshot for one query. Every column has a name of its own, whatever the schema and
     the query call things: Spark does not tell upper from lower case, and joins mix all columns."""
 
-    def __init__(self, spark: SparkSession, graph: PinnedGraph, match: Match, values: Values) -> None:
+    def __init__(self, spark: SparkSession, graph: Snapshot, match: Match, values: Values) -> None:
         self.spark = spark
         self.graph = graph
         self._match = match
@@ -99,7 +100,7 @@ class Tables:
         checks = list(self._checked_by_lance(scan))
         where = " and ".join(checks) or None
         table_key = scan.entity.table_key
-        pieces = self.graph.pieces(table_key)
+        pieces = pieces_of(self.graph, table_key)
         if not pieces or _NEVER in checks:
             return self.nothing(types)
         rows = 0 if _is_identified(scan) else self.graph.rows(table_key)

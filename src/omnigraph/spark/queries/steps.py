@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from omnigraph.lang.query import ir
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
 from omnigraph.read.pattern.pattern import mentioned
 
-Entity = NodeType | EdgeType
+Entity = EntityType
 Carried = ir.Prop | ir.TextMatch | ir.Nearest | ir.Bm25 | ir.Filter
 """What a variable can bring along as a column: a property, or something worked out while its table is read."""
 

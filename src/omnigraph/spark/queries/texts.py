@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.bulk.pinned import Piece
+from omnigraph.bulk.pieces import Piece
 from omnigraph.bulk.runner import Done
 from omnigraph.read.text.analysis import Tokens, terms_of, tokenize
 from omnigraph.read.values.columns import Ints

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from omnigraph.bulk.load.job import Input, load
 from omnigraph.bulk.load.options import LoadOptions, Mode
-from omnigraph.bulk.pinned import require_shared
+from omnigraph.bulk.pieces import require_shared
 from omnigraph.bulk.typenames import edge_type, node_type
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import BatchDone, RequestError, SourceUnusable
 from omnigraph.failpoints import hit
 from omnigraph.formats.columnar import check_columns
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.manifest.repository import Repository, open_existing
 from omnigraph.manifest.state import MAIN
 from omnigraph.manifest.streams import Batch, check_stream_name, require_next
@@ -61,7 +61,7 @@ class StreamOptions:
         if self.mode is Mode.OVERWRITE:
             raise RequestError("a stream adds to a graph: its mode is merge or append")
 
-    def entity(self, catalog: Catalog) -> NodeType | EdgeType | None:
+    def entity(self, catalog: Catalog) -> EntityType | None:
         """The type of all rows, unless they are records."""
         if self.type is not None:
             return node_type(catalog, self.type)

@@ -10,7 +10,7 @@ from omnigraph.embed.client import EmbeddingClient
 from omnigraph.formats.rows import BadValue, fresh_id, rows_of
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
-from omnigraph.lang.schema.catalog import EdgeType, NodeType, Property
+from omnigraph.lang.schema.catalog import EntityType, NodeType, Property
 from omnigraph.lang.values import FLOATS, INTEGERS
 from omnigraph.write.base import Base
 from omnigraph.write.delta import one_chunk
@@ -77,7 +77,7 @@ def _key_of(node: NodeType, values: Mapping[str, Any]) -> str:
         raise BadValue(f"the key of {node.name}: {error}") from error
 
 
-def _stored(entity: NodeType | EdgeType, name: str, value: Value) -> Any:
+def _stored(entity: EntityType, name: str, value: Value) -> Any:
     """A value as its column stores it: integers widen to floats, floats become integers only without loss."""
     prop = entity.properties.get(name)
     if prop is None or value is None:
@@ -87,7 +87,7 @@ def _stored(entity: NodeType | EdgeType, name: str, value: Value) -> Any:
     return _number(entity, prop, value)
 
 
-def _number(entity: NodeType | EdgeType, prop: Property, value: Value) -> Value:
+def _number(entity: EntityType, prop: Property, value: Value) -> Value:
     """A number as the scalar of a property has it; anything else as it is."""
     if isinstance(value, bool):
         return value

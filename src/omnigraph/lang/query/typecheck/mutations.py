@@ -20,7 +20,7 @@ from omnigraph.lang.query.syntax import (
 )
 from omnigraph.lang.query.typecheck.fits import check_fits, check_stored
 from omnigraph.lang.query.typecheck.scope import Context, Scope
-from omnigraph.lang.schema.catalog import EdgeType, NodeType, Property
+from omnigraph.lang.schema.catalog import EdgeType, EntityType, NodeType, Property
 from omnigraph.lang.source import Name
 from omnigraph.lang.values import STRING, Scalar
 
@@ -43,7 +43,7 @@ def check_mutation(query: str, body: MutationBody, context: Context) -> None:
         _check_statement(statement, context)
 
 
-def target_of(statement: Statement, context: Context) -> NodeType | EdgeType | None:
+def target_of(statement: Statement, context: Context) -> EntityType | None:
     """The type a statement writes: a node type of that name, or else an edge type."""
     name = statement.type_name.text
     return context.catalog.nodes.get(name) or context.catalog.edges.get(name)
@@ -80,14 +80,14 @@ def _check_statement(statement: Statement, context: Context) -> None:
             _check_where(target, where, context)
 
 
-def _column(target: NodeType | EdgeType, name: str) -> Property | None:
+def _column(target: EntityType, name: str) -> Property | None:
     """What a statement may name: a property, or an end of an edge."""
     ends = _ENDPOINTS if isinstance(target, EdgeType) else {}
     return target.properties.get(name) or ends.get(name)
 
 
 def _check_assignments(
-    target: NodeType | EdgeType, assignments: Iterable[Assignment], type_name: Name, context: Context
+    target: EntityType, assignments: Iterable[Assignment], type_name: Name, context: Context
 ) -> None:
     seen: set[str] = set()
     for assignment in assignments:
@@ -105,7 +105,7 @@ def _check_assignments(
         context.report("T10", f"nothing is assigned to {target.name}", type_name.span, "assign a property")
 
 
-def _check_value(target: NodeType | EdgeType, prop: Property, value: Expression, context: Context) -> None:
+def _check_value(target: EntityType, prop: Property, value: Expression, context: Context) -> None:
     if prop.type.is_blob and isinstance(value, Variable):
         given = context.parameters[value.name]
         if given is not None and given.is_plain and given.scalar in (Scalar.STRING, Scalar.BLOB):
@@ -127,7 +127,7 @@ def _is_parameter_or_literal(value: Expression, context: Context) -> bool:
 
 
 def _check_complete(
-    target: NodeType | EdgeType, assignments: Iterable[Assignment], type_name: Name, context: Context
+    target: EntityType, assignments: Iterable[Assignment], type_name: Name, context: Context
 ) -> None:
     """Everything required is assigned; a vector may be left to be computed from its source."""
     given = {assignment.property.text for assignment in assignments}
@@ -138,7 +138,7 @@ def _check_complete(
         context.report("T12", f"insert {target.name} misses {shown}{more}", type_name.span)
 
 
-def _missing(target: NodeType | EdgeType, given: set[str]) -> Iterator[str]:
+def _missing(target: EntityType, given: set[str]) -> Iterator[str]:
     for prop in target.required:
         if prop.name in given:
             continue
@@ -161,7 +161,7 @@ def _check_keys(target: NodeType, assignments: Iterable[Assignment], context: Co
             )
 
 
-def _check_where(target: NodeType | EdgeType, where: Iterable[Condition], context: Context) -> None:
+def _check_where(target: EntityType, where: Iterable[Condition], context: Context) -> None:
     for condition in where:
         prop = _column(target, condition.property.text)
         if prop is None:
@@ -180,7 +180,7 @@ def _check_where(target: NodeType | EdgeType, where: Iterable[Condition], contex
                 )
 
 
-def _unknown_property(target: NodeType | EdgeType, name: Name, context: Context) -> None:
+def _unknown_property(target: EntityType, name: Name, context: Context) -> None:
     kind = "edge" if isinstance(target, EdgeType) else "node"
     known = chain(target.properties, _ENDPOINTS if kind == "edge" else ())
     remedy: Remedy = partial(suggest, name.text, known)

@@ -8,7 +8,7 @@ from functools import partial
 
 from omnigraph.lang.diagnostics import Diagnostics, Remedy, suggest
 from omnigraph.lang.query.syntax import ParameterSyntax, PropertyRef, Variable
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType
 from omnigraph.lang.source import Span
 from omnigraph.lang.values import SCALAR_NAMES, ValueType
 
@@ -20,7 +20,7 @@ class Bound:
     ``type`` is None after a mistake that was reported, so that one mistake is reported once.
     """
 
-    type: NodeType | EdgeType | None
+    type: EntityType | None
     nullable: bool = False
 
 
