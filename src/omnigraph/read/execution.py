@@ -23,8 +23,9 @@ from omnigraph.read.run.frame import Frame, joined
 from omnigraph.read.run.grouping import Grouping
 from omnigraph.read.run.lookups import Lookups, TooWide
 from omnigraph.read.run.operators import Operators
-from omnigraph.read.run.output import RANKINGS, Window, group_table, row_table, spread
+from omnigraph.read.run.output import Window, group_table, row_table, spread
 from omnigraph.read.run.ranking import scored
+from omnigraph.read.run.scorers import needs_whole_tables
 from omnigraph.read.run.steps import Step, Tools, stream
 from omnigraph.read.run.weights import Weights
 
@@ -93,8 +94,10 @@ def execute(
 def _by_lookups(prepared: Prepared, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> _Route | None:
     """The route through the indexes of the tables, if that is the better one."""
     pattern = prepared.by_lookups
-    start = None if pattern is None else lookup_start(pattern, snapshot)
-    if pattern is None or start is None:
+    if pattern is None or needs_whole_tables(prepared.query):
+        return None
+    start = lookup_start(pattern, snapshot)
+    if start is None:
         return None
     operators = Lookups(snapshot, expressions, limits, prepared.properties, bounded=not is_forced())
     tools = Tools(operators, Weights(snapshot, expressions, limits))
@@ -123,7 +126,7 @@ def _answer(prepared: Prepared, route: _Route, window: Window) -> tuple[pa.Table
         table = row_table(query, frame, sorted(needed & prepared.entities), window, expressions, limits)
         trace.finishing = time.perf_counter() - finished
         return table, trace
-    has_scores = any(isinstance(column.expression, RANKINGS) for column in query.columns)
+    has_scores = bool(query.rankings)
     if has_scores:
         query, matched = scored(query, spread(_collected(route, needed, None), None, limits), None, expressions)
     keys = [c.expression for c in query.columns if not isinstance(c.expression, ir.Agg)]

@@ -27,7 +27,7 @@ def operations(pipeline: Iterable[ir.Operation]) -> Iterator[ir.Operation]:
 def variables(expression: ir.Expr | None) -> Iterator[str]:
     """The variables that an expression mentions."""
     match expression:
-        case ir.Prop(variable) | ir.Bm25(variable) | ir.Nearest(variable) | ir.TextMatch(_, variable):
+        case ir.Prop(variable) | ir.Score(variable) | ir.TextMatch(_, variable):
             yield variable
         case ir.Var(name):
             yield name

@@ -94,13 +94,8 @@ def show(expression: ir.Expr) -> str:
         case ir.TextMatch(function, variable, name, query, edits):
             last = "" if edits is None else f", {show(edits)}"
             return f"{function}(${variable}.{name}, {show(query)}{last})"
-        case ir.Bm25(variable, name, query):
-            return f"bm25(${variable}.{name}, {show(query)})"
-        case ir.Nearest():
-            target = f"${expression.variable}.{expression.property}"
-            return f"nearest[{expression.metric}]({target}, {show(expression.query)})"
-        case ir.Rrf(first, second, k):
-            return f"rrf({show(first)}, {show(second)}, {show(k)})"
+        case ir.Score() | ir.Rrf():
+            return f"{expression.label()}({', '.join(map(show, expression.operands()))})"
 
 
 def _constant(value: ir.Scalar | tuple[ir.Scalar, ...]) -> str:

@@ -101,37 +101,68 @@ class TextMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Bm25:
-    """The BM25 score of one property, larger is better."""
+class Score:
+    """How well one property of an entity fits a query, by a function of `SCORES`."""
 
     variable: str
     property: str
     query: Expr
+    function: str
+
+    def arms(self) -> tuple[Score, ...]:
+        """The scores that rank entities."""
+        return (self,)
+
+    def label(self) -> str:
+        """The function as plans show it."""
+        return self.function
+
+    def operands(self) -> tuple[Expr, ...]:
+        """What stands in the parentheses of the call."""
+        return Prop(self.variable, self.property), self.query
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
-    """The distance of one vector property to a query, smaller is better. A String query is embedded first."""
+class Nearest(Score):
+    """The distance of a vector to a query. A String query is embedded first, by the model of the property."""
 
-    variable: str
-    property: str
-    query: Expr
     dimension: int
     metric: OneOf["cosine", "l2"]
     model: str | None = None
 
+    def label(self) -> str:
+        return f"{self.function}[{self.metric}]"
+
 
 @dataclass(frozen=True, slots=True)
 class Rrf:
-    """Two rankings of one variable fused by reciprocal rank, larger is better."""
+    """Two rankings of one variable, fused by the reciprocals of an entity's ranks."""
 
-    first: Nearest | Bm25
-    second: Nearest | Bm25
+    first: Score
+    second: Score
     k: Expr
+    function: str = "rrf"
+
+    @property
+    def variable(self) -> str:
+        return self.first.variable
+
+    def arms(self) -> tuple[Score, ...]:
+        """The scores that rank entities."""
+        return self.first, self.second
+
+    def label(self) -> str:
+        """The function as plans show it."""
+        return self.function
+
+    def operands(self) -> tuple[Expr, ...]:
+        """What stands in the parentheses of the call."""
+        return self.first, self.second, self.k
 
 
-Ranking = Nearest | Bm25 | Rrf
-Expr = Prop | Var | Param | Constant | Alias | Agg | TextMatch | Nearest | Bm25 | Rrf
+Ranking = Score | Rrf
+"""Ranks the entities of one variable by the scores of its arms; `SCORES` says which scores are the best."""
+Expr = Prop | Var | Param | Constant | Alias | Agg | TextMatch | Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +263,12 @@ class QueryIR:
     order: tuple[Order, ...] = ()
     limit: Constant | Param | None = None
     offset: Constant | Param | None = None
+
+    @property
+    def rankings(self) -> tuple[Ranking, ...]:
+        """The rankings that the query returns or is ordered by, each once."""
+        every = (*(column.expression for column in self.columns), *(order.expression for order in self.order))
+        return tuple(dict.fromkeys(one for one in every if isinstance(one, Ranking)))
 
     @property
     def aggregates(self) -> bool:

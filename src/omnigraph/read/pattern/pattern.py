@@ -304,11 +304,8 @@ def mentioned(item: ir.Operation | ir.Expr | None) -> Iterator[str]:
     match item:
         case ir.Prop(variable, _) | ir.Var(variable):
             yield variable
-        case ir.TextMatch() | ir.Bm25() | ir.Nearest():
+        case ir.TextMatch() | ir.Score() | ir.Rrf():
             yield item.variable
-        case ir.Rrf(first, second, _):
-            yield first.variable
-            yield second.variable
         case ir.Agg(_, argument, _):
             yield from mentioned(argument)
         case ir.Filter(left, _, right):

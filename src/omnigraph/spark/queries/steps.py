@@ -16,7 +16,7 @@ from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
 from omnigraph.read.pattern.pattern import mentioned
 
 Entity = EntityType
-Carried = ir.Prop | ir.TextMatch | ir.Nearest | ir.Bm25 | ir.Filter
+Carried = ir.Prop | ir.TextMatch | ir.Score | ir.Filter
 """What a variable can bring along as a column: a property, or something worked out while its table is read."""
 
 
@@ -173,11 +173,10 @@ def values_in(expression: ir.Expr | None) -> Iterator[tuple[str, Carried]]:
     match expression:
         case ir.Prop(variable, name) if name != "id":
             yield variable, expression
-        case ir.TextMatch() | ir.Nearest() | ir.Bm25():
+        case ir.TextMatch():
             yield expression.variable, expression
-        case ir.Rrf(first, second, _):
-            yield first.variable, first
-            yield second.variable, second
+        case ir.Score() | ir.Rrf():
+            yield from ((arm.variable, arm) for arm in expression.arms())
         case ir.Agg(_, argument, _):
             yield from values_in(argument)
 
