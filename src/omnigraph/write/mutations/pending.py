@@ -53,7 +53,7 @@ class MutationStaging:
     def matching(self, table_key: str, where: Where) -> pa.Table:
         """The rows a statement sees: pending ones, and committed ones that no pending row replaces."""
         pending = self._pending(table_key)
-        committed = self.base.whole_rows(table_key, where.sql("`"), MUTATION_BYTES)
+        committed = self.base.whole_rows(table_key, where.sql, MUTATION_BYTES)
         if pending is None:
             return committed
         committed = without(committed, one_chunk(pending["id"]))
