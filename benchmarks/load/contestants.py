@@ -178,10 +178,10 @@ def shuffling(lines: Path, to: Path, repeats: int, master: str | None = None) ->
 def omnigraph(lines: Path, to: Path, repeats: int = 3, master: str | None = None) -> Loaded:
     """OmniGraph on Spark: a cold load that starts the session, then warm ones, of which the fastest counts."""
     import omnigraph as engine
-    from omnigraph.spark.session import spark_session
+    from omnigraph.spark.sessions import spark_session
 
     start = time.perf_counter()
-    session = spark_session(master=master)
+    session = spark_session(master)
     started = time.perf_counter() - start
     runs: list[tuple[float, dict[str, float]]] = []
     for _ in range(repeats + 1):

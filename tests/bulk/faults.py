@@ -51,7 +51,7 @@ def cites(source: str, target: str) -> dict[str, Any]:
 def new_graph(store: Store) -> Graph:
     """The graph that loads start from: the last of its documents is one that they have too."""
     graph = omnigraph.init(store.uri, SCHEMA, storage_options=store.options)
-    graph.load([doc("old", 1), doc("0-0", 2), cites("old", "0-0")], "append")
+    graph.load([doc("old", 1), doc("0-0", 2), cites("old", "0-0")], mode="append")
     return graph
 
 
@@ -87,7 +87,7 @@ def loaded_here(
     if before is not None:
         before(graph)
     calm = Graph(graph._repository, embedder=embedder or Ones())
-    calm.load("".join(part.read_text() for part in sorted(data.iterdir())), "merge")
+    calm.load("".join(part.read_text() for part in sorted(data.iterdir())), mode="merge")
     return content(calm)
 
 

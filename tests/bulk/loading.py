@@ -99,7 +99,7 @@ def new_graph(place: Path, schema: str, base: Iterable[Record] = ()) -> Graph:
     records = list(base)
     for part in (records[: len(records) // 2], records[len(records) // 2 :]):
         if part:
-            graph.load(part, "append")
+            graph.load(part, mode="append")
     return graph
 
 
@@ -119,7 +119,7 @@ def outcome(graph: Graph, data: Any, mode: Any, *, shown: str = "", **options: A
     """
     branch = options.get("branch", "main")
     try:
-        done = graph.load(data, mode, **options)
+        done = graph.load(data, mode=mode, **options)
     except OmniError as error:
         return {"error": _told(error, shown), "branches": [b.name for b in graph.branches()]}
     return {

@@ -1,4 +1,4 @@
-"""Writes and branch changes of which it is not known whether they happened."""
+"""Writes and branch changes whose outcome is unknown, because the store stopped answering."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from omnigraph.errors.base import OmniError, Outcome
 
 
 class OutcomeUnknown(OmniError):
-    """A write failed after its point of no return, and the store did not answer what became of it.
+    """A write that the store may or may not have made, because it stopped answering after the sidecar was written.
 
-    ``graph_commit_id`` is the commit the write makes if it is finished; `Graph.commit` finds it then. Recovery
-    decides at the next write to the branch, or at `Graph.refresh`.
+    Recovery finishes or undoes it at the next write to the branch, or at `Graph.refresh`. If it is finished,
+    `Graph.commit` finds the commit ``graph_commit_id``.
     """
 
     outcome = Outcome.UNKNOWN
@@ -25,9 +25,8 @@ class OutcomeUnknown(OmniError):
     def __str__(self) -> str:
         return (
             f"it is not known whether commit {self.graph_commit_id} was made on branch '{self.branch}':"
-            f" {self.reason}."
-            f" Do not repeat the write before you have asked: `omnigraph commit show {self.graph_commit_id}` or"
-            " Graph.commit(id) finds the commit if it was made, once Graph.refresh() succeeds"
+            f" {self.reason}. Do not repeat the write yet: once Graph.refresh() succeeds,"
+            f" `omnigraph commit show {self.graph_commit_id}` or Graph.commit(id) finds the commit if it was made"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -40,7 +39,7 @@ class OutcomeUnknown(OmniError):
 
 
 class BranchOutcomeUnknown(OmniError):
-    """A branch was to be created or deleted, and the store did not answer whether it was."""
+    """A branch that the store may or may not have created or deleted, because it stopped answering."""
 
     outcome = Outcome.UNKNOWN
 
@@ -52,8 +51,8 @@ class BranchOutcomeUnknown(OmniError):
 
     def __str__(self) -> str:
         return (
-            f"whether branch '{self.name}' was {self.action} is not known: {self.reason}."
-            " `omnigraph branch list` tells, once the store answers"
+            f"it is not known whether branch '{self.name}' was {self.action}: {self.reason}."
+            " When the store answers again, `omnigraph branch list` shows whether the branch exists"
         )
 
     def as_json(self) -> dict[str, Any]:

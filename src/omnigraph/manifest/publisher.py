@@ -25,6 +25,7 @@ from omnigraph.errors import (
     PublishContention,
     SnapshotNotFound,
     StorageUnavailable,
+    TableMoved,
     UpgradeRequired,
 )
 from omnigraph.failpoints import hit
@@ -42,7 +43,7 @@ from omnigraph.storage.control.sealed import number, seal, unseal
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.staging import stage_overwrite
-from omnigraph.storage.tables import TableMoved, TableRef, Tables
+from omnigraph.storage.tables import TableRef, Tables
 
 PUBLISHER_RETRY_BUDGET: Final = 5
 COMMIT_TAIL: Final = 128

@@ -22,7 +22,7 @@ from ulid import ULID
 from omnigraph.bulk.runner import Done, Engine, JobEvent, Listener
 from omnigraph.errors import JobCancelled, JobFailed, OmniError, StorageError
 from omnigraph.read.limits import Cancellation
-from omnigraph.spark.session import is_connect
+from omnigraph.spark.sessions import is_connect
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext

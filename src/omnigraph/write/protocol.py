@@ -32,6 +32,7 @@ from omnigraph.errors import (
     OmniError,
     PreconditionFailed,
     TableDrift,
+    TableMoved,
 )
 from omnigraph.failpoints import hit
 from omnigraph.manifest.branches import Branch
@@ -46,7 +47,7 @@ from omnigraph.recovery.sidecar import Sidecar, TableMove, delete_sidecar, is_pe
 from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.locks import CommitLock, Held
 from omnigraph.storage.staging import Staged, stage_append, stage_changes, stage_overwrite
-from omnigraph.storage.tables import TableMoved, TableRef
+from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import read_set, validate

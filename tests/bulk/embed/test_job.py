@@ -68,7 +68,7 @@ def without_vectors(place: Path) -> Graph:
     graph = omnigraph.init(place, SCHEMA)
     for start in range(0, COUNT, 60):
         with pytest.warns(UserWarning, match="stayed null"):
-            graph.load([doc(number) for number in range(start, start + 60)], "append")
+            graph.load([doc(number) for number in range(start, start + 60)], mode="append")
     return graph
 
 
@@ -110,7 +110,7 @@ def test_a_load_on_spark(spark: SparkSession, server: EmbeddingServer, tmp_path:
     server.replies, server.delay = [Reply(429), Reply(500), Reply(drops=True)], 0.03
     graph = with_client(omnigraph.init(tmp_path / "g.omni", SCHEMA), server)
     files = [tmp_path / f"{part}.jsonl" for part in range(2)]
-    done = graph.load(files, "append", engine="spark", spark=spark)
+    done = graph.load(files, mode="append", engine="spark", spark=spark)
     assert (done.nodes, done.warnings) == ({"Doc": COUNT}, ())
     found = rows(graph)
     assert all(row["gist"] is not None for row in found.values())
@@ -246,7 +246,9 @@ def test_rows_with_blobs(server: EmbeddingServer, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(embeddings, "SMALL", 0)
     plain = without_vectors(tmp_path / "g.omni")
     with pytest.warns(UserWarning, match="stayed null"):
-        plain.load([{"type": "Picture", "data": {"slug": "p", "caption": "c", "raw": "base64:AAAA"}}], "append")
+        plain.load(
+            [{"type": "Picture", "data": {"slug": "p", "caption": "c", "raw": "base64:AAAA"}}], mode="append"
+        )
     graph = with_client(plain, server)
     with pytest.raises(NotOnSpark, match="Picture, which has blobs"):
         graph.embed(engine="spark")

@@ -60,7 +60,7 @@ def without_vectors(monkeypatch: pytest.MonkeyPatch, client: MockClient) -> Grap
         monkeypatch.delenv(name, raising=False)
     graph = new_graph(SCHEMA)
     with pytest.warns(UserWarning, match="stayed null"):
-        graph.load(RECORDS, "append")
+        graph.load(RECORDS, mode="append")
     return Graph(graph._repository, embedder=client)
 
 

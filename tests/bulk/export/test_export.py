@@ -45,8 +45,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     """A graph with every type, stored in several fragments."""
     made = omnigraph.init(tmp_path_factory.mktemp("export") / "g.omni", SCHEMA)
     for start in range(0, 60, 25):
-        made.load(RECORDS[start : min(start + 25, 60)], "append")
-    made.load(RECORDS[60:], "append")
+        made.load(RECORDS[start : min(start + 25, 60)], mode="append")
+    made.load(RECORDS[60:], mode="append")
     return made
 
 
@@ -63,9 +63,9 @@ def shuffled_twin(graph: Graph, place: str) -> Graph:
     lines = stream.getvalue().splitlines()
     nodes = [line for line in lines if line.startswith(b'{"type')][::-1]
     twin = omnigraph.init(place, SCHEMA)
-    twin.load(b"\n".join(nodes[:40]), "append")
-    twin.load(b"\n".join(nodes[40:]), "append")
-    twin.load(b"\n".join(line for line in lines if line.startswith(b'{"edge')), "append")
+    twin.load(b"\n".join(nodes[:40]), mode="append")
+    twin.load(b"\n".join(nodes[40:]), mode="append")
+    twin.load(b"\n".join(line for line in lines if line.startswith(b'{"edge')), mode="append")
     return twin
 
 
@@ -74,7 +74,7 @@ def test_a_graph_comes_back_from_its_export(graph: Graph, tmp_path: Path) -> Non
     assert (done.nodes, done.edges) == ({"Plain": 3, "Thing": 60}, {"Touches": 60})
     assert (done.engine, done.bytes) == ("local", (tmp_path / "all.jsonl").stat().st_size)
     again = omnigraph.init(tmp_path / "again.omni", SCHEMA)
-    again.load(tmp_path / "all.jsonl", "overwrite")
+    again.load(tmp_path / "all.jsonl", mode="overwrite")
     assert content(again) == content(graph)
     kinds = [
         json.loads(line).keys() & {"type", "edge"} for line in (tmp_path / "all.jsonl").read_bytes().splitlines()
@@ -103,7 +103,7 @@ def _things(graph: Graph) -> list[dict[str, Any]]:
 def test_a_directory_can_be_loaded(graph: Graph, tmp_path: Path, spark: SparkSession, form: Any) -> None:
     graph.export(f"{tmp_path}/all/", format=form)
     again = omnigraph.init(tmp_path / "again.omni", SCHEMA)
-    again.load(tmp_path / "all", "overwrite", spark=spark)
+    again.load(tmp_path / "all", mode="overwrite", spark=spark)
     assert content(again) == content(graph)
 
 
@@ -146,7 +146,7 @@ def test_blobs_are_read_a_few_at_a_time(graph: Graph, tmp_path: Path, monkeypatc
 
 def test_an_export_is_of_one_snapshot(graph: Graph, tmp_path: Path) -> None:
     first = graph.snapshot(at=1)
-    done = graph.export(tmp_path / "empty.jsonl", snapshot=1)
+    done = graph.export(tmp_path / "empty.jsonl", at=1)
     assert (done.manifest_version, done.graph_commit_id) == (1, first.commit and first.commit.graph_commit_id)
     assert (tmp_path / "empty.jsonl").read_bytes() == b""
     some = graph.export(tmp_path / "some.jsonl", types=["touches", "Plain"])
@@ -159,7 +159,7 @@ def test_an_export_is_of_one_snapshot(graph: Graph, tmp_path: Path) -> None:
 
 def test_a_graph_in_memory_can_be_exported(memory_store: Store, tmp_path: Path) -> None:
     graph = omnigraph.init(memory_store.uri, SCHEMA)
-    graph.load(RECORDS[:3], "append")
+    graph.load(RECORDS[:3], mode="append")
     assert graph.export(f"{tmp_path}/out/").total_entities == 3
     with pytest.raises(NotOnSpark):
         graph.export(f"{tmp_path}/more/", engine="spark")
@@ -324,7 +324,7 @@ def test_spark_takes_what_is_large(
 
 def test_spark_writes_to_a_bucket(s3_store: Store, tmp_path: Path, spark: SparkSession) -> None:
     graph = omnigraph.init(s3_store.uri, SCHEMA, storage_options=s3_store.options)
-    graph.load(RECORDS, "append")
+    graph.load(RECORDS, mode="append")
     prefix = uuid.uuid4().hex
     graph.export(f"s3://bucket/{prefix}/", ordered=True, engine="spark", spark=spark)
     graph.export(f"{tmp_path}/here/", ordered=True, engine="local")
@@ -333,7 +333,7 @@ def test_spark_writes_to_a_bucket(s3_store: Store, tmp_path: Path, spark: SparkS
 
 def test_an_error_of_a_worker_is_raised_as_it_is(tmp_path: Path, spark: SparkSession) -> None:
     graph = omnigraph.init(tmp_path / "g.omni", "node N { k: String @key  x: F64? }")
-    graph.load([{"type": "N", "data": {"k": "a", "x": 1}}], "append")
+    graph.load([{"type": "N", "data": {"k": "a", "x": 1}}], mode="append")
     pin = graph.snapshot().tables["node:N"]
     for file in (tmp_path / "g.omni" / pin.location / "data").iterdir():
         file.unlink()

@@ -85,7 +85,7 @@ def test_the_last_record_wins_across_files(tmp_path: Path, monkeypatch: pytest.M
     second = write(tmp_path / "in/2.jsonl", [node("Person", name="ada", age=age) for age in (4, 5)])
     for places, age in ((tmp_path / "in", 5), ([second, first], 3), ([first, second], 5)):
         graph = new_graph(tmp_path / f"g{age}{isinstance(places, list)}", SCHEMA, WORLD)
-        done = graph.load(places, "merge", engine="spark")
+        done = graph.load(places, mode="merge", engine="spark")
         assert dict(done.nodes) == {"Person": 5}
         assert [row["age"] for row in rows_of(graph)["node:Person"] if row["id"] == "ada"] == [age]
 
@@ -96,13 +96,13 @@ def test_what_is_wrong_across_files_is_told_by_file_and_line(tmp_path: Path) -> 
     second = write(tmp_path / "2.jsonl", [node("Person", name="z", mail="m"), edge("Knows", "x", "nobody")])
     graph = new_graph(tmp_path / "g", SCHEMA, WORLD)
     with pytest.raises(ConstraintViolation) as raised:
-        graph.load([first, second], "append", engine="spark")
+        graph.load([first, second], mode="append", engine="spark")
     assert [(v.source, v.line, v.rule) for v in raised.value.violations] == [
         (str(second), 1, "unique"),
         (str(second), 2, "endpoint"),
     ]
     with pytest.raises(ConstraintViolation) as raised:
-        graph.load([first, write(tmp_path / "3.jsonl", ["// again", node("Person", name="x")])], "append")
+        graph.load([first, write(tmp_path / "3.jsonl", ["// again", node("Person", name="x")])], mode="append")
     assert [(v.source, v.line) for v in raised.value.violations] == [(str(tmp_path / "3.jsonl"), 2)]
 
 

@@ -59,7 +59,7 @@ def test_every_type(
     cut_small(monkeypatch, 3000)
     path, origin = every_type
     graph = new_graph(tmp_path / "g", EVERY_TYPE)
-    done = graph.load(path, mode, engine="spark")
+    done = graph.load(path, mode=mode, engine="spark")
     assert (dict(done.nodes), dict(done.edges)) == ({"Plain": 3, "Thing": 40}, {"Touches": 40})
     assert rows_of(graph) == rows_of(origin)
     assert left_behind(graph) == []
@@ -70,14 +70,14 @@ def test_blobs_are_replaced_in_this_process_only(every_type: tuple[Path, Graph],
     """Blobs are not read back to be written again; an overwrite, or a merge of new rows, does not need that."""
     path, origin = every_type
     graph = new_graph(tmp_path / "g", EVERY_TYPE)
-    graph.load(path, "append", engine="local")
+    graph.load(path, mode="append", engine="local")
     with pytest.raises(
         NotOnSpark, match="rows of node:Thing, which has blobs, cannot run on Spark; use engine='local'"
     ):
-        graph.load(path, "merge", engine="spark")
-    graph.load(path, "overwrite", engine="spark")
+        graph.load(path, mode="merge", engine="spark")
+    graph.load(path, mode="overwrite", engine="spark")
     assert rows_of(graph) == rows_of(origin)
-    graph.load(path, "merge", engine="local")
+    graph.load(path, mode="merge", engine="local")
     assert rows_of(graph) == rows_of(origin)
 
 
@@ -88,7 +88,7 @@ def test_only_blobs_that_are_replaced_are_refused(tmp_path: Path) -> None:
     path = write(
         tmp_path / "x.jsonl", [node("Photo", name="b", data="base64:AQ=="), node("Tag", name="t", text="new")]
     )
-    graph.load(path, "merge", engine="spark")
+    graph.load(path, mode="merge", engine="spark")
     assert [row["data"] for row in rows_of(graph)["node:Photo"]] == [b"\x00", b"\x01"]
     assert [row["text"] for row in rows_of(graph)["node:Tag"]] == ["new"]
 
@@ -108,13 +108,13 @@ def test_rows_that_are_replaced_keep_their_row_ids(tmp_path: Path, monkeypatch: 
     changes = []
     for engine in ("local", "spark"):
         graph = new_graph(tmp_path / engine, SCHEMA, WORLD)
-        graph.load([node("Person", name=f"p{index}") for index in range(6)], "append")
+        graph.load([node("Person", name=f"p{index}") for index in range(6)], mode="append")
         graph.mutate('query q() { delete Person where name = "p2" }')
         graph.ensure_indices()
         before, pin = row_ids(graph, "node:Person"), graph.snapshot().tables["node:Person"]
         people = [node("Person", name=name, age=7) for name in ("new", "bo", "p3", "ada", "last", "bo")]
         path = write(tmp_path / "x.jsonl", [*people, edge("Knows", "bo", "new", id="k1")])
-        graph.load(path, "merge", engine=engine)
+        graph.load(path, mode="merge", engine=engine)
         after = row_ids(graph, "node:Person")
         assert {name: after[name] for name in before} == before
         assert len(set(after.values())) == len(after) == 10
@@ -241,9 +241,9 @@ def test_a_compressed_file_is_not_read_on_once_enough_is_wrong(
 def test_fewer_than_one_error_is_no_limit(engine: Any, tmp_path: Path) -> None:
     graph = new_graph(tmp_path / "g", SCHEMA)
     with pytest.raises(RequestError, match="max_errors is 0; it is at least 1"):
-        graph.load(write(tmp_path / "x.jsonl", []), "append", engine=engine, max_errors=0)
+        graph.load(write(tmp_path / "x.jsonl", []), mode="append", engine=engine, max_errors=0)
     with pytest.raises(RecordError):
-        graph.load("{}", "append", max_errors=1)
+        graph.load("{}", mode="append", max_errors=1)
 
 
 class Shouting:
@@ -260,5 +260,5 @@ def test_a_client_of_ones_own_is_sent_too(tmp_path: Path) -> None:
     client: EmbeddingClient = Shouting()
     address = new_graph(tmp_path / "g", DOCS).address
     graph = omnigraph.open(address, embedder=client)
-    graph.load(write(tmp_path / "x.jsonl", [node("Doc", slug="a", title="four")]), "append", engine="spark")
+    graph.load(write(tmp_path / "x.jsonl", [node("Doc", slug="a", title="four")]), mode="append", engine="spark")
     assert rows_of(graph)["node:Doc"][0]["fixed"][0] == rows_of(graph)["node:Doc"][0]["free"][0]

@@ -40,7 +40,7 @@ def graph(tmp_path: Path) -> Graph:
 def refused(graph: Graph, folder: Path, **how: Any) -> Any:
     """What an append objects to, with all that it lists."""
     with pytest.raises((ConstraintViolation, RecordError, KeyConflict)) as raised:
-        graph.load(folder, "append", engine="spark", **({"max_errors": 1000} | how))
+        graph.load(folder, mode="append", engine="spark", **({"max_errors": 1000} | how))
     assert left_behind(graph) == []
     return raised.value
 
@@ -96,7 +96,7 @@ def test_without_errors_all_is_loaded(
     cuts = [len(content) * part // parts for part in range(1, parts)]
     assert any(content[cut - 1 : cut] != b"\n" for cut in cuts)
     assert any(content[cut] & 0xC0 == 0x80 for cut in cuts)
-    done = graph.load(folder, "append", engine="spark")
+    done = graph.load(folder, mode="append", engine="spark")
     files = len(FILES)
     assert dict(done.nodes) == {"Base": files, "Person": files * planted.PEOPLE_PER_FILE}
     assert dict(done.edges) == {"Knows": files * planted.EDGES_PER_FILE}
@@ -236,7 +236,7 @@ def test_bad_records_are_left_out_and_named(
     said = sown(field)
     assert field.planted == said.keys()
     folder, bad = field.write(tmp_path / "in"), tmp_path / "out" / "bad.jsonl"
-    done = graph.load(folder, "append", message="all of it", spark=spark, bad_records=bad, skip_bad=True)
+    done = graph.load(folder, mode="append", message="all of it", spark=spark, bad_records=bad, skip_bad=True)
     entries = [json.loads(line) for line in bad.read_text().splitlines()]
     found = {(Path(entry["source"]).name, entry["line"]): entry for entry in entries}
     assert len(found) == len(entries)

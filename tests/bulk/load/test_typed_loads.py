@@ -66,7 +66,7 @@ def test_a_directory_of_nodes_and_edges(graph: Graph, tmp_path: Path, monkeypatc
     )
     parquet(folder / "nodes/Event/x.parquet", title=pa.array([], pa.string()))
     write(folder / "more.jsonl", [node("Person", name="e"), edge("Knows", "e", "a")])
-    done = graph.load(folder, "append", engine="spark")
+    done = graph.load(folder, mode="append", engine="spark")
     assert (dict(done.nodes), dict(done.edges)) == ({"Person": 5}, {"Knows": 3})
     assert rows(graph, "node:Person", "id", "age", "day", "tags") == [
         ("a", 1, None, None),
@@ -105,7 +105,7 @@ def test_rows_that_are_wrong_are_named_by_file_and_row(
         tmp_path / "nodes/Person/1.parquet", name=["a", "b", "c", "d", None], age=[1, 2**40, 3, 4, -(2**40)]
     )
     with pytest.raises(RecordError) as unreadable:
-        graph.load(tmp_path / "nodes", "append", engine="spark")
+        graph.load(tmp_path / "nodes", mode="append", engine="spark")
     problems = unreadable.value.problems
     assert [(p.source, p.line, p.message) for p in problems] == [
         (str(ages), 2, "Person.age is I32?: a value of type int64 does not fit"),
@@ -114,7 +114,7 @@ def test_rows_that_are_wrong_are_named_by_file_and_row(
     mails = parquet(tmp_path / "nodes/Person/1.parquet", name=["a", "b", "c", "d"], mail=["x", "y", "z", "y"])
     again = parquet(tmp_path / "nodes/Person/2.parquet", name=["e", "f"], mail=[None, "z"])
     with pytest.raises(ConstraintViolation) as broken:
-        graph.load(tmp_path / "nodes", "append", engine="spark")
+        graph.load(tmp_path / "nodes", mode="append", engine="spark")
     assert [(v.source, v.line, v.row_id) for v in broken.value.violations] == [
         (str(mails), 4, "d"),
         (str(again), 2, "f"),
@@ -126,7 +126,7 @@ def test_what_is_exported_as_parquet_is_loaded_back(tmp_path: Path) -> None:
     origin = new_graph(tmp_path / "origin", EVERY_TYPE, difficult_things(25))
     origin.export(tmp_path / "out", format="parquet")
     graph = new_graph(tmp_path / "g", EVERY_TYPE)
-    graph.load(tmp_path / "out", "overwrite", engine="spark")
+    graph.load(tmp_path / "out", mode="overwrite", engine="spark")
     assert rows_of(graph) == rows_of(origin)
 
 
@@ -184,11 +184,11 @@ def test_from_a_bucket_into_a_bucket(
 ) -> None:
     cut_small(monkeypatch, 5000)
     graph = omnigraph.init(s3_store.uri, SCHEMA, storage_options=s3_store.options)
-    done = graph.load(in_bucket, "append", spark=spark)
+    done = graph.load(in_bucket, mode="append", spark=spark)
     assert (dict(done.nodes), dict(done.edges)) == ({"Person": 301}, {"Knows": 1})
     assert rows(graph, "edge:Knows", "src", "dst") == [("p000-é", "q")]
     bad = f"{in_bucket}-bad.jsonl"
-    again = graph.load(f"{in_bucket}/*.gz", "append", spark=spark, skip_bad=True, bad_records=bad)
+    again = graph.load(f"{in_bucket}/*.gz", mode="append", spark=spark, skip_bad=True, bad_records=bad)
     assert dict(again.edges) == {"Knows": 1}
     client = client_of(s3_store.address)
     assert obstore.get(client, bad.removeprefix("s3://bucket/")).bytes() == b""
@@ -208,7 +208,7 @@ def test_from_a_bucket_into_a_graph_on_disk(
         ("allow_http", "AWS_ALLOW_HTTP"),
     ):
         monkeypatch.setenv(variable, s3_store.options[option])
-    done = graph.load([f"{in_bucket}/a.jsonl", f"{in_bucket}/b*", f"{in_bucket}/nodes/"], "append")
+    done = graph.load([f"{in_bucket}/a.jsonl", f"{in_bucket}/b*", f"{in_bucket}/nodes/"], mode="append")
     assert (dict(done.nodes), dict(done.edges)) == ({"Person": 301}, {"Knows": 1})
     with pytest.raises(SourceUnusable, match="no such object or prefix"):
-        graph.load(f"{in_bucket}/none.jsonl", "append")
+        graph.load(f"{in_bucket}/none.jsonl", mode="append")

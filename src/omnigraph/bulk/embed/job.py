@@ -38,9 +38,9 @@ from omnigraph.bulk.embed.tasks import Embedding, PieceFiles, embed_piece
 from omnigraph.bulk.pieces import Piece, open_table, open_tables, pieces_of, require_shared
 from omnigraph.bulk.runner import Engine, JobEvent, Runner, RunnerChoice
 from omnigraph.bulk.scratch import scratch_folder
+from omnigraph.embed.cache import CachingClient
 from omnigraph.embed.client import EmbeddingClient
-from omnigraph.embed.known import Remembering
-from omnigraph.embed.resumable import patient, resumable
+from omnigraph.embed.resumable import job_client, resumable
 from omnigraph.errors import JavaUnavailable, MissingExtra, NotOnSpark
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
@@ -100,7 +100,7 @@ def _embed_small(
         if more:
             runner.tell(JobEvent(runner.job, "embedding", 0, 0, rows, 0, time.monotonic() - start))
 
-    return embed_here(repository, request, Remembering(patient(client), tell))
+    return embed_here(repository, request, CachingClient(job_client(client), tell))
 
 
 def _runner(repository: Repository, request: EmbedRequest, runners: RunnerChoice) -> Runner | None:
@@ -167,7 +167,7 @@ class _Preparation:
         self.found: dict[str, Counts] = {}
         self.used: set[str] = set()
         self._done: dict[str, list[_Done]] = {}
-        self._remembering = Remembering(client, lambda _: None)
+        self._caching = CachingClient(client, lambda _: None)
 
     def __call__(self, base: Base) -> Prepared:
         self.used = set()
@@ -178,7 +178,7 @@ class _Preparation:
         for target in self.request.targets:
             key = target.table_key
             if target.node.blobs:
-                self.found[key], change = change_of(base, target, self._remembering)
+                self.found[key], change = change_of(base, target, self._caching)
                 if change is not None:
                     delta[key] = change
                 continue

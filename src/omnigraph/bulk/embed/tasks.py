@@ -14,8 +14,8 @@ from omnigraph.bulk.embed.requests import Counts, EmbedTarget
 from omnigraph.bulk.pieces import Piece
 from omnigraph.bulk.runner import Done
 from omnigraph.bulk.scratch import MatchFile, packed_mask, unpacked_mask, write_matches
+from omnigraph.embed.cache import CachedClient, VectorCache
 from omnigraph.embed.client import EmbeddingClient
-from omnigraph.embed.known import Known, WithKnown
 from omnigraph.storage.files.datafiles import (
     ROWS_PER_FILE,
     Destination,
@@ -64,7 +64,7 @@ def embed_piece(task: Embedding) -> Done:
     counts = target.count(piece.batches(target.columns))
     if not any(count.embedded for count in counts.values()):
         return Done(PieceFiles(counts), rows=piece.rows)
-    client = WithKnown(task.client, _known(task)) if task.known else task.client
+    client = CachedClient(task.client, _known(task)) if task.known else task.client
     files: list[EmbeddedFile] = []
     replaced: list[pa.Table] = []
     for rows in _filled(task, client):
@@ -128,9 +128,9 @@ def _written(task: Embedding, rows: pa.Table) -> tuple[EmbeddedFile, pa.Table]:
     return EmbeddedFile(staged, computed), pa.table(pairs)
 
 
-def _known(task: Embedding) -> Known:
+def _known(task: Embedding) -> VectorCache:
     """The vectors that an earlier round computed, by text."""
-    known: Known = {}
+    known: VectorCache = {}
     for file in task.known:
         for name, packed in file.computed.items():
             source = task.target.node.embeds[name].source

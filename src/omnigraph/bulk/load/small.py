@@ -18,6 +18,7 @@ from omnigraph.bulk.load.changes import LoadChange, Places, change_of, read_reco
 from omnigraph.bulk.load.options import LoadResult, Mode
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import (
+    BadValue,
     BranchExists,
     BranchNotFound,
     ConstraintViolation,
@@ -26,7 +27,6 @@ from omnigraph.errors import (
     StorageUnavailable,
 )
 from omnigraph.formats.jsonl.blocks import TypedRecords
-from omnigraph.formats.rows import BadValue
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.write.base import capture

@@ -17,7 +17,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.spark.choice import SparkChoice
 from omnigraph.spark.loads.frames import FrameRows, FrameSource
 from omnigraph.spark.loads.joins import SparkJoins
-from omnigraph.spark.session import cores
+from omnigraph.spark.sessions import cores
 from omnigraph.write.vectors import warn_unembedded
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from omnigraph.recovery.heal import heal
 from omnigraph.spark.loads.frames import FrameRows, FrameSource, LoadableFrame
 from omnigraph.spark.loads.joins import SparkJoins
 from omnigraph.spark.runner import SparkRunner
-from omnigraph.spark.session import cores, is_connect
+from omnigraph.spark.sessions import cores, is_connect
 from omnigraph.spark.streaming.records import RecordFrame, check_record_columns
 from omnigraph.storage.address import Address, parse_address
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.embed.client import EmbeddingClient
-from omnigraph.formats.rows import BadValue, fresh_id, rows_of
+from omnigraph.errors import BadValue
+from omnigraph.formats.rows import fresh_id, rows_of
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import EntityType, NodeType, Property
