@@ -11,7 +11,7 @@ from functools import partial
 import pyarrow as pa
 
 from omnigraph.lang.query import ir
-from omnigraph.read.data.tables import Snapshot
+from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.needs import aggregates_of
 from omnigraph.read.pattern.pattern import Pattern
@@ -63,51 +63,53 @@ class _Route:
     pattern: Pattern
 
 
-def plan(prepared: Prepared, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> Trace:
+def plan(prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits) -> Trace:
     """The steps that would run, without running them."""
-    route = _by_lookups(prepared, snapshot, expressions, limits)
+    route = _by_lookups(prepared, tables, expressions, limits)
     if route is None:
-        route = _in_memory(prepared, snapshot, expressions, limits)
+        route = _in_memory(prepared, tables, expressions, limits)
     return Trace([(part.sign, part.steps) for part in route.parts])
 
 
 def execute(
-    prepared: Prepared, snapshot: Snapshot, expressions: Expressions, limits: Limits
+    prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits
 ) -> tuple[pa.Table, Trace]:
-    """The rows of a query on a snapshot."""
+    """The rows of a query on the tables of one snapshot."""
     began = time.perf_counter()
     window = Window(prepared.query, expressions)
-    route = _by_lookups(prepared, snapshot, expressions, limits)
+    route = _by_lookups(prepared, tables, expressions, limits)
     if route is not None:
         try:
             table, trace = _answer(prepared, route, window)
         except TooWide:
             route = None
     if route is None:
-        table, trace = _answer(prepared, _in_memory(prepared, snapshot, expressions, limits), window)
+        table, trace = _answer(prepared, _in_memory(prepared, tables, expressions, limits), window)
     limits.check()
     trace.rows, trace.peak_bytes = table.num_rows, limits.peak
     trace.seconds = time.perf_counter() - began
     return table, trace
 
 
-def _by_lookups(prepared: Prepared, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> _Route | None:
+def _by_lookups(
+    prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits
+) -> _Route | None:
     """The route through the indexes of the tables, if that is the better one."""
     pattern = prepared.by_lookups
     if pattern is None or needs_whole_tables(prepared.query):
         return None
-    start = lookup_start(pattern, snapshot)
+    start = lookup_start(pattern, tables)
     if start is None:
         return None
-    operators = Lookups(snapshot, expressions, limits, prepared.properties, bounded=not is_forced())
-    tools = Tools(operators, Weights(snapshot, expressions, limits))
+    operators = Lookups(tables, expressions, limits, prepared.properties, bounded=not is_forced())
+    tools = Tools(operators, Weights(tables, expressions, limits))
     steps = arrange_lookups(pattern.copy(), prepared.needed, start, tools)
     return _Route(tools, [_Part(1, steps, {})], pattern)
 
 
-def _in_memory(prepared: Prepared, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> _Route:
+def _in_memory(prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits) -> _Route:
     """The route through whole tables in memory."""
-    tools = Tools(Operators(snapshot, expressions, limits), Weights(snapshot, expressions, limits))
+    tools = Tools(Operators(tables, expressions, limits), Weights(tables, expressions, limits))
     parts = []
     for sign, part, merged in prepared.parts:
         wanted = {merged.get(name, name) for name in prepared.needed}
@@ -130,7 +132,7 @@ def _answer(prepared: Prepared, route: _Route, window: Window) -> tuple[pa.Table
     if has_scores:
         query, matched = scored(query, spread(_collected(route, needed, None), None, limits), None, expressions)
     keys = [c.expression for c in query.columns if not isinstance(c.expression, ir.Agg)]
-    grouping = Grouping(keys, aggregates_of(query), operators.snapshot.catalog, expressions, limits)
+    grouping = Grouping(keys, aggregates_of(query), operators.tables.catalog, expressions, limits)
     if has_scores:
         grouping.consume(matched)
     else:
@@ -166,13 +168,13 @@ def _collected(route: _Route, needed: Set[str], most: int | None) -> Frame:
 
 def _nothing(pattern: Pattern, needed: Set[str], tools: Tools) -> Frame:
     """No rows, of the right variables."""
-    frame, snapshot = Frame(0), tools.operators.snapshot
+    frame, tables = Frame(0), tools.operators.tables
     for name, node in pattern.nodes.items():
-        rows = snapshot.nodes(node.type_name)
+        rows = tables.nodes(node.type_name)
         frame = frame.bind(name, rows, rows.everything[:0])
     for link in pattern.links:
         if link.edge_variable is not None:
-            edges = snapshot.edges(link.edge_type)
+            edges = tables.edges(link.edge_type)
             frame = frame.bind(link.edge_variable, edges, edges.everything[:0])
     return tools.operators.run(tuple(pattern.rest), frame).only(needed)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from omnigraph.lang.query import ir
 from omnigraph.read.data.adjacency import Adjacency
-from omnigraph.read.data.tables import Rows, Snapshot
+from omnigraph.read.data.tables import GraphTables, Rows
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import Link, link_of, mentioned
 from omnigraph.read.run.expressions import Expressions
@@ -27,8 +27,8 @@ _FEW: Final = 64
 class Operators:
     """The operators of one execution."""
 
-    def __init__(self, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> None:
-        self.snapshot = snapshot
+    def __init__(self, tables: GraphTables, expressions: Expressions, limits: Limits) -> None:
+        self.tables = tables
         self.expressions = expressions
         self.limits = limits
         self._reaches: dict[tuple[str, ir.Direction, int], Ints] = {}
@@ -58,7 +58,7 @@ class Operators:
 
     def scanned(self, frame: Frame, variable: str, type_name: str, filters: Sequence[ir.Filter]) -> Frame:
         """Each row with each entity of a type that passes the filters."""
-        return self.filtered(self.scan(frame, variable, self.snapshot.nodes(type_name)), filters)
+        return self.filtered(self.scan(frame, variable, self.tables.nodes(type_name)), filters)
 
     def scan(self, frame: Frame, variable: str, rows: Rows) -> Frame:
         """Each row with each entity."""
@@ -111,7 +111,7 @@ class Operators:
         for operation in operations:
             match operation:
                 case ir.NodeScan(_, type_name, _):
-                    rows *= self.snapshot.nodes(type_name).count
+                    rows *= self.tables.nodes(type_name).count
                 case ir.Expand():
                     rows *= max(1.0, self._neighbours(operation))
                 case ir.Optionally(inner, _):
@@ -132,7 +132,7 @@ class Operators:
     def follow(self, frame: Frame, link: Link, target_type: str) -> Frame:
         """Each row with each neighbour; with an edge variable, with each edge."""
         frame = self._present(frame, link.source)
-        rows = self.snapshot.nodes(target_type)
+        rows = self.tables.nodes(target_type)
         if link.is_impossible or not frame.count:
             return self._nowhere(frame, link, rows)
         if not link.is_hop:
@@ -149,21 +149,21 @@ class Operators:
         grown = frame.take(index).bind(link.target, rows, adjacency.targets[places])
         if link.edge_variable is None or adjacency.edges is None:
             return grown
-        return grown.bind(link.edge_variable, self.snapshot.edges(link.edge_type), adjacency.edges[places])
+        return grown.bind(link.edge_variable, self.tables.edges(link.edge_type), adjacency.edges[places])
 
     def _nowhere(self, frame: Frame, link: Link, rows: Rows) -> Frame:
         none = np.zeros(0, dtype=np.int32)
         empty = frame.take(np.zeros(0, dtype=np.int64)).bind(link.target, rows, none)
         if link.edge_variable is None:
             return empty
-        return empty.bind(link.edge_variable, self.snapshot.edges(link.edge_type), none)
+        return empty.bind(link.edge_variable, self.tables.edges(link.edge_type), none)
 
     def close(self, frame: Frame, link: Link) -> Frame:
         """The rows whose two variables are connected; with an edge variable, one row per edge."""
         frame = self._present(self._present(frame, link.source), link.target)
         if link.is_hop and link.edge_variable is None:
             return frame.keep(self.connected(frame, link))
-        edge = self.snapshot.catalog.edges[link.edge_type]
+        edge = self.tables.catalog.edges[link.edge_type]
         out = link.direction is not ir.Direction.IN
         hidden = Link(
             link.source,
@@ -180,14 +180,14 @@ class Operators:
 
     def connected(self, frame: Frame, link: Link) -> Bools:
         """For each row: is there such a hop between its two variables?"""
-        return are_connected(self.snapshot, link, frame.positions[link.source], frame.positions[link.target])
+        return are_connected(self.tables, link, frame.positions[link.source], frame.positions[link.target])
 
     def intersection(self, frame: Frame, links: Sequence[Link]) -> Intersection:
         """What the rows have in common over some links."""
-        return Intersection(self.snapshot, self.limits, frame, links)
+        return Intersection(self.tables, self.limits, frame, links)
 
     def _adjacency(self, link: Link) -> Adjacency:
-        return adjacency_of(self.snapshot, link)
+        return adjacency_of(self.tables, link)
 
     def _present(self, frame: Frame, variable: str) -> Frame:
         """The rows in which a variable has a value."""
