@@ -105,7 +105,7 @@ def _server(preload: str | None) -> socket.socket:
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-m", "tests.forkserver"],
-        stdin=theirs,
+        stdin=theirs.fileno(),
         env=environment | ({"LD_PRELOAD": preload} if preload else {}),
         cwd=ROOT,
     )

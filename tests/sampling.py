@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -24,3 +25,8 @@ def sampled(cases: Iterable[Any], kept: int) -> list[ParameterSet]:
 def quick_and_long(quick: Any, thorough: Any) -> list[ParameterSet]:
     """Two sizes of one test, of which the larger is long."""
     return [pytest.param(quick, id="some"), pytest.param(thorough, id="many", marks=pytest.mark.long)]
+
+
+def examples(some: int, *, of: int) -> int:
+    """How many examples of a property are tried: some, or all where `OMNIGRAPH_ALL_EXAMPLES` is set."""
+    return of if os.environ.get("OMNIGRAPH_ALL_EXAMPLES") else some

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 from tests.write import reference
 from tests.write.support import base_of, change, new_graph, put, refusal
 
@@ -89,7 +90,9 @@ def graph() -> Graph:
     return new_graph(SCHEMA)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(25, of=60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(before=graphs(), change=changes())
 @pytest.mark.parametrize("limit", [base_module._PROBE_LIMIT, 1, 0])
 def test_the_evaluator_says_what_the_reference_says(
