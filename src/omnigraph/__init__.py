@@ -102,7 +102,7 @@ if TYPE_CHECKING:
     from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
     from omnigraph.recovery.jobs import LeftJob
-    from omnigraph.settings import BulkSettings, ReadSettings, Settings
+    from omnigraph.settings import BulkSettings, ReadSettings, Settings, WriteSettings
     from omnigraph.write.mutations.requests import MutationResult
 
 __version__ = "0.1.0"
@@ -205,6 +205,7 @@ __all__ = [
     "Target",
     "UpgradeRequired",
     "Violation",
+    "WriteSettings",
     "__version__",
     "init",
     "lang",
@@ -241,6 +242,7 @@ _LAZY = {
     "Snapshot": "omnigraph.manifest.snapshot",
     "TablePin": "omnigraph.manifest.state",
     "Target": "omnigraph.read.result.result",
+    "WriteSettings": "omnigraph.settings",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",
 }

@@ -23,6 +23,7 @@ from typing import Protocol
 from ulid import ULID
 
 from omnigraph.bulk.destinations import destination
+from omnigraph.bulk.load.forks import discard_branch
 from omnigraph.bulk.load.joins import KeyJoins
 from omnigraph.bulk.load.options import LoadOptions, LoadResult
 from omnigraph.bulk.load.preparing import Preparation, Staged
@@ -39,7 +40,6 @@ from omnigraph.manifest.branches import Branch, native_name
 from omnigraph.manifest.repository import Repository
 from omnigraph.recovery.jobs import JobRecord, RunningJob, running
 from omnigraph.write.base import capture
-from omnigraph.write.forks import take_back
 from omnigraph.write.protocol import WriteRequest, commit_write
 from omnigraph.write.rules import SHOWN
 
@@ -116,7 +116,7 @@ def load(
             hit("pipeline.after_check")
             return _commit(repository, job, branch, preparation, options, created=True)
         except BaseException:
-            take_back(repository, branch)
+            discard_branch(repository, branch)
             raise
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from omnigraph.arguments import described, shortened
 from omnigraph.bulk.engines import SMALL_LOAD, names_a_file
 from omnigraph.bulk.load.changes import LoadChange, Places, change_of, read_records
+from omnigraph.bulk.load.forks import discard_branch
 from omnigraph.bulk.load.options import LoadResult, Mode
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import (
@@ -32,7 +33,6 @@ from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.write.base import capture
 from omnigraph.write.evaluator import validate
-from omnigraph.write.forks import take_back
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
 from omnigraph.write.rules import SHOWN
 from omnigraph.write.vectors import warn_unembedded
@@ -122,7 +122,7 @@ def load_into_fork(
         return load_into_fork(repository, name, parent, prepared, actor=actor, message=message)
     except BaseException:
         if created:
-            take_back(repository, branch)
+            discard_branch(repository, branch)
         raise
     return replace(done, base_branch=parent, branch_created=created)
 

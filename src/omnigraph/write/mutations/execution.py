@@ -1,4 +1,4 @@
-"""Running a mutation: its statements in order, over one base and the mutation's own pending rows."""
+"""Running a mutation in memory: its statements in order, over the base and the rows written so far."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.lang.schema.catalog import EntityType, NodeType
 from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar
 from omnigraph.write.base import Base
 from omnigraph.write.delta import one_chunk
-from omnigraph.write.mutations.pending import MutationStaging
+from omnigraph.write.mutations.pending import PendingChanges
 from omnigraph.write.mutations.predicates import evaluate, where_clause
 from omnigraph.write.vectors import fill_vectors
 
@@ -24,19 +24,23 @@ _ENDS = {"from": "src", "to": "dst"}
 
 @dataclass(slots=True)
 class Executed:
-    """What a mutation did in memory."""
+    """What a mutation did in memory. ``unembedded`` names vector properties that stayed null."""
 
-    staging: MutationStaging
+    pending: PendingChanges
     affected_nodes: int = 0
     affected_edges: int = 0
     unembedded: set[str] = field(default_factory=set)
 
 
 def execute(
-    mutation: ir.MutationIR, values: Mapping[str, Value], base: Base, embedder: EmbeddingClient | None
+    mutation: ir.MutationIR,
+    values: Mapping[str, Value],
+    base: Base,
+    embedder: EmbeddingClient | None,
+    limit: int,
 ) -> Executed:
-    """Run all statements in memory; nothing durable happens."""
-    run = Executed(MutationStaging(base))
+    """Run all statements; nothing is written to the store. ``limit`` is the memory, in bytes, they may take."""
+    run = Executed(PendingChanges(base, limit))
     for op in mutation.ops:
         match op:
             case ir.InsertOp():
@@ -49,7 +53,7 @@ def execute(
 
 
 def _insert(op: ir.InsertOp, values: Mapping[str, Value], run: Executed, embedder: EmbeddingClient | None) -> None:
-    base = run.staging.base
+    base = run.pending.base
     table_key = f"{op.kind}:{op.type_name}"
     entity = base.entity(table_key)
     given: dict[str, list[Any]] = {}
@@ -68,7 +72,7 @@ def _insert(op: ir.InsertOp, values: Mapping[str, Value], run: Executed, embedde
         run.affected_nodes += 1
     else:
         run.affected_edges += 1
-    run.staging.write(table_key, rows, fresh=not keyed)
+    run.pending.write(table_key, rows, fresh=not keyed)
 
 
 def _key_of(node: NodeType, values: Mapping[str, Any]) -> str:
@@ -109,10 +113,10 @@ def _number(scalar: Scalar, value: Value) -> Value:
 
 
 def _update(op: ir.UpdateOp, values: Mapping[str, Value], run: Executed, embedder: EmbeddingClient | None) -> None:
-    base = run.staging.base
+    base = run.pending.base
     table_key = f"node:{op.type_name}"
     node = base.catalog.nodes[op.type_name]
-    rows = run.staging.matching(table_key, where_clause(op.predicates, base.schema(table_key), values))
+    rows = run.pending.matching(table_key, where_clause(op.predicates, base.schema(table_key), values))
     if not rows.num_rows:
         return
     assigned = {a.property: _stored(node, a.property, a.value, values) for a in op.assignments}
@@ -126,27 +130,27 @@ def _update(op: ir.UpdateOp, values: Mapping[str, Value], run: Executed, embedde
         rows, skipped = fill_vectors(node, rows, _kept_except(node, narrowed), embedder)
         run.unembedded.update(skipped)
     run.affected_nodes += rows.num_rows
-    run.staging.write(table_key, rows, fresh=False)
+    run.pending.write(table_key, rows, fresh=False)
 
 
 def _kept_except(node: NodeType, stale: Mapping[str, bool]) -> dict[str, bool]:
-    """Which vectors stay as they are: all but those whose source has just changed."""
+    """For each vector property, whether its values are kept: all but those whose source has changed."""
     return {name: name not in stale for name in node.embeds}
 
 
 def _delete(op: ir.DeleteOp, values: Mapping[str, Value], run: Executed) -> None:
-    base = run.staging.base
+    base = run.pending.base
     table_key = f"{op.kind}:{op.type_name}"
     where = where_clause(op.predicates, base.schema(table_key), values)
-    ids = one_chunk(base.scan(table_key, ["id"], where.sql("`"))["id"])
+    ids = one_chunk(base.scan(table_key, ["id"], where.sql)["id"])
     if not len(ids):
         return
     if op.kind == "edge":
-        run.affected_edges += run.staging.delete(table_key, ids)
+        run.affected_edges += run.pending.delete(table_key, ids)
         return
-    run.affected_nodes += run.staging.delete(table_key, ids)
+    run.affected_nodes += run.pending.delete(table_key, ids)
     for edge in base.catalog.incident[op.type_name]:
         for column, end in (("src", edge.source), ("dst", edge.target)):
             if end == op.type_name:
                 touching = base.rows_with(edge.table_key, {column: ids}, ["id"])
-                run.affected_edges += run.staging.delete(edge.table_key, one_chunk(touching["id"]))
+                run.affected_edges += run.pending.delete(edge.table_key, one_chunk(touching["id"]))

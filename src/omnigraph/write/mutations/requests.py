@@ -1,4 +1,4 @@
-"""Mutations as users request them: one query, its parameters, one commit."""
+"""`mutate`: one mutation query with its parameters becomes one commit."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from omnigraph.lang.query.compile import CompiledMutation
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
+from omnigraph.settings import WriteSettings
 from omnigraph.write.base import Base
 from omnigraph.write.mutations.execution import Executed, execute
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
@@ -22,7 +23,7 @@ from omnigraph.write.vectors import warn_unembedded
 
 @dataclass(frozen=True, slots=True)
 class MutationResult:
-    """What a mutation did. ``commit`` is None if it changed nothing."""
+    """What a mutation changed. ``commit`` is None if it changed nothing."""
 
     branch: str
     query_name: str
@@ -51,13 +52,14 @@ def mutate(
     actor: str | None,
     if_commit: str | None,
     embedder: EmbeddingClient | None,
+    settings: WriteSettings,
 ) -> MutationResult:
     """Run a mutation as one commit, or none if it changes nothing."""
     bound = {**values, ir.NOW: _now()}
 
     def prepare(base: Base) -> Prepared[Executed]:
-        run = execute(query.ir, bound, base, embedder)
-        return Prepared(run.staging.delta(), run, repeatable=_inserts_only(query.ir))
+        run = execute(query.ir, bound, base, embedder, settings.mutation_bytes)
+        return Prepared(run.pending.delta(), run, repeatable=_inserts_only(query.ir))
 
     request = WriteRequest("mutation", branch, actor, if_commit=if_commit)
     written = commit_write(repository, request, prepare)
@@ -71,6 +73,6 @@ def _inserts_only(mutation: ir.MutationIR) -> bool:
 
 
 def _now() -> dt.datetime:
-    """This instant, to the millisecond, once per mutation."""
+    """The current time, to the millisecond that a DateTime can hold."""
     now = dt.datetime.now(dt.UTC)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
