@@ -185,7 +185,7 @@ def _compared(entity: EntityType, changes: RowChanges) -> TableDiff:
     before, after = changes.before.take(old_at), changes.after.take(new_at)
     is_new, is_gone = pc.is_null(old_at), pc.is_null(new_at)
     own = [name for name in entity.columns if name != "id"]
-    changed = {name: _differs(before[name].combine_chunks(), after[name].combine_chunks()) for name in own}
+    changed = {name: differs(before[name].combine_chunks(), after[name].combine_chunks()) for name in own}
     touched = np.zeros(len(ids), bool)
     for mask in changed.values():
         touched |= mask.to_numpy(zero_copy_only=False)
@@ -216,7 +216,7 @@ def _selected(found: TableDiff, ops: Collection[Op] | None) -> TableDiff:
     )
 
 
-def _differs(left: pa.Array, right: pa.Array) -> pa.Array:
+def differs(left: pa.Array, right: pa.Array) -> pa.Array:
     """Where two columns differ, bit for bit: null is not empty, and NaN equals itself."""
     if pa.types.is_nested(left.type):
         return _nested_differs(left, right)
@@ -236,14 +236,14 @@ def _bits(column: pa.Array) -> pa.Array:
 def _nested_differs(left: pa.Array, right: pa.Array) -> pa.Array:
     """Where two columns of lists differ: in their lengths, or in an item."""
     one, other = pc.list_value_length(left), pc.list_value_length(right)
-    lengths = _differs(one, other).to_numpy(zero_copy_only=False)
+    lengths = differs(one, other).to_numpy(zero_copy_only=False)
     nulls = pc.is_null(left).to_numpy(zero_copy_only=False) != pc.is_null(right).to_numpy(zero_copy_only=False)
     apart = lengths | nulls
     same = np.flatnonzero(~apart & pc.is_valid(left).to_numpy(zero_copy_only=False))
     rows = pa.array(same)
     mine, theirs = left.take(rows), right.take(rows)
     if len(rows):
-        items = _differs(pc.list_flatten(mine), pc.list_flatten(theirs)).to_numpy(zero_copy_only=False)
+        items = differs(pc.list_flatten(mine), pc.list_flatten(theirs)).to_numpy(zero_copy_only=False)
         parents = pc.list_parent_indices(mine).to_numpy()
         apart[same[np.unique(parents[items])]] = True
     return pa.array(apart)
