@@ -21,7 +21,7 @@ from omnigraph.bulk.embed.requests import EmbedCounts, EmbedResult, embed_target
 from omnigraph.bulk.embed.tasks import Embedding, PieceFiles, embed_piece
 from omnigraph.bulk.pieces import pieces_of
 from omnigraph.bulk.runner import JobEvent
-from omnigraph.bulk.scratch import scratch_folder
+from omnigraph.bulk.masks import scratch_folder
 from omnigraph.embed.batches import BatchLimits
 from omnigraph.embed.mock import MockClient
 from omnigraph.embed.resumable import resumable

@@ -11,8 +11,8 @@ from tests.bulk.loading import Record, edge, inline, left_behind, new_graph, nod
 
 import omnigraph
 from omnigraph import failpoints
-from omnigraph.bulk.load.badrecords import BadRow
-from omnigraph.bulk.scratch import broken_rows_of, record_indexes
+from omnigraph.bulk.load.bad_records import RejectedRow
+from omnigraph.bulk.masks import broken_rows_of, record_indexes
 from omnigraph.errors import ConstraintViolation, RecordError, StorageUnavailable
 from omnigraph.graph import Graph
 from omnigraph.storage.files.datafiles import StagedFile
@@ -160,6 +160,6 @@ def test_places_among_records_and_among_what_was_staged() -> None:
     assert record_indexes([2], []) == [2]
     assert record_indexes([], [1]) == []
     files = [StagedFile("node:A", name, 3, 0, slice=1, first=first) for name, first in (("a", 0), ("b", 3))]
-    drops = broken_rows_of(files, {(1, "node:A"): [0, 4, 5], (2, "node:A"): [1]})
-    assert [drops.kept(file).tolist() for file in files] == [[1, 2], [0]]
-    assert BadRow("node:A", 1, "why").reason == "why"
+    excluded = broken_rows_of(files, {(1, "node:A"): [0, 4, 5], (2, "node:A"): [1]})
+    assert [excluded.kept(file).tolist() for file in files] == [[1, 2], [0]]
+    assert RejectedRow("node:A", 1, "why").reason == "why"

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.bulk.pieces import Piece
-from omnigraph.bulk.runner import Done
+from omnigraph.bulk.runner import TaskResult
 from omnigraph.read.text.analysis import Tokens, terms_of, tokenize
 from omnigraph.read.values.columns import Ints
 from omnigraph.read.values.vectors import Floats
@@ -36,7 +36,7 @@ class Statistics:
 def statistics(runner: SparkRunner, pieces: Sequence[Piece], name: str, query: str) -> Statistics:
     """The statistics of a column, for the terms of a query."""
     terms = tuple(dict.fromkeys(terms_of(query)))
-    counted: list[Statistics] = runner.run("statistics", partial(_counted, name, terms), pieces)
+    counted = runner.run("statistics", partial(_counted, name, terms), pieces)
     return _sum(counted, terms)
 
 
@@ -45,10 +45,10 @@ def _sum(parts: Sequence[Statistics], terms: Sequence[str]) -> Statistics:
     return Statistics(sum(part.texts for part in parts), sum(part.words for part in parts), having)
 
 
-def _counted(name: str, terms: Sequence[str], piece: Piece) -> Done:
+def _counted(name: str, terms: Sequence[str], piece: Piece) -> TaskResult[Statistics]:
     """The statistics of one piece."""
     parts = [statistics_of(batch.column(name), terms) for batch in piece.batches([name])]
-    return Done(_sum(parts, terms), rows=piece.rows)
+    return TaskResult(_sum(parts, terms), rows=piece.rows)
 
 
 def statistics_of(column: pa.Array, terms: Sequence[str]) -> Statistics:
