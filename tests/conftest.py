@@ -73,11 +73,11 @@ def shared_store(request: pytest.FixtureRequest) -> Store:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A session on this machine, for small data."""
-    from omnigraph.spark.session import spark_session
+    from omnigraph.spark.sessions import spark_session
 
     with warnings.catch_warnings():
         # Starting Java forks, of which Lance warns; the child only becomes Java.
         warnings.filterwarnings("ignore", message="lance is not fork-safe")
-        session = spark_session(master="local[2]", config=SETTINGS)
+        session = spark_session("local[2]", config=SETTINGS)
     yield session
     session.stop()

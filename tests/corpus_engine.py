@@ -48,7 +48,7 @@ class GraphEngine:
         """Load records; `node Person 2` and so on."""
         before = self.graph.snapshot()
         try:
-            done = self.graph.load(jsonl.encode(), mode)
+            done = self.graph.load(jsonl.encode(), mode=mode)
         except DataError:
             assert self.graph.snapshot() == before
             raise

@@ -37,9 +37,9 @@ CALLS: dict[str, tuple[str, Callable[[Graph, Any], object]]] = {
     "mutate as": ("actor", lambda g, x: g.mutate(ADD, actor=x)),
     "mutate on": ("branch", lambda g, x: g.mutate(ADD, branch=x)),
     "mutate if": ("if_commit", lambda g, x: g.mutate(ADD, if_commit=x)),
-    "load as": ("actor", lambda g, x: g.load(LINE, "merge", actor=x)),
-    "load message": ("message", lambda g, x: g.load(LINE, "merge", message=x)),
-    "load on": ("branch", lambda g, x: g.load(LINE, "merge", branch=x)),
+    "load as": ("actor", lambda g, x: g.load(LINE, mode="merge", actor=x)),
+    "load message": ("message", lambda g, x: g.load(LINE, mode="merge", message=x)),
+    "load on": ("branch", lambda g, x: g.load(LINE, mode="merge", branch=x)),
     "ingest": ("branch", lambda g, x: g.ingest(LINE, x)),
     "ingest from": ("from_", lambda g, x: g.ingest(LINE, "new", from_=x)),
     "indices as": ("actor", lambda g, x: g.ensure_indices(actor=x)),
@@ -79,16 +79,16 @@ def test_a_limit_is_a_number(graph: Graph, value: Any) -> None:
 
 @pytest.mark.parametrize("value", [1.5, True, b"x", HALF])
 def test_a_snapshot_is_a_number_or_a_text(graph: Graph, value: Any) -> None:
-    with pytest.raises(InvalidArgument, match="'snapshot'"):
-        graph.query(ALL, snapshot=value)
+    with pytest.raises(InvalidArgument, match="'at'"):
+        graph.query(ALL, at=value)
 
 
 def test_an_actor_has_up_to_256_characters_and_a_message_65_536(tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g", SCHEMA)
-    graph.load(LINE, "merge", actor="é" * 256, message="m" * 65_536)
+    graph.load(LINE, mode="merge", actor="é" * 256, message="m" * 65_536)
     for wrong in ({"actor": "a" * 257}, {"message": "m" * 65_537}):
         with pytest.raises(InvalidArgument, match="characters, and"):
-            graph.load(LINE, "merge", **wrong)  # type: ignore[arg-type]
+            graph.load(LINE, mode="merge", **wrong)  # type: ignore[arg-type]
     assert [commit.actor_id for commit in graph.commits()] == ["é" * 256, None]
 
 
@@ -109,13 +109,13 @@ def test_an_address_that_no_store_can_have(address: str) -> None:
 )
 def test_data_from_a_file_that_cannot_be(graph: Graph, data: Any) -> None:
     with pytest.raises(StorageUnavailable):
-        graph.load(data, "merge")
+        graph.load(data, mode="merge")
 
 
 @pytest.mark.parametrize("data", [5, None, 1.5])
 def test_data_that_is_none(graph: Graph, data: Any) -> None:
     with pytest.raises(OmniError):
-        graph.load(data, "merge")
+        graph.load(data, mode="merge")
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import omnigraph
-from omnigraph import lang
+from omnigraph import errors, keywords, lang
+from omnigraph import spark as omnigraph_spark
 
 SOURCES = Path(omnigraph.__file__).parent
 
 
 def test_public_names_are_sorted_and_importable() -> None:
-    for module in (omnigraph, lang):
+    for module in (omnigraph, lang, omnigraph_spark):
         assert list(module.__all__) == sorted(module.__all__)
         assert all(hasattr(module, name) for name in module.__all__)
 
@@ -45,3 +49,40 @@ def test_modules_stay_short_and_say_what_they_are() -> None:
         if text.strip():
             assert ast.get_docstring(ast.parse(text)), f"{path.name} has no docstring"
         assert path.stem not in {"utils", "util", "helpers", "common", "misc"}
+
+
+def test_whatever_a_graph_takes_or_returns_can_be_imported_from_its_public_places() -> None:
+    public = {
+        id(getattr(module, name))
+        for module in (omnigraph, lang, omnigraph_spark, errors)
+        for name in getattr(module, "__all__", dir(module))
+    }
+    for holder in (omnigraph.Graph, omnigraph.AsyncGraph, omnigraph.Result, omnigraph_spark.SparkGraph):
+        for name, method in inspect.getmembers(holder, callable):
+            if name.startswith("_") or not hasattr(method, "__annotations__"):
+                continue
+            for hint in get_type_hints(method, _typing_names(holder)).values():
+                for kind in _classes(hint):
+                    assert not kind.__module__.startswith("omnigraph") or id(kind) in public, (name, kind)
+
+
+def _typing_names(holder: type) -> dict[str, object]:
+    """What annotations of a class may name that is imported for type checkers only."""
+    import pandas
+    import polars
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    module = sys.modules[holder.__module__]
+    seen = {"DataFrame": DataFrame, "SparkSession": SparkSession, "StreamingQuery": StreamingQuery}
+    others = {"pd": pandas, "pl": polars, "SparkGraph": omnigraph_spark.SparkGraph}
+    own = {name: getattr(omnigraph, name) for name in omnigraph.__all__}
+    return {**own, **seen, **others, **vars(module), **vars(keywords)}
+
+
+def _classes(hint: object) -> Iterator[type]:
+    """All classes that a type hint mentions."""
+    if isinstance(hint, type):
+        yield hint
+    for part in get_args(hint):
+        yield from _classes(part)

@@ -1,7 +1,7 @@
 """OmniGraph: a typed property-graph database over Lance tables.
 
-`init` creates a graph and `open` opens one; both return a `Graph`. The two languages are in `omnigraph.lang`.
-Every error is a child of `OmniError`.
+`init` creates a graph and `open` opens one; both return a `Graph`, and `AsyncGraph` is the same for event loops.
+The two languages are in `omnigraph.lang`, Spark in `omnigraph.spark`. Every error is a child of `OmniError`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import (
+    BatchDone,
     BranchExists,
     BranchInUse,
     BranchNotFound,
+    BranchOutcomeUnknown,
     BranchProtected,
     ConflictError,
     ConstraintViolation,
@@ -21,9 +23,11 @@ from omnigraph.errors import (
     EmbeddingUnavailable,
     ExportRefused,
     ForkedProcess,
+    GraphClosed,
     GraphExists,
     GraphNotFound,
     HistoryReclaimed,
+    IncompleteFile,
     InvalidAddress,
     InvalidArgument,
     InvalidBranchName,
@@ -41,6 +45,8 @@ from omnigraph.errors import (
     NotOnSpark,
     ObjectDamaged,
     OmniError,
+    Outcome,
+    OutcomeUnknown,
     ParameterError,
     PipelineError,
     PreconditionFailed,
@@ -64,6 +70,7 @@ from omnigraph.errors import (
     StorageError,
     StorageUnavailable,
     StoreUnsupported,
+    StreamOutOfStep,
     TableDrift,
     UpgradeRequired,
     Violation,
@@ -71,27 +78,44 @@ from omnigraph.errors import (
 
 if TYPE_CHECKING:
     from omnigraph import lang
+    from omnigraph.asynchronous import AsyncGraph
     from omnigraph.bulk.embed.requests import EmbedResult
     from omnigraph.bulk.export.job import ExportResult
     from omnigraph.bulk.load.options import LoadResult
-    from omnigraph.graph import Graph, init, open  # noqa: A004  the public name
+    from omnigraph.bulk.runner import JobEvent, Listener
+    from omnigraph.embed.client import EmbeddingClient
+    from omnigraph.graph import Graph
+    from omnigraph.keywords import At, LoadKeywords
+    from omnigraph.lang.query.lint import LintReport
+    from omnigraph.lang.schema.catalog import Catalog
+    from omnigraph.maintenance.indices import IndexReport
+    from omnigraph.maintenance.repair import RepairReport
     from omnigraph.manifest.branches import Branch
     from omnigraph.manifest.snapshot import Snapshot
-    from omnigraph.manifest.state import Commit
+    from omnigraph.manifest.state import Commit, TablePin
+    from omnigraph.opening import init, open  # noqa: A004  the public name
     from omnigraph.read.limits import Cancellation
-    from omnigraph.read.result.result import Result
+    from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
+    from omnigraph.recovery.jobs import LeftJob
+    from omnigraph.settings import BulkSettings, ReadSettings, Settings
     from omnigraph.write.mutations.requests import MutationResult
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncGraph",
+    "At",
+    "BatchDone",
     "Branch",
     "BranchExists",
     "BranchInUse",
     "BranchNotFound",
+    "BranchOutcomeUnknown",
     "BranchProtected",
+    "BulkSettings",
     "Cancellation",
+    "Catalog",
     "Commit",
     "ConflictError",
     "ConstraintViolation",
@@ -99,22 +123,31 @@ __all__ = [
     "DataError",
     "Diagnostic",
     "EmbedResult",
+    "EmbeddingClient",
     "EmbeddingUnavailable",
     "ExportRefused",
     "ExportResult",
     "ForkedProcess",
     "Graph",
+    "GraphClosed",
     "GraphExists",
     "GraphNotFound",
     "HistoryReclaimed",
+    "IncompleteFile",
+    "IndexReport",
     "InvalidAddress",
     "InvalidArgument",
     "InvalidBranchName",
     "JavaUnavailable",
     "JobCancelled",
+    "JobEvent",
     "JobFailed",
     "KeyConflict",
     "LanguageError",
+    "LeftJob",
+    "LintReport",
+    "Listener",
+    "LoadKeywords",
     "LoadResult",
     "LockLost",
     "LockTimeout",
@@ -126,6 +159,8 @@ __all__ = [
     "NotOnSpark",
     "ObjectDamaged",
     "OmniError",
+    "Outcome",
+    "OutcomeUnknown",
     "ParameterError",
     "PipelineError",
     "PreconditionFailed",
@@ -136,14 +171,17 @@ __all__ = [
     "QueryStopped",
     "QueryTimeout",
     "ReadOnlyGraph",
+    "ReadSettings",
     "RecordError",
     "RecordProblem",
     "Recovery",
     "RecoveryBlocked",
+    "RepairReport",
     "RequestError",
     "ResourceLimit",
     "Result",
     "SchemaError",
+    "Settings",
     "SidecarUnreadable",
     "Snapshot",
     "SnapshotNotFound",
@@ -152,7 +190,10 @@ __all__ = [
     "StorageError",
     "StorageUnavailable",
     "StoreUnsupported",
+    "StreamOutOfStep",
     "TableDrift",
+    "TablePin",
+    "Target",
     "UpgradeRequired",
     "Violation",
     "__version__",
@@ -162,19 +203,35 @@ __all__ = [
 ]
 
 _LAZY = {
+    "AsyncGraph": "omnigraph.asynchronous",
+    "At": "omnigraph.keywords",
     "Branch": "omnigraph.manifest.branches",
+    "BulkSettings": "omnigraph.settings",
     "Cancellation": "omnigraph.read.limits",
+    "Catalog": "omnigraph.lang.schema.catalog",
     "Commit": "omnigraph.manifest.state",
     "EmbedResult": "omnigraph.bulk.embed.requests",
+    "EmbeddingClient": "omnigraph.embed.client",
     "ExportResult": "omnigraph.bulk.export.job",
     "Graph": "omnigraph.graph",
+    "IndexReport": "omnigraph.maintenance.indices",
+    "JobEvent": "omnigraph.bulk.runner",
+    "LeftJob": "omnigraph.recovery.jobs",
+    "LintReport": "omnigraph.lang.query.lint",
+    "Listener": "omnigraph.bulk.runner",
+    "LoadKeywords": "omnigraph.keywords",
     "LoadResult": "omnigraph.bulk.load.options",
     "MutationResult": "omnigraph.write.mutations.requests",
+    "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
+    "RepairReport": "omnigraph.maintenance.repair",
     "Result": "omnigraph.read.result.result",
+    "Settings": "omnigraph.settings",
     "Snapshot": "omnigraph.manifest.snapshot",
-    "init": "omnigraph.graph",
-    "open": "omnigraph.graph",
+    "TablePin": "omnigraph.manifest.state",
+    "Target": "omnigraph.read.result.result",
+    "init": "omnigraph.opening",
+    "open": "omnigraph.opening",
 }
 
 

@@ -6,37 +6,52 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, Unpack
 
-from omnigraph.arguments import LONGEST_ACTOR, LONGEST_MESSAGE, number_argument, optional_text, text_argument
+from omnigraph.arguments import (
+    LONGEST_ACTOR,
+    LONGEST_MESSAGE,
+    number_argument,
+    optional_text,
+    shortened,
+    text_argument,
+)
 from omnigraph.bulk.load.inputs import Data, needs_spark
-from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
+from omnigraph.bulk.load.options import LoadOptions, LoadResult
 from omnigraph.bulk.load.small import load_in_process
 from omnigraph.bulk.runner import Engine
 from omnigraph.embed.client import EmbeddingClient, configured_client
-from omnigraph.errors import BranchProtected, ObjectDamaged, RequestError, SnapshotNotFound
+from omnigraph.errors import (
+    BranchProtected,
+    GraphClosed,
+    InvalidArgument,
+    ObjectDamaged,
+    RequestError,
+    SnapshotNotFound,
+)
+from omnigraph.keywords import At, EngineName, LoadKeywords, LoadMode, Place, engine_named, mode_named, shown_state
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query.compile import compile_mutation, compile_query, compile_read
 from omnigraph.lang.query.explain import explain_ir
 from omnigraph.lang.query.ir import QueryIR
 from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.lang.schema.resolve import compile_schema
-from omnigraph.lang.source import Source
 from omnigraph.maintenance.indices import IndexReport, ensure_indices
 from omnigraph.maintenance.repair import RepairReport, preview, repair
 from omnigraph.manifest.branches import Branch
-from omnigraph.manifest.repository import Repository, create, open_existing
+from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN, Commit
 from omnigraph.read.data.cache import Cache
+from omnigraph.read.entities import entity_key, find_entity
 from omnigraph.read.limits import Cancellation, Limits
 from omnigraph.read.requests import Reader, shown_plan
 from omnigraph.read.result.result import Result, Target
 from omnigraph.recovery.audit import AuditLog, Recovery
-from omnigraph.recovery.heal import heal, sweep
+from omnigraph.recovery.heal import heal
 from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
-from omnigraph.storage.address import parse_address
+from omnigraph.settings import Settings
+from omnigraph.storage.address import Scheme
 from omnigraph.write.mutations.requests import MutationResult, mutate
 
 if TYPE_CHECKING:
@@ -60,20 +75,58 @@ class Graph:
         actor: str | None = None,
         embedder: EmbeddingClient | None = None,
         cache: Cache | None = None,
+        settings: Settings | None = None,
+        parent: Graph | None = None,
     ) -> None:
         self._opened = repository
         self._branch = branch
         self._actor = optional_text("actor", actor, LONGEST_ACTOR)
         self._client = embedder
         self._cache = Cache() if cache is None else cache
+        self._settings = Settings() if settings is None else settings
+        self._parent = parent
+        self._closed = False
         self._reader = Reader(repository, self._cache, self._embedder)
 
     def __repr__(self) -> str:
         return f"Graph({str(self._opened.address)!r}, branch={self._branch!r})"
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the memory and the files that the graph keeps open; it cannot be used any more.
+
+        Closing a view that `branch` gave closes only that view; closing the graph closes its views too. A graph
+        that is not closed is let go of with the last reference to it: nothing is lost either way.
+        """
+        self._closed = True
+        if self._parent is None:
+            self._cache.clear()
+            self._opened.tables.close()
+
+    @property
+    def is_closed(self) -> bool:
+        """Was it, or the graph it is a view of, closed?"""
+        return self._closed or (self._parent is not None and self._parent.is_closed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickled graph is its address and the store's credentials; unpickling opens it again."""
+        from omnigraph.opening import reopened
+
+        if self._opened.address.scheme is Scheme.MEMORY:
+            raise RequestError(f"{self.address} lives in the memory of one process and cannot be pickled")
+        held = (self._branch, self._actor, self._client, self._cache.limit, self._settings)
+        return reopened, (self._opened.address, self._opened.read_only, *held)
+
     @property
     def _repository(self) -> Repository:
-        """The parts of the graph, which only the process that opened it may use."""
+        """The parts of the graph, which only the process that opened it may use, and only until it is closed."""
+        if self.is_closed:
+            raise GraphClosed(self.address)
         self._opened.require_process()
         return self._opened
 
@@ -95,7 +148,15 @@ class Graph:
     def branch(self, name: str) -> Graph:
         """The same graph, with another default branch."""
         found = self._repository.branches.find(text_argument("name", name)).name
-        return Graph(self._repository, branch=found, actor=self._actor, embedder=self._client, cache=self._cache)
+        return Graph(
+            self._repository,
+            branch=found,
+            actor=self._actor,
+            embedder=self._client,
+            cache=self._cache,
+            settings=self._settings,
+            parent=self,
+        )
 
     def branches(self) -> list[Branch]:
         """All branches that can be read, main first; a RuntimeWarning names those that cannot."""
@@ -134,21 +195,23 @@ class Graph:
         *,
         name: str | None = None,
         branch: str | None = None,
-        snapshot: str | int | None = None,
+        at: At = None,
         timeout: float | None = None,
         memory_limit: int | None = None,
         cancellation: Cancellation | None = None,
-        engine: Literal["embedded", "spark"] = "embedded",
-        spark: SparkSession | None = None,
+        engine: EngineName = "auto",
+        spark: SparkSession | str | None = None,
     ) -> Result:
-        """Run a read query on the newest state of a branch, or on a commit or manifest version.
+        """Run a read query on the newest state of a branch, or ``at`` a commit, a manifest version or a snapshot.
 
         ``timeout`` in seconds and ``memory_limit`` in bytes stop a query that takes more; a ``cancellation`` stops
-        it from another thread. The engine `spark` gives the same rows, of graphs that one machine cannot hold.
+        it from another thread. On Spark, which a session or an address chooses as well as the engine's name, it
+        gives the same rows, also of graphs that one machine cannot hold.
         """
         compiled = compile_read(text_argument("text", text), self.catalog, optional_text("name", name))
-        state = self.snapshot(branch, at=snapshot)
-        if engine == "spark":
+        state = self.snapshot(branch, at=at)
+        chosen = engine_named(engine)
+        if chosen is Engine.SPARK or (chosen is Engine.AUTO and spark is not None):
             from omnigraph.spark.queries.requests import Allowed, query_on_spark
 
             allowed = Allowed(timeout, memory_limit, cancellation)
@@ -156,9 +219,25 @@ class Graph:
         else:
             limits = Limits(compiled.name, timeout, memory_limit, cancellation)
             table, _ = self._reader.run(compiled, params, state.tables, limits)
-        commit = None if state.commit is None else state.commit.graph_commit_id
-        target = Target(state.branch, None) if snapshot is None else Target(None, snapshot)
-        return Result(compiled.name, target, commit, table)
+        target = Target(state.branch, None) if at is None else Target(None, shown_state(at))
+        return Result(compiled.name, target, state.graph_commit_id, table)
+
+    def entity(
+        self,
+        type: str,  # noqa: A002  what it is called
+        id: str,  # noqa: A002
+        *,
+        branch: str | None = None,
+        at: At = None,
+    ) -> dict[str, Any] | None:
+        """One node or edge by its type and id, with all its properties; None if there is none.
+
+        The id of a node whose type has a key is the value of that key. `node:T` and `edge:T` tell apart types of
+        the same name.
+        """
+        table_key = entity_key(self.catalog, text_argument("type", type))
+        state = self.snapshot(branch, at=at)
+        return find_entity(self._repository.tables, state, table_key, text_argument("id", id))
 
     def check(self, text: str) -> LintReport:
         """Check every query of a text against the schema: what is wrong, with places and remedies, and what is
@@ -172,7 +251,7 @@ class Graph:
         *,
         name: str | None = None,
         branch: str | None = None,
-        snapshot: str | int | None = None,
+        at: At = None,
         analyze: bool = False,
     ) -> str:
         """How a query finds its rows: its steps, and the access path of each. Analysed, it is run, and the rows
@@ -182,7 +261,7 @@ class Graph:
         unbound = params is None and any(not kind.nullable for kind in compiled.params.values())
         if not isinstance(compiled.ir, QueryIR) or (unbound and not analyze):
             return explain_ir(compiled.ir)
-        state = self.snapshot(branch, at=snapshot)
+        state = self.snapshot(branch, at=at)
         if not analyze:
             return shown_plan(compiled.ir, self._reader.plan(compiled, params, state.tables), analyze=False)
         _, trace = self._reader.run(compiled, params, state.tables, Limits(compiled.name))
@@ -217,19 +296,17 @@ class Graph:
 
     def load(
         self,
-        data: Data | Sequence[str | os.PathLike[str]] | None = None,
-        mode: Literal["overwrite", "append", "merge"] | None = None,
+        data: Data | Sequence[Place] | None = None,
         *,
-        nodes: Mapping[str, DataFrame | str | os.PathLike[str]] | None = None,
-        edges: Mapping[str, DataFrame | str | os.PathLike[str]] | None = None,
+        mode: LoadMode,
+        nodes: Mapping[str, DataFrame | Place] | None = None,
+        edges: Mapping[str, DataFrame | Place] | None = None,
         branch: str | None = None,
         from_: str | None = None,
         actor: str | None = None,
         message: str | None = None,
-        engine: Literal["auto", "local", "spark"] = "auto",
-        spark: SparkSession | None = None,
-        master: str | None = None,
-        remote: str | None = None,
+        engine: EngineName = "auto",
+        spark: SparkSession | str | None = None,
         max_errors: int | None = None,
         bad_records: str | os.PathLike[str] | None = None,
         skip_bad: bool = False,
@@ -244,12 +321,10 @@ class Graph:
         ``from_`` names the branch to fork from if the target is missing. ``max_errors`` stops after so many bad
         records, ``bad_records`` names a file for them, and ``skip_bad`` loads the rest.
         """
-        if mode is None:
-            raise TypeError("load needs a mode: overwrite, append or merge")
         self._repository.require_writable()
         repository = self._repository
         options = LoadOptions(
-            Mode(mode),
+            mode_named(mode),
             self._named(branch),
             optional_text("from_", from_),
             self._who(actor),
@@ -257,26 +332,28 @@ class Graph:
             max_errors,
             None if bad_records is None else os.fspath(bad_records),
             skip_bad,
+            settings=self._settings.bulk,
         )
         if needs_spark(data, {**(nodes or {}), **(edges or {})}, engine, options):
             from omnigraph.spark.choice import SparkChoice
             from omnigraph.spark.loads.requests import load_on_spark
 
-            choice = SparkChoice(spark, master, remote, listener, cancellation)
+            choice = SparkChoice(spark, listener, cancellation)
             return load_on_spark(repository, data, nodes, edges, options, self._embedder(), choice)  # type: ignore[arg-type]
         return load_in_process(repository, data, options, self._embedder())  # type: ignore[arg-type]
 
     def ingest(
         self,
-        data: Data | Sequence[str | os.PathLike[str]] | None,
+        /,
+        data: Data | Sequence[Place] | None,
         branch: str,
         *,
         from_: str = MAIN,
-        mode: Literal["overwrite", "append", "merge"] = "merge",
-        **options: Any,
+        mode: LoadMode = "merge",
+        **options: Unpack[LoadKeywords],
     ) -> LoadResult:
         """Load records into a branch that is forked if it does not exist; the options are those of `load`."""
-        return self.load(data, mode, branch=branch, from_=from_, **options)
+        return self.load(data, mode=mode, branch=branch, from_=from_, **options)
 
     def jobs(self) -> list[LeftJob]:
         """The pipeline's jobs that are running, and those that were killed, with the files they left."""
@@ -292,14 +369,12 @@ class Graph:
         *,
         format: Literal["jsonl", "parquet"] = "jsonl",  # noqa: A002  what it is called
         branch: str | None = None,
-        snapshot: str | int | None = None,
+        at: At = None,
         types: Iterable[str] | None = None,
         ordered: bool = False,
         force: bool = False,
-        engine: Literal["auto", "local", "spark"] = "auto",
-        spark: SparkSession | None = None,
-        master: str | None = None,
-        remote: str | None = None,
+        engine: EngineName = "auto",
+        spark: SparkSession | str | None = None,
         storage_options: Mapping[str, str] | None = None,
         listener: Listener | None = None,
         cancellation: Cancellation | None = None,
@@ -316,27 +391,28 @@ class Graph:
         from omnigraph.spark.choice import SparkChoice
 
         keys = table_keys(self.catalog, types)
-        state = self.snapshot(branch, at=snapshot)
+        state = self.snapshot(branch, at=at)
         request = exports.ExportRequest(
             state,
             [key for key in keys if key in state.tables],
             exports.choice(Format, format),
             ordered,
-            SparkChoice(spark, master, remote, listener, cancellation).or_local(_engine(engine)),
+            SparkChoice(spark, listener, cancellation).or_local(engine_named(engine)),
             force,
             storage_options,
+            self._settings.bulk,
         )
         return exports.export(request, target)
 
     def spark(
-        self, spark: SparkSession | None = None, *, branch: str | None = None, snapshot: str | int | None = None
+        self, spark: SparkSession | str | None = None, *, branch: str | None = None, at: At = None
     ) -> SparkGraph:
-        """One snapshot as Spark DataFrames, in a session of one's own or in the one that is active."""
+        """One snapshot as Spark DataFrames, in the session or at the address given, or in the active session."""
         from omnigraph.bulk.pieces import require_shared
         from omnigraph.spark.graph import SparkGraph
-        from omnigraph.spark.session import spark_session
+        from omnigraph.spark.sessions import spark_session
 
-        state = self.snapshot(branch, at=snapshot)
+        state = self.snapshot(branch, at=at)
         require_shared(state.address)
         return SparkGraph(spark_session(spark), state, self._embedder)
 
@@ -376,6 +452,7 @@ class Graph:
             processing_time=processing_time,
             actor=self._who(actor),
             embedder=self._embedder(),
+            settings=self._settings,
         )
 
     def embed(
@@ -386,10 +463,8 @@ class Graph:
         properties: Iterable[str] | None = None,
         reembed: bool = False,
         actor: str | None = None,
-        engine: Literal["auto", "local", "spark"] = "auto",
-        spark: SparkSession | None = None,
-        master: str | None = None,
-        remote: str | None = None,
+        engine: EngineName = "auto",
+        spark: SparkSession | str | None = None,
         listener: Listener | None = None,
         cancellation: Cancellation | None = None,
     ) -> EmbedResult:
@@ -406,8 +481,9 @@ class Graph:
         found = self._repository.branches.find(self._named(branch))
         targets = embed_targets(self.catalog, types, properties, recompute=reembed)
         client = required_client(self._embedder(), targets)
-        runners = SparkChoice(spark, master, remote, listener, cancellation).or_local(_engine(engine))
-        return embed(self._repository, EmbedRequest(found, targets, self._who(actor)), client, runners)
+        runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
+        request = EmbedRequest(found, targets, self._who(actor), self._settings.bulk)
+        return embed(self._repository, request, client, runners)
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexReport:
         """Build the indexes that a branch's tables lack, as one commit; what waits is reported with its reason."""
@@ -444,12 +520,27 @@ class Graph:
     def _embedder(self) -> EmbeddingClient | None:
         return self._client if self._client is not None else configured_client()
 
-    def snapshot(self, branch: str | None = None, *, at: str | int | None = None) -> Snapshot:
-        """The newest state of a branch, or its state at a commit id or a manifest version."""
+    def snapshot(self, branch: str | None = None, *, at: At = None) -> Snapshot:
+        """The newest state of a branch, or its state at a manifest version, or the state of a commit.
+
+        A commit names its state by itself, so it is not given together with a branch.
+        """
+        if isinstance(at, Snapshot):
+            return self._own(at, branch)
         found = self._repository.branches.find(self._named(branch))
         if at is not None and (isinstance(at, bool) or not isinstance(at, int)):
-            text_argument("snapshot", at)
+            commit = shortened(text_argument("at", at))
+            if branch is not None:
+                raise InvalidArgument("at", f"commit {commit} is a state by itself; leave out branch '{branch}'")
         return self._repository.snapshot_at(found, at)
+
+    def _own(self, snapshot: Snapshot, branch: str | None) -> Snapshot:
+        """A snapshot that a caller took of this graph earlier."""
+        if branch is not None:
+            raise InvalidArgument("at", f"a snapshot is of one branch; give it, or branch '{branch}', not both")
+        if snapshot.address != self._repository.address:
+            raise InvalidArgument("at", f"it is a snapshot of {snapshot.address}, not of {self.address}")
+        return snapshot
 
     def commits(
         self,
@@ -475,65 +566,3 @@ class Graph:
         """One commit, on whatever branch it was made."""
         wanted = text_argument("graph_commit_id", graph_commit_id)
         return self._repository.commits.find(wanted, self._repository.branches.find(self._branch))
-
-
-def _engine(name: str) -> Engine:
-    """The engine that a caller named."""
-    try:
-        return Engine(name)
-    except ValueError:
-        raise RequestError(f"'{name}' is no engine; there are {', '.join(Engine)}") from None
-
-
-def init(
-    uri: str | os.PathLike[str],
-    schema: str,
-    *,
-    actor: str | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    force: bool = False,
-) -> Graph:
-    """Create a graph with a schema. Refuses a place that holds a graph."""
-    return create_graph(
-        uri,
-        Source(text_argument("schema", schema), "<schema>"),
-        actor=actor,
-        storage_options=storage_options,
-        force=force,
-    )
-
-
-def create_graph(
-    uri: str | os.PathLike[str],
-    schema: Source,
-    *,
-    actor: str | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    force: bool = False,
-) -> Graph:
-    """Create a graph with a schema whose mistakes are to be shown under the schema's own name."""
-    optional_text("actor", actor, LONGEST_ACTOR)
-    address = parse_address(uri, storage_options)
-    compiled = compile_schema(schema.text, schema.name)
-    return Graph(create(address, compiled, actor=actor, force=force), actor=actor)
-
-
-def open(  # noqa: A001  the public name is omnigraph.open
-    uri: str | os.PathLike[str],
-    *,
-    read_only: bool = False,
-    actor: str | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    embedder: EmbeddingClient | None = None,
-    cache_bytes: int | None = None,
-) -> Graph:
-    """Open a graph. Read-only never writes to the store; otherwise interrupted writes are resolved first.
-
-    ``cache_bytes`` is the memory that queries may keep between them: without it what `OMNIGRAPH_CACHE_BYTES` says,
-    or a quarter of the machine's.
-    """
-    optional_text("actor", actor, LONGEST_ACTOR)
-    repository = open_existing(parse_address(uri, storage_options), read_only=read_only)
-    if not read_only:
-        sweep(repository)
-    return Graph(repository, actor=actor, embedder=embedder, cache=Cache(cache_bytes))

@@ -111,9 +111,9 @@ def load(request: dict[str, Any], master: str) -> None:
         try:
             done = opened(request).load(
                 request["data"],
-                request["mode"],
+                mode=request["mode"],
                 engine="spark",
-                master=master,
+                spark=master,
                 listener=listen,
                 cancellation=cancellation,
             )

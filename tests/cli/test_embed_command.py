@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("OMNIGRAPH_EMBED_PROVIDER", "OMNIGRAPH_EMBED_BASE_URL", "OMNIGRAPH_EMBEDDINGS_MOCK"):
         monkeypatch.delenv(name, raising=False)
     with pytest.warns(UserWarning, match="stayed null"):
-        omnigraph.init(tmp_path / "g.omni", SCHEMA).load(RECORDS, "append")
+        omnigraph.init(tmp_path / "g.omni", SCHEMA).load(RECORDS, mode="append")
     monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "mock")
     return tmp_path
 

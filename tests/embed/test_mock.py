@@ -122,7 +122,7 @@ class TestWriting:
                 {"type": "Doc", "data": {"slug": "c"}},
                 {"type": "Doc", "data": {"slug": "d", "title": "Motors", "meaning": None}},
             ],
-            "append",
+            mode="append",
         )
         assert vector_of(graph, "a") == close("Engines")
         assert vector_of(graph, "b") == [1, 0, 0, 0]
@@ -183,7 +183,7 @@ class TestWithoutProvider:
     def test_a_nullable_vector_stays_null_with_one_warning(self, graph: Graph) -> None:
         docs = [{"type": "Doc", "data": {"slug": slug, "title": "x"}} for slug in "abc"]
         with pytest.warns(UserWarning, match=r"Doc\.meaning stayed null.*OMNIGRAPH_EMBED_PROVIDER") as said:
-            assert graph.load(docs, "append").warnings == ("Doc.meaning",)
+            assert graph.load(docs, mode="append").warnings == ("Doc.meaning",)
         assert len(said) == 1
         with pytest.warns(UserWarning, match=r"Doc\.meaning") as said:
             graph.mutate(
@@ -193,7 +193,7 @@ class TestWithoutProvider:
         assert vector_of(graph, "a") is None
 
     def test_a_vector_whose_source_changes_goes(self, graph: Graph) -> None:
-        graph.load([{"type": "Doc", "data": {"slug": "a", "title": "x", "meaning": [1, 0, 0, 0]}}], "append")
+        graph.load([{"type": "Doc", "data": {"slug": "a", "title": "x", "meaning": [1, 0, 0, 0]}}], mode="append")
         graph.mutate('query q() { update Doc set { note: "n" } where slug = "a" }')
         assert vector_of(graph, "a") == [1, 0, 0, 0]
         with pytest.warns(UserWarning, match=r"Doc\.meaning"):
@@ -203,13 +203,13 @@ class TestWithoutProvider:
     def test_no_warning_where_there_is_nothing_to_compute(self, graph: Graph) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            graph.load([{"type": "Doc", "data": {"slug": "a"}}], "append")
+            graph.load([{"type": "Doc", "data": {"slug": "a"}}], mode="append")
             graph.mutate('query q() { update Doc set { note: "x" } where slug = "a" }')
 
     def test_a_required_vector_fails_the_write(self, graph: Graph) -> None:
         for write in (
             lambda: graph.mutate('query q() { insert Strict { slug: "a", title: "x" } }'),
-            lambda: graph.load([{"type": "Strict", "data": {"slug": "a", "title": "x"}}], "append"),
+            lambda: graph.load([{"type": "Strict", "data": {"slug": "a", "title": "x"}}], mode="append"),
         ):
             with pytest.raises(
                 EmbeddingUnavailable, match=r"Strict\.meaning is required.*OMNIGRAPH_EMBED_PROVIDER"
@@ -219,4 +219,4 @@ class TestWithoutProvider:
 
     def test_a_required_vector_that_is_brought_is_fine(self, graph: Graph) -> None:
         record = {"type": "Strict", "data": {"slug": "a", "title": "x", "meaning": [1, 0, 0, 0]}}
-        assert graph.load([record], "append").warnings == ()
+        assert graph.load([record], mode="append").warnings == ()

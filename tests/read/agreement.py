@@ -52,7 +52,7 @@ def loaded(schema: SchemaPlan, records: Sequence[Record]) -> Graph:
     """A graph in memory with the records in it."""
     created = omnigraph.init(f"memory://{uuid.uuid4().hex}/g", schema.text)
     graph = omnigraph.open(created.address, embedder=MockClient())
-    graph.load("\n".join(json.dumps(record) for record in records).encode(), "append")
+    graph.load("\n".join(json.dumps(record) for record in records).encode(), mode="append")
     return graph
 
 

@@ -28,7 +28,7 @@ def change(random: Random, graph: Graph, schema: SchemaPlan, records: Sequence[R
 def _merge(random: Random, graph: Graph, schema: SchemaPlan, branch: str) -> None:
     """Nodes and edges with the ids of those there are, which replace some of them, and new ones."""
     made = random_records(random, schema)
-    graph.load("\n".join(json.dumps(record) for record in made).encode(), "merge", branch=branch)
+    graph.load("\n".join(json.dumps(record) for record in made).encode(), mode="merge", branch=branch)
 
 
 def _statements(random: Random, entity: TypePlan, operands: Operands) -> Iterator[str]:

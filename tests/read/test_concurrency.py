@@ -65,13 +65,13 @@ def test_every_answer_is_that_of_one_commit(budget: int | None, monkeypatch: pyt
     monkeypatch.setattr(access, "_SMALL", 8)
     written = new_graph(SCHEMA)
     graph = Graph(written._repository, cache=Cache(budget))
-    graph.load(state(0), "overwrite")
+    graph.load(state(0), mode="overwrite")
     done, seen = threading.Event(), list[tuple[str, list[dict[str, Any]], str | None]]()
 
     def write() -> None:
         try:
             for number in range(1, ROUNDS):
-                graph.load(state(number), "overwrite" if number % 3 == 0 else "merge")
+                graph.load(state(number), mode="overwrite" if number % 3 == 0 else "merge")
         finally:
             done.set()
 
@@ -100,7 +100,7 @@ def test_every_answer_is_that_of_one_commit(budget: int | None, monkeypatch: pyt
 
 def test_the_same_query_at_once_builds_everything_once() -> None:
     graph = new_graph(SCHEMA)
-    graph.load(state(30), "append")
+    graph.load(state(30), mode="append")
     text, together = f"query q() {{ {QUERIES[1]} }}", threading.Barrier(READERS, timeout=PATIENCE)
 
     def read() -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ def graph() -> Graph:
         for i in range(PEOPLE)
         for j in (1, 2, 5)
     ]
-    graph.load(records, "append")
+    graph.load(records, mode="append")
     return graph
 
 
@@ -243,7 +243,7 @@ class TestWhatIsExplained:
     def test_a_snapshot(self, graph: Graph) -> None:
         text = "query q() { match { $a: Person } return { $a.slug } }"
         version = graph.snapshot().manifest_version
-        assert "[12 rows" in graph.explain(text, snapshot=version, analyze=True)
-        assert "[0 rows" in graph.explain(text, snapshot=1, analyze=True)
+        assert "[12 rows" in graph.explain(text, at=version, analyze=True)
+        assert "[0 rows" in graph.explain(text, at=1, analyze=True)
         with pytest.raises(SnapshotNotFound):
-            graph.explain(text, snapshot=version + 1)
+            graph.explain(text, at=version + 1)

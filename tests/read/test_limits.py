@@ -47,7 +47,7 @@ def crowd(people: int) -> Graph:
         for i in range(people)
         for j in range(FRIENDS)
     ]
-    graph.load("\n".join(map(json.dumps, records)), "append")
+    graph.load("\n".join(map(json.dumps, records)), mode="append")
     return graph
 
 

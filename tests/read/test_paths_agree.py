@@ -84,7 +84,7 @@ def test_every_path_gives_the_same_answer_on_every_state(seed: int) -> None:
     change(random, graph, story.schema, story.records, "side")
     story.check(queries, "on a branch that went on", "side")
     story.check(queries, "on the parent of a branch that went on")
-    story.check(queries, "on a snapshot", snapshot=before.graph_commit_id)
+    story.check(queries, "on a snapshot", at=before.graph_commit_id)
 
 
 @pytest.mark.parametrize("seed", range(6000, 6000 + max(1, GRAPHS // 4)))

@@ -11,6 +11,7 @@ import omnigraph
 from omnigraph.errors import (
     BranchNotFound,
     CountOverflow,
+    InvalidArgument,
     ParameterError,
     QueryError,
     QueryStopped,
@@ -54,8 +55,8 @@ class TestTimeTravel:
         assert states[-1][2] == "ada grace lin mary"
         for opened in (graph, omnigraph.open(graph.address, read_only=True)):
             for version, commit, expected in states:
-                assert names(opened, snapshot=version) == expected
-                assert names(opened, snapshot=commit) == expected
+                assert names(opened, at=version) == expected
+                assert names(opened, at=commit) == expected
 
     def test_deleted_and_changed_rows_are_as_they_were(self, graph: Graph) -> None:
         add(graph, "ada")
@@ -64,18 +65,18 @@ class TestTimeTravel:
         graph.mutate('query m() { delete Person where slug = "grace" }')
         ages = "query q() { match { $p: Person } return { $p.slug, $p.age } order { $p.slug } }"
         assert graph.query(ages).rows == [{"p.slug": "ada", "p.age": 36}]
-        assert graph.query(ages, snapshot=before).rows == [
+        assert graph.query(ages, at=before).rows == [
             {"p.slug": "ada", "p.age": None},
             {"p.slug": "grace", "p.age": None},
         ]
 
     def test_the_state_before_there_was_anything(self, graph: Graph) -> None:
         add(graph, "ada")
-        assert names(graph, snapshot=1) == ""
+        assert names(graph, at=1) == ""
 
     def test_a_result_says_what_was_read(self, graph: Graph) -> None:
         first, second = add(graph, "ada"), add(graph, "grace")
-        newest, older = graph.query(NAMES), graph.query(NAMES, snapshot=first)
+        newest, older = graph.query(NAMES), graph.query(NAMES, at=first)
         assert (newest.graph_commit_id, newest.target.as_json()) == (second, {"branch": "main"})
         assert (older.graph_commit_id, older.target.as_json()) == (first, {"snapshot": first})
         assert (newest.query_name, str(newest.target), str(older.target)) == (
@@ -88,7 +89,7 @@ class TestTimeTravel:
     def test_a_state_that_never_was(self, graph: Graph, snapshot: str | int) -> None:
         add(graph, "ada")
         with pytest.raises(SnapshotNotFound):
-            graph.query(NAMES, snapshot=snapshot)
+            graph.query(NAMES, at=snapshot)
 
 
 class TestBranches:
@@ -110,10 +111,31 @@ class TestBranches:
         on_dev, version = add(graph, "grace", "dev"), graph.snapshot("dev").manifest_version
         on_main = add(graph, "lin")
         assert graph.snapshot().manifest_version == version
-        assert names(graph, branch="dev", snapshot=version) == "ada grace"
-        assert names(graph, branch="main", snapshot=version) == "ada lin"
-        assert names(graph, snapshot=on_dev) == "ada grace"
-        assert names(graph.branch("dev"), snapshot=on_main) == "ada lin"
+        assert names(graph, branch="dev", at=version) == "ada grace"
+        assert names(graph, branch="main", at=version) == "ada lin"
+        assert names(graph, at=on_dev) == "ada grace"
+        assert names(graph.branch("dev"), at=on_main) == "ada lin"
+
+    def test_a_commit_is_not_given_together_with_a_branch(self, graph: Graph) -> None:
+        """Which of the two decides would be a guess, if the commit is on another branch."""
+        add(graph, "ada")
+        graph.create_branch("dev")
+        on_dev = add(graph, "grace", "dev")
+        for branch in ("main", "dev"):
+            with pytest.raises(InvalidArgument, match=f"is a state by itself; leave out branch '{branch}'"):
+                names(graph, branch=branch, at=on_dev)
+
+    def test_a_snapshot_that_was_taken_earlier(self, graph: Graph) -> None:
+        add(graph, "ada")
+        before = graph.snapshot()
+        add(graph, "grace")
+        assert (names(graph, at=before), names(graph)) == ("ada", "ada grace")
+        assert graph.query(NAMES, at=before).target.as_json() == {"snapshot": before.graph_commit_id}
+        with pytest.raises(InvalidArgument, match="a snapshot is of one branch"):
+            names(graph, branch="main", at=before)
+        other = omnigraph.init("memory://elsewhere/g", graph.schema)
+        with pytest.raises(InvalidArgument, match="it is a snapshot of"):
+            names(other, at=before)
 
 
 class TestRefusals:
@@ -150,7 +172,7 @@ def crowd() -> Graph:
         {"type": "Person", "data": {"slug": name, "age": number % 7}} for number, name in enumerate(people)
     ]
     records += [{"edge": "Knows", "from": a, "to": b, "data": {}} for a in people for b in people[::2]]
-    graph.load(records, "append")
+    graph.load(records, mode="append")
     return graph
 
 

@@ -112,7 +112,7 @@ def test_a_sidecar_from_before_there_were_streams(local_store: Store) -> None:
         raise Interrupted
 
     with failpoints.armed("write.after_tables", interrupt), pytest.raises(Interrupted):
-        graph.load(rows(0), "merge")
+        graph.load(rows(0), mode="merge")
     (sidecar,) = sidecars(graph._repository)
     stored = json.loads(present(objects, sidecar.key).content)
     del stored["checksum"]
@@ -149,7 +149,7 @@ def test_streams_and_other_writers_share_a_branch(local_store: Store) -> None:
     graph = new_graph(local_store)
     for number in range(3):
         assert run(graph, [number], "a") == []
-        graph.load([person(f"other {number}")], "merge")
+        graph.load([person(f"other {number}")], mode="merge")
         assert run(graph, [number], "b") == []
     assert run(graph, [0, 1, 2], "a") == [0, 1, 2]
     assert marks(graph) == {"a": 2, "b": 2}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omnigraph.spark.datasource.source import register
-from omnigraph.spark.session import spark_session
+from omnigraph.spark.sessions import spark_session
 from omnigraph.spark.streaming.stream import stream
 
 if TYPE_CHECKING:
@@ -56,4 +56,4 @@ def kill_at(failpoint: str, kind: str, *arguments: Path | str) -> int:
 
 
 if __name__ == "__main__":
-    RUNS[sys.argv[1]](spark_session(master="local[2]"), *sys.argv[2:])
+    RUNS[sys.argv[1]](spark_session("local[2]"), *sys.argv[2:])

@@ -23,7 +23,7 @@ KNOWS = [{"edge": "Knows", "from": "Ada", "to": "Bo", "data": {"since": "2024-01
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     made = omnigraph.init(tmp_path_factory.mktemp("sparkgraph") / "g.omni", SCHEMA)
-    made.load(PEOPLE + KNOWS, "append")
+    made.load(PEOPLE + KNOWS, mode="append")
     return made
 
 
@@ -42,14 +42,14 @@ def test_types_are_frames(graph: Graph, spark: SparkSession) -> None:
 def test_a_snapshot_does_not_move(graph: Graph, spark: SparkSession) -> None:
     graph.create_branch("later")
     before = graph.spark(spark, branch="later")
-    graph.load([{"type": "Person", "data": {"name": "Cy"}}], "append", branch="later")
+    graph.load([{"type": "Person", "data": {"name": "Cy"}}], mode="append", branch="later")
     assert before.nodes("Person").count() == 2
     now = graph.spark(spark, branch="later")
     assert now.nodes("Person").count() == 3
     head = graph.snapshot("later").commit
     assert head is not None
     assert (now.snapshot.branch, now.snapshot.graph_commit_id) == ("later", head.graph_commit_id)
-    assert graph.spark(spark, snapshot=1).nodes("Person").count() == 0
+    assert graph.spark(spark, at=1).nodes("Person").count() == 0
     assert (
         repr(now)
         == f"SparkGraph({graph.address!r}, branch='later', manifest_version={now.snapshot.manifest_version})"
@@ -84,5 +84,5 @@ def test_a_graph_in_memory_is_refused(memory_store: Store, spark: SparkSession) 
 
 def test_files_of_a_bucket_are_read_by_the_workers(s3_store: Store, spark: SparkSession, tmp_path: Path) -> None:
     graph = omnigraph.init(s3_store.uri, SCHEMA, storage_options=s3_store.options)
-    graph.load(PEOPLE + KNOWS, "append")
+    graph.load(PEOPLE + KNOWS, mode="append")
     assert graph.spark(spark).nodes("Person").count() == 2

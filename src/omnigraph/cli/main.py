@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import omnigraph
-from omnigraph.cli.data import embed, explain, export, load, mutate, query
+from omnigraph.cli.data import embed, entity, explain, export, load, mutate, query
 from omnigraph.cli.graph import branch, commit, graphs, schema
 from omnigraph.cli.lang import fmt, lint
 from omnigraph.cli.maintenance import indices, jobs, recovery, repair
@@ -28,6 +28,7 @@ app.add_typer(commit.app, name="commit")
 app.add_typer(recovery.app, name="recovery")
 app.command("init")(graphs.init)
 app.command("query")(query.query)
+app.command("entity")(entity.entity)
 app.command("mutate")(mutate.mutate)
 app.command("load")(load.load)
 app.command("ingest")(load.ingest)

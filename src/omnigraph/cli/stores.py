@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,6 +15,11 @@ Store = Annotated[
     typer.Option("--store", "--uri", help="The graph: a path, file://, s3://. Default: the only *.omni here."),
 ]
 Address = Annotated[str | None, typer.Argument(help="The graph; the same as --store.", show_default=False)]
+At = Annotated[
+    str | None,
+    typer.Option("--snapshot", "--at", metavar="ID", help="An older state: a commit id or a manifest version."),
+]
+_LONGEST_VERSION: Final = 20
 Actor = Annotated[str | None, typer.Option("--as", help="Who is doing this; kept in the history.")]
 
 
@@ -32,8 +37,17 @@ def resolve_store(*given: str | None) -> str:
     raise typer.BadParameter(f"which graph? {found}; name one with --store")
 
 
+def parse_at(text: str | None, branch: str | None) -> str | int | None:
+    """A manifest version if it is a number that could be one, else a commit id, which needs no branch."""
+    if text is not None and len(text) <= _LONGEST_VERSION and text.isascii() and text.isdecimal():
+        return int(text)
+    if text is not None and branch is not None:
+        raise typer.BadParameter("give --branch or --snapshot, not both: a commit names its state by itself")
+    return text
+
+
 def open_graph(*given: str | None, read_only: bool, actor: str | None = None) -> Graph:
     """Open the graph the user named."""
-    from omnigraph.graph import open as open_address
+    from omnigraph.opening import open as open_address
 
     return open_address(resolve_store(*given), read_only=read_only, actor=actor)

@@ -15,6 +15,7 @@
     │   ├── GraphNotFound      open: there is nothing
     │   ├── NotAGraph          open: there is something else, or half a graph
     │   ├── ReadOnlyGraph      the graph was opened for reading
+    │   ├── GraphClosed        the graph was closed
     │   ├── ForkedProcess      a forked child cannot use what its parent opened
     │   ├── InvalidBranchName  a name that breaks the rules, or clashes with another
     │   ├── BranchExists       create: the name is taken
@@ -110,6 +111,7 @@ from omnigraph.errors.requests import BranchInUse as BranchInUse
 from omnigraph.errors.requests import BranchNotFound as BranchNotFound
 from omnigraph.errors.requests import BranchProtected as BranchProtected
 from omnigraph.errors.requests import ForkedProcess as ForkedProcess
+from omnigraph.errors.requests import GraphClosed as GraphClosed
 from omnigraph.errors.requests import GraphExists as GraphExists
 from omnigraph.errors.requests import GraphNotFound as GraphNotFound
 from omnigraph.errors.requests import HistoryReclaimed as HistoryReclaimed

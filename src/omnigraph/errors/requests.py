@@ -71,6 +71,12 @@ class ReadOnlyGraph(_AtGraph):
     said = "{} was opened read-only; open it without read_only to write"
 
 
+class GraphClosed(_AtGraph):
+    """A graph that was closed is used."""
+
+    said = "{} was closed here; open it again to use it"
+
+
 class ForkedProcess(RequestError):
     """A graph that a forked child inherited, or opened although its parent had used one."""
 

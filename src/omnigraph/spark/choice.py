@@ -1,4 +1,4 @@
-"""Which Spark a caller chose: a session, a master, a Connect server, or none of them."""
+"""Which Spark a caller chose: a session, an address, or none of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from omnigraph.bulk.runner import Engine, Listener, RunnerChoice
 from omnigraph.read.limits import Cancellation
 from omnigraph.spark.runner import SparkRunner
-from omnigraph.spark.session import spark_session
+from omnigraph.spark.sessions import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,15 +18,13 @@ if TYPE_CHECKING:
 class SparkChoice:
     """The session that jobs run in, who listens to their progress, and what cancels them."""
 
-    spark: SparkSession | None = None
-    master: str | None = None
-    remote: str | None = None
+    spark: SparkSession | str | None = None
     listener: Listener | None = None
     cancellation: Cancellation | None = None
 
     def session(self) -> SparkSession:
         """The session, started if there is none yet."""
-        return spark_session(self.spark, master=self.master, remote=self.remote)
+        return spark_session(self.spark)
 
     def runner(self, session: SparkSession | None = None) -> SparkRunner:
         """A runner for one job."""
@@ -35,5 +33,4 @@ class SparkChoice:
 
     def or_local(self, engine: Engine) -> RunnerChoice:
         """This Spark or this process, for a job that can run on either."""
-        is_given = self.spark is not None or self.master is not None or self.remote is not None
-        return RunnerChoice(engine, self.runner, is_given, self.listener, self.cancellation)
+        return RunnerChoice(engine, self.runner, self.spark is not None, self.listener, self.cancellation)

@@ -23,7 +23,7 @@ from ulid import ULID
 from omnigraph.bulk.runner import Engine, JobEvent, Listener, TaskResult
 from omnigraph.errors import JobCancelled, JobFailed, OmniError, StorageError
 from omnigraph.read.limits import Cancellation
-from omnigraph.spark.session import cores, is_connect
+from omnigraph.spark.sessions import cores, is_connect
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext

@@ -75,6 +75,12 @@ class Handles:
             for ref in [r for r in self._open if (r.location, r.branch) == (location, branch)]:
                 self._close(ref)
 
+    def clear(self) -> None:
+        """Let go of all handles."""
+        with self._lock:
+            self._open.clear()
+            self._fragments = 0
+
     def _close(self, ref: TableRef) -> None:
         closed = self._open.pop(ref, None)
         if closed is not None:

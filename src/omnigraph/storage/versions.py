@@ -121,6 +121,10 @@ class TableVersions:
         """Let go of the handles of a branch that is gone."""
         self._handles.forget(location, branch)
 
+    def close(self) -> None:
+        """Let go of all handles."""
+        self._handles.clear()
+
     def newest(self, location: str, branch: str | None = None) -> int | None:
         """The newest version of a table, by listing, which takes longer as it ages; None if there is none."""
         if self.address.scheme is Scheme.LOCAL:
@@ -169,12 +173,17 @@ class TableVersions:
         where: str | None = None,
         *,
         row_ids: bool = False,
+        whole_blobs: bool = False,
     ) -> pa.RecordBatchReader:
-        """Rows of one version: some columns, a filter in DataFusion SQL, optionally with `_rowid`."""
+        """Rows of one version: some columns, a filter in DataFusion SQL, optionally with `_rowid` and the bytes of
+        blobs."""
         handle = self.verified(ref, None if where is None else LOOKUP_BYTES)
         with translated(self.shown(ref.location)):
             scanner = handle.scanner(
-                columns=None if columns is None else list(columns), filter=where, with_row_id=row_ids
+                columns=None if columns is None else list(columns),
+                filter=where,
+                with_row_id=row_ids,
+                blob_handling="all_binary" if whole_blobs else None,
             )
             return self.readable(ref, scanner.to_reader())
 

@@ -28,14 +28,14 @@ def graph() -> Graph:
     made = new_graph(SCHEMA)
     made.load(
         '{"type": "Person", "data": {"name": "ada", "mail": "a@x"}}\n{"type": "Base", "data": {"code": "b"}}',
-        "append",
+        mode="append",
     )
     return made
 
 
 def refused(graph: Graph, data: Any, mode: Any = "append", **where: Any) -> ConstraintViolation:
     with pytest.raises(ConstraintViolation) as raised:
-        graph.load(data, mode, **where)
+        graph.load(data, mode=mode, **where)
     return raised.value
 
 
@@ -104,9 +104,9 @@ def test_the_second_of_several_records_repeats_a_key(graph: Graph) -> None:
 
 
 def test_rows_that_were_there_have_no_place(graph: Graph) -> None:
-    graph.load('{"edge": "Knows", "from": "ada", "to": "ada", "data": {"id": "k"}}', "append")
+    graph.load('{"edge": "Knows", "from": "ada", "to": "ada", "data": {"id": "k"}}', mode="append")
     assert places(graph, [_person("bo")], "overwrite") == [("endpoint", None, None)] * 2
-    graph.load([_person("zoe", mail="z@x")], "append")
+    graph.load([_person("zoe", mail="z@x")], mode="append")
     assert places(graph, [_person("bo", mail="z@x")]) == [("unique", "<records>", 1)]
 
 

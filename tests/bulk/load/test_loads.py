@@ -18,7 +18,7 @@ import pytest
 from tests.storage.test_locks import wait_for_queue
 from tests.write.support import ids_of, new_graph, stored
 
-from omnigraph.bulk.load import small
+from omnigraph.bulk.load.inputs import read_data
 from omnigraph.bulk.load.options import LoadResult
 from omnigraph.errors import (
     BranchNotFound,
@@ -32,7 +32,8 @@ from omnigraph.errors import (
     StorageUnavailable,
 )
 from omnigraph.graph import Graph
-from omnigraph.graph import open as open_graph
+from omnigraph.opening import open as open_graph
+from omnigraph.settings import BulkSettings, Settings
 
 SCHEMA = """
 node Person { name: String @key  born: Date?  seen: DateTime?  photo: Blob?  face: Vector(2)?  tags: [String]? }
@@ -50,7 +51,7 @@ def graph() -> Graph:
 class TestInputs:
     @pytest.mark.parametrize("data", [LINE, f"  {LINE}", f"\n{LINE}\n", f"// people\n{LINE}", LINE.encode()])
     def test_text_and_bytes(self, graph: Graph, data: str | bytes) -> None:
-        assert graph.load(data, "append").nodes == {"Person": 1}
+        assert graph.load(data, mode="append").nodes == {"Person": 1}
         assert ids_of(graph, "node:Person") == ["Ada"]
 
     @pytest.mark.parametrize("name", ["people.jsonl", "our people.jsonl", "{people}.jsonl"])
@@ -58,26 +59,26 @@ class TestInputs:
         path = tmp_path / name
         path.write_text(f"{LINE}\n{{}}\n")
         with pytest.raises(RecordError) as raised:
-            graph.load(path, "append")
+            graph.load(path, mode="append")
         assert raised.value.problems[0].source == str(path)
         path.write_text(LINE)
-        assert graph.load(path, "append").total_entities == 1
-        assert graph.load(str(path), "merge").total_entities == 1
+        assert graph.load(path, mode="append").total_entities == 1
+        assert graph.load(str(path), mode="merge").total_entities == 1
 
     def test_files_that_are_not_there(self, graph: Graph, tmp_path: Path) -> None:
         for path in (tmp_path / "nothing.jsonl", str(tmp_path / "nothing.jsonl")):
             with pytest.raises(StorageUnavailable):
-                graph.load(path, "append")
+                graph.load(path, mode="append")
 
     def test_a_directory_is_for_spark_which_cannot_reach_a_graph_in_memory(
         self, graph: Graph, tmp_path: Path
     ) -> None:
         with pytest.raises(NotOnSpark, match="a graph in memory"):
-            graph.load(tmp_path, "append")
+            graph.load(tmp_path, mode="append")
 
     def test_dictionaries(self, graph: Graph) -> None:
         day, moment = dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 10, 0, 0, 123456, tzinfo=dt.UTC)
-        graph.load([_person("Ada", born=day, seen=moment, photo=b"\0\1", face=[1, 2], tags=("a",))], "append")
+        graph.load([_person("Ada", born=day, seen=moment, photo=b"\0\1", face=[1, 2], tags=("a",))], mode="append")
         [ada] = stored(graph, "node:Person")
         assert (ada["born"], ada["photo"]["data"], ada["face"], ada["tags"]) == (day, b"\0\1", [1.0, 2.0], ["a"])
         assert ada["seen"] == moment.replace(microsecond=123000)
@@ -85,7 +86,7 @@ class TestInputs:
     def test_an_instant_without_a_zone_is_utc(self, graph: Graph) -> None:
         zone = dt.timezone(dt.timedelta(hours=2))
         moments = [dt.datetime(2024, 1, 1, 12), dt.datetime(2024, 1, 1, 14, tzinfo=zone)]
-        graph.load([_person(f"p{i}", seen=at) for i, at in enumerate(moments)], "append")
+        graph.load([_person(f"p{i}", seen=at) for i, at in enumerate(moments)], mode="append")
         assert {row["seen"] for row in stored(graph, "node:Person", "seen")} == {
             dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
         }
@@ -93,7 +94,7 @@ class TestInputs:
     def test_arrays_and_other_mappings(self, graph: Graph) -> None:
         vector = np.array([0.5, 1], dtype=np.float32)
         record = MappingProxyType(_person("Ada", face=vector, photo=bytearray(b"x"), tags=np.array(["a"])))
-        graph.load([record], "append")
+        graph.load([record], mode="append")
         [ada] = stored(graph, "node:Person")
         assert (ada["face"], ada["photo"]["data"], ada["tags"]) == ([0.5, 1.0], b"x", ["a"])
 
@@ -101,40 +102,49 @@ class TestInputs:
         def records() -> Iterator[Mapping[str, Any]]:
             yield from (_person(f"p{i}") for i in range(3))
 
-        assert graph.load(records(), "append").nodes == {"Person": 3}
+        assert graph.load(records(), mode="append").nodes == {"Person": 3}
 
     def test_values_that_no_record_can_hold(self, graph: Graph) -> None:
         with pytest.raises(DataError, match="complex"):
-            graph.load([_person("Ada", tags=[1j])], "append")
+            graph.load([_person("Ada", tags=[1j])], mode="append")
         for value in (float("nan"), "\ud800", 7):
             with pytest.raises(RecordError) as raised:
-                graph.load([_person("Bo"), _person("Ada", tags=[value])], "append")
+                graph.load([_person("Bo"), _person("Ada", tags=[value])], mode="append")
             assert [(p.source, p.line) for p in raised.value.problems] == [("<records>", 2)]
 
     @pytest.mark.parametrize("data", ["", "\n\n", " ", b"", [], "// nothing\n"])
     def test_nothing_at_all_is_a_commit_too(self, graph: Graph, data: Any) -> None:
-        done = graph.load(data, "overwrite")
+        done = graph.load(data, mode="overwrite")
         assert (done.total_entities, done.nodes, done.edges) == (0, {}, {})
         assert done.commit == graph.commits(limit=1)[0]
 
-    def test_more_than_this_process_takes(
-        self, graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(small, "SMALL_LOAD", 60)
+    def test_more_than_this_process_takes(self, tmp_path: Path) -> None:
+        graph = new_graph(SCHEMA, settings=Settings(bulk=BulkSettings(small_load=60)))
         path = tmp_path / "people.jsonl"
         path.write_text(f"{LINE}\n{LINE}")
         endless = (_person(f"p{i}") for i in iter(int, 1))
-        for data in (path, str(path), path.read_text(), path.read_bytes(), endless):
+        for data in (path.read_text(), path.read_bytes(), endless):
             with pytest.raises(ResourceLimit) as raised:
-                graph.load(data, "append")
+                graph.load(data, mode="append")
             assert raised.value.limit == 60
-        assert graph.load(LINE, "append").total_entities == 1
+        assert graph.load(LINE, mode="append").total_entities == 1
+        with pytest.raises(NotOnSpark, match="a graph in memory"):
+            graph.load(path, mode="append")
+
+    @pytest.mark.parametrize("kind", [Path, str])
+    def test_a_file_that_grows_after_the_engine_is_chosen(self, kind: Any, tmp_path: Path) -> None:
+        path = tmp_path / "people.jsonl"
+        path.write_text(f"{LINE}\n{LINE}")
+        with pytest.raises(ResourceLimit) as raised:
+            read_data(kind(path), 60)
+        assert raised.value.limit == 60
+        assert read_data(kind(path), 100) == (path.read_bytes(), str(path))
 
 
 class TestResults:
     def test_what_was_read(self, graph: Graph) -> None:
         lines = [LINE, _line("Person", name="Bo"), _line("Event"), '{"edge": "knows", "from": "Ada", "to": "Bo"}']
-        done = graph.load("\n".join(lines), "append", actor="me", message="people")
+        done = graph.load("\n".join(lines), mode="append", actor="me", message="people")
         assert (dict(done.nodes), dict(done.edges), done.total_entities) == (
             {"Event": 1, "Person": 2},
             {"Knows": 1},
@@ -144,38 +154,40 @@ class TestResults:
         assert (done.commit.kind, done.commit.actor_id, done.commit.message) == ("load", "me", "people")
 
     def test_as_json(self, graph: Graph) -> None:
-        done = graph.load(LINE, "merge").as_json()
+        done = graph.load(LINE, mode="merge").as_json()
         assert json.loads(json.dumps(done)) == done
         assert done["nodes"] == [{"name": "Person", "entities_loaded": 1}]
         assert done["total_entities"] == 1
 
     def test_one_commit_whatever_the_number_of_tables(self, graph: Graph) -> None:
-        graph.load("\n".join([LINE, _line("Event"), '{"edge": "Knows", "from": "Ada", "to": "Ada"}']), "append")
+        graph.load(
+            "\n".join([LINE, _line("Event"), '{"edge": "Knows", "from": "Ada", "to": "Ada"}']), mode="append"
+        )
         assert [commit.kind for commit in graph.commits()] == ["load", "init"]
 
     def test_more_than_twenty_ids_that_are_there(self, graph: Graph) -> None:
         people = [_person(f"p{i:02}") for i in range(25)]
-        graph.load(people, "append")
+        graph.load(people, mode="append")
         for again in (people, [*people, _person("new")]):
             with pytest.raises(KeyConflict) as raised:
-                graph.load(again, "append")
+                graph.load(again, mode="append")
             assert (len(raised.value.ids), raised.value.total) == (20, 25)
 
     def test_more_than_twenty_ids_that_come_twice(self, graph: Graph) -> None:
         twice = [_person(f"p{i:02}") for i in range(25)] * 2
         with pytest.raises(ConstraintViolation) as violated:
-            graph.load(twice, "append")
+            graph.load(twice, mode="append")
         assert (len(violated.value.violations), violated.value.total) == (20, 25)
         events = [{"type": "Event", "data": {"id": f"e{i}"}} for i in range(25)] * 2
         with pytest.raises(KeyConflict) as raised:
-            graph.load(events, "overwrite")
+            graph.load(events, mode="overwrite")
         assert (len(raised.value.ids), raised.value.total) == (20, 25)
 
     def test_all_lines_are_read_and_twenty_are_listed(self, graph: Graph, tmp_path: Path) -> None:
         path = tmp_path / "people.jsonl"
         path.write_text('{"type": "Event"}\n{}\n' * 25)
         with pytest.raises(RecordError) as raised:
-            graph.load(path, "append")
+            graph.load(path, mode="append")
         error = raised.value
         assert [p.line for p in error.problems] == list(range(2, 42, 2))
         assert error.total == 25
@@ -184,21 +196,21 @@ class TestResults:
 
     def test_an_unknown_mode(self, graph: Graph) -> None:
         with pytest.raises(ValueError, match="replace"):
-            graph.load(LINE, "replace")  # type: ignore[arg-type]
+            graph.load(LINE, mode="replace")  # type: ignore[arg-type]
 
     def test_a_graph_that_was_opened_for_reading(self, graph: Graph) -> None:
         with pytest.raises(ReadOnlyGraph):
-            open_graph(graph.address, read_only=True).load(LINE, "append")
+            open_graph(graph.address, read_only=True).load(LINE, mode="append")
 
 
 class TestBranches:
     def test_the_branch_must_exist(self, graph: Graph) -> None:
         with pytest.raises(BranchNotFound):
-            graph.load(LINE, "append", branch="review")
+            graph.load(LINE, mode="append", branch="review")
 
     def test_a_missing_branch_is_forked_if_it_is_said_from_where(self, graph: Graph) -> None:
-        graph.load(_line("Person", name="Bo"), "append")
-        done = graph.load(LINE, "append", branch="review", from_="main")
+        graph.load(_line("Person", name="Bo"), mode="append")
+        done = graph.load(LINE, mode="append", branch="review", from_="main")
         assert (done.branch, done.base_branch, done.branch_created) == ("review", "main", True)
         assert ids_of(graph, "node:Person", "review") == ["Ada", "Bo"]
         assert ids_of(graph, "node:Person") == ["Bo"]
@@ -236,7 +248,7 @@ class TestBranches:
         ],
     )
     def test_what_is_refused_leaves_no_branch(self, graph: Graph, data: str, error: type[Exception]) -> None:
-        graph.load(LINE, "append")
+        graph.load(LINE, mode="append")
         with pytest.raises(error):
             graph.ingest(data, "review", mode="append")
         assert [branch.name for branch in graph.branches()] == ["main"]

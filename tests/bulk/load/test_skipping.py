@@ -7,20 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.bulk.loading import Record, edge, inline, left_behind, new_graph, node, rows_of, write
+from tests.bulk.loading import Record, edge, left_behind, new_graph, node, rows_of, write
 
 import omnigraph
 from omnigraph import failpoints
 from omnigraph.bulk.load.bad_records import RejectedRow
-from omnigraph.bulk.masks import broken_rows_of, record_indexes
+from omnigraph.bulk.masks import excluded_records, record_positions
 from omnigraph.errors import ConstraintViolation, RecordError, StorageUnavailable
 from omnigraph.graph import Graph
 from omnigraph.storage.files.datafiles import StagedFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-__all__ = ["inline"]
 
 SCHEMA = """
 node Person { name: String @key  mail: String? @unique  age: I32?  @range(age, 0..150) }
@@ -50,7 +48,7 @@ def test_one_row_that_is_left_out_leaves_another_in_the_way(tmp_path: Path, spar
         edge("Knows", "bo", "ada"),
     ]
     path, bad = write(tmp_path / "x.jsonl", records), tmp_path / "bad.jsonl"
-    done = graph.load(path, "merge", spark=spark, skip_bad=True, bad_records=bad)
+    done = graph.load(path, mode="merge", spark=spark, skip_bad=True, bad_records=bad)
     assert people(graph) == {"ada": "a@x", "bo": "b@x", "dee": None}
     shared = "@unique violation on Person.(mail): another row has the same value"
     assert [(line, reasons) for line, reasons, _ in bad_in(bad)] == [
@@ -80,9 +78,9 @@ def test_the_file_says_what_would_be_left_out(tmp_path: Path, spark: SparkSessio
     graph = new_graph(tmp_path / "g", SCHEMA, BASE)
     path = write(tmp_path / "x.jsonl", WRONG)
     with pytest.raises(ConstraintViolation):
-        graph.load(path, "append", spark=spark, bad_records=tmp_path / "refused.jsonl")
+        graph.load(path, mode="append", spark=spark, bad_records=tmp_path / "refused.jsonl")
     assert people(graph).keys() == {"ada", "bo"}
-    graph.load(path, "append", spark=spark, skip_bad=True, bad_records=tmp_path / "skipped.jsonl")
+    graph.load(path, mode="append", spark=spark, skip_bad=True, bad_records=tmp_path / "skipped.jsonl")
     assert bad_in(tmp_path / "refused.jsonl") == bad_in(tmp_path / "skipped.jsonl")
     assert [(line, len(reasons)) for line, reasons, _ in bad_in(tmp_path / "skipped.jsonl")] == [
         (2, 1),
@@ -104,10 +102,10 @@ def test_what_others_do_meanwhile_decides_what_is_bad(tmp_path: Path, spark: Spa
 
     def meanwhile() -> None:
         if left:
-            other.load(left.pop(), "append")
+            other.load(left.pop(), mode="append")
 
     with failpoints.armed("write.after_stage", meanwhile):
-        done = graph.load(path, "append", spark=spark, skip_bad=True, bad_records=bad, message="m")
+        done = graph.load(path, mode="append", spark=spark, skip_bad=True, bad_records=bad, message="m")
     assert done.commit.message == "m (left out 1 bad records)"
     assert [line for line, _, _ in bad_in(bad)] == [3]
     assert dict(done.edges) == {"Knows": 1}
@@ -139,27 +137,26 @@ def test_a_file_that_cannot_be_written_stops_the_load_before_its_commit(
     (tmp_path / "file").write_text("x")
     path = write(tmp_path / "x.jsonl", [node("Person", name="new"), "{"])
     with pytest.raises(StorageUnavailable):
-        graph.load(path, "append", spark=spark, skip_bad=True, bad_records=tmp_path / "file" / "bad.jsonl")
+        graph.load(path, mode="append", spark=spark, skip_bad=True, bad_records=tmp_path / "file" / "bad.jsonl")
     assert people(graph).keys() == {"ada", "bo"}
     assert left_behind(graph) == []
 
 
-@pytest.mark.usefixtures("inline")
-def test_a_table_of_which_nothing_is_left_is_replaced_too(tmp_path: Path) -> None:
+def test_a_table_of_which_nothing_is_left_is_replaced_too(tmp_path: Path, spark: SparkSession) -> None:
     schema = "node Event { size: I32?  @range(size, 0..9) }\nnode Place { name: String? }"
     graph = new_graph(tmp_path / "g", schema, [node("Event", size=1), node("Place", name="here")])
     path = write(tmp_path / "x.jsonl", [node("Event", size=-1), node("Event", size=10)])
-    done = graph.load(path, "overwrite", engine="spark", skip_bad=True)
+    done = graph.load(path, mode="overwrite", spark=spark, skip_bad=True)
     assert (dict(done.nodes), done.commit.message) == ({"Event": 0}, "left out 2 bad records")
     assert {key: len(rows) for key, rows in rows_of(graph).items()} == {"node:Event": 0, "node:Place": 1}
 
 
 def test_places_among_records_and_among_what_was_staged() -> None:
     """Of ten records 0, 3 and 4 are left out; the rows that are staged were these."""
-    assert record_indexes(range(7), [0, 3, 4]) == [1, 2, 5, 6, 7, 8, 9]
-    assert record_indexes([2], []) == [2]
-    assert record_indexes([], [1]) == []
+    assert record_positions(range(7), [0, 3, 4]) == [1, 2, 5, 6, 7, 8, 9]
+    assert record_positions([2], []) == [2]
+    assert record_positions([], [1]) == []
     files = [StagedFile("node:A", name, 3, 0, slice=1, first=first) for name, first in (("a", 0), ("b", 3))]
-    excluded = broken_rows_of(files, {(1, "node:A"): [0, 4, 5], (2, "node:A"): [1]})
+    excluded = excluded_records(files, {(1, "node:A"): [0, 4, 5], (2, "node:A"): [1]})
     assert [excluded.kept(file).tolist() for file in files] == [[1, 2], [0]]
     assert RejectedRow("node:A", 1, "why").reason == "why"

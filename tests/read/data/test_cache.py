@@ -304,7 +304,7 @@ def people(*names: str) -> str:
 @pytest.fixture
 def graph() -> Graph:
     graph = new_graph(SCHEMA)
-    graph.load(people("ada", "grace", "lin"), "append")
+    graph.load(people("ada", "grace", "lin"), mode="append")
     return graph
 
 
@@ -358,7 +358,7 @@ class TestGraphs:
         assert [row["a.slug"] for row in graph.query(text)] == ["ada", "grace", "lin", "new"]
         assert graph._cache.usage().entries > used
         made = graph._cache.usage().misses
-        assert [row["a.slug"] for row in graph.query(text, snapshot=before)] == ["ada", "grace", "lin"]
+        assert [row["a.slug"] for row in graph.query(text, at=before)] == ["ada", "grace", "lin"]
         assert graph._cache.usage().misses == made
 
     @pytest.mark.parametrize("limit", [0, 1, 100, 700, 2_000])

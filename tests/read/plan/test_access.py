@@ -42,7 +42,7 @@ def graph(monkeypatch: pytest.MonkeyPatch) -> Graph:
         {"edge": "PlaysIn", "from": f"p{i}", "to": team.id_of({"city": "oslo", "name": f"t{i % 3}"}), "data": {}}
         for i in range(PEOPLE)
     ]
-    graph.load(records, "append")
+    graph.load(records, mode="append")
     return graph
 
 

@@ -269,3 +269,28 @@ class TestDisplay:
         assert shown.count("<td>") == 20
         assert "100 rows from branch main via q, the first 20 shown" in shown
         assert "1 row from" in column(1, kind=pa.int32())._repr_html_()
+
+
+class TestIndexing:
+    def test_rows_by_number_and_slice(self) -> None:
+        found = result(n=pa.array([1, 2, 3]))
+        assert (found[0], found[-1], found[1:]) == ({"n": 1}, {"n": 3}, [{"n": 2}, {"n": 3}])
+        with pytest.raises(IndexError):
+            found[3]
+
+    def test_a_column_by_its_name(self) -> None:
+        found = result(n=pa.array([1, None]), seen=pa.array([SEEN, None], INSTANT))
+        assert (found["n"], found["seen"]) == ([1, None], [SEEN, None])
+        with pytest.raises(KeyError, match="there is no column 'm'; there are n, seen"):
+            found["m"]
+
+    def test_of_columns_with_one_name_the_last_as_in_rows(self) -> None:
+        twice = Result("q", MAIN, None, pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["n", "n"]))
+        assert (twice["n"], twice[0]) == ([2], {"n": 2})
+
+
+def test_other_libraries_take_it_as_an_arrow_stream() -> None:
+    found = result(n=pa.array([1, 2]), t=pa.array(["a", None]))
+    assert pa.table(found).equals(found.to_arrow())
+    assert pa.RecordBatchReader.from_stream(found).read_all().equals(found.to_arrow())
+    assert pl.DataFrame(found).rows() == [(1, "a"), (2, None)]

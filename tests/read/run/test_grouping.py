@@ -277,7 +277,7 @@ def friends() -> Graph:
     names = [f"p{i}" for i in range(PEOPLE)]
     records: list[dict[str, Any]] = [{"type": "Person", "data": {"slug": name, "score": 1.0}} for name in names]
     records += [{"edge": "Knows", "from": a, "to": b, "data": {}} for a in names for b in names]
-    graph.load(records, "append")
+    graph.load(records, mode="append")
     return graph
 
 

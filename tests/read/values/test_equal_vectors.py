@@ -30,7 +30,7 @@ def test_ties_of_distances_are_ties(vector: str, count: int) -> None:
     for word in ("fox", "hen", "wolf", "duck"):
         documents = [{"slug": f"{i:02}", "text": word, "shape": shape} for i in range(count)]
         lines = [json.dumps({"type": "Doc", "data": document}) for document in documents]
-        graph.load("\n".join(lines).encode(), "overwrite")
+        graph.load("\n".join(lines).encode(), mode="overwrite")
         for asked in ("red", "frog", "hen and fox"):
             rows = graph.query(QUERY.format(property=vector), {"q": asked}).rows
             assert len({row["far"] for row in rows}) == 1

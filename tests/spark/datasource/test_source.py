@@ -23,10 +23,10 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     """A graph in several fragments, with a branch that has more."""
     made = omnigraph.init(tmp_path_factory.mktemp("source") / "g.omni", SCHEMA)
     records = difficult_things(20)
-    made.load(records[:11], "append")
-    made.load(records[11:], "append")
+    made.load(records[:11], mode="append")
+    made.load(records[11:], mode="append")
     made.create_branch("more")
-    made.load([{"type": "Plain", "data": {"note": "new"}}], "append", branch="more")
+    made.load([{"type": "Plain", "data": {"note": "new"}}], mode="append", branch="more")
     return made
 
 
@@ -64,11 +64,11 @@ def test_columns_and_filter_say_what_is_read(graph: Graph, spark: SparkSession) 
 def test_a_frame_stays_at_its_snapshot(tmp_path: Path, spark: SparkSession) -> None:
     graph = omnigraph.init(tmp_path / "g.omni", "node N { k: String @key }")
     assert read(spark, graph, type="N").collect() == []
-    first = graph.load([{"type": "N", "data": {"k": "a"}}], "append").commit
+    first = graph.load([{"type": "N", "data": {"k": "a"}}], mode="append").commit
     before = read(spark, graph, type="N")
     graph.create_branch("b")
-    graph.load([{"type": "N", "data": {"k": "b"}}], "append", branch="b")
-    graph.load([{"type": "N", "data": {"k": "c"}}], "append")
+    graph.load([{"type": "N", "data": {"k": "b"}}], mode="append", branch="b")
+    graph.load([{"type": "N", "data": {"k": "c"}}], mode="append")
     assert [row.k for row in before.collect()] == ["a"]
     for options, wanted in (
         ({}, ["a", "c"]),

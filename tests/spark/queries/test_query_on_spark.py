@@ -44,8 +44,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
         for number, name in enumerate(NAMES)
     ]
     knows = [{"edge": "Knows", "from": one, "to": other} for one, other in pairwise(NAMES)]
-    made.load(people, "append")
-    made.load(knows, "append")
+    made.load(people, mode="append")
+    made.load(knows, mode="append")
     return made
 
 
@@ -71,7 +71,7 @@ def test_branches_and_snapshots_are_read(graph: Graph, spark: SparkSession) -> N
         counted: int = graph.query(count, engine="spark", spark=spark, **where).rows[0]["people"]
         return counted
 
-    assert (people(), people(branch="side"), people(snapshot=before)) == (40, 41, 40)
+    assert (people(), people(branch="side"), people(at=before)) == (40, 41, 40)
 
 
 def test_a_frame_has_the_columns_of_the_query_even_if_names_repeat(graph: Graph, spark: SparkSession) -> None:

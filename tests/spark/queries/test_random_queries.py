@@ -37,7 +37,7 @@ def _asked(seed: int, place: Path) -> Iterator[tuple[Graph, Case, Question]]:
     created = omnigraph.init(str(place / f"{seed}.omni"), schema.text)
     graph = omnigraph.open(created.address, embedder=MockClient())
     for part in _parts(records):
-        graph.load("\n".join(json.dumps(record) for record in part).encode(), "append")
+        graph.load("\n".join(json.dumps(record) for record in part).encode(), mode="append")
     data = data_of(graph)
     for number in range(PER_GRAPH):
         query = lively_query(random, schema, records, graph, data)

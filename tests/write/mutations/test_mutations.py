@@ -18,7 +18,7 @@ from omnigraph.errors import (
     ResourceLimit,
 )
 from omnigraph.graph import Graph
-from omnigraph.graph import open as open_graph
+from omnigraph.opening import open as open_graph
 from omnigraph.write.mutations import pending as pending_module
 
 SCHEMA = """
@@ -32,7 +32,7 @@ ADD = "query add($n: String, $a: I32?) { insert Person { name: $n, age: $a } }"
 @pytest.fixture
 def graph() -> Graph:
     graph = new_graph(SCHEMA)
-    graph.load('{"type": "Person", "data": {"name": "Ada", "age": 36, "photo": "base64:AAEC"}}', "append")
+    graph.load('{"type": "Person", "data": {"name": "Ada", "age": 36, "photo": "base64:AAEC"}}', mode="append")
     return graph
 
 
@@ -119,7 +119,7 @@ class TestRefused:
     def test_more_than_one_mutation_may_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
         graph = new_graph(SCHEMA)
         people = [{"type": "Person", "data": {"name": f"p{i}", "photo": b"x" * 1000}} for i in range(100)]
-        graph.load(people, "append")
+        graph.load(people, mode="append")
         monkeypatch.setattr(pending_module, "MUTATION_BYTES", 50_000)
         with pytest.raises(ResourceLimit):
             graph.mutate('query q() { update Person set { age: 1 } where name >= "p" }')
@@ -163,7 +163,9 @@ class TestValues:
 
     def test_many_rows_at_once(self) -> None:
         graph = new_graph(SCHEMA)
-        graph.load([{"type": "Person", "data": {"name": f"p{i}", "age": i % 10}} for i in range(2_000)], "append")
+        graph.load(
+            [{"type": "Person", "data": {"name": f"p{i}", "age": i % 10}} for i in range(2_000)], mode="append"
+        )
         assert graph.mutate("query q() { update Person set { age: 99 } where age < 5 }").affected_nodes == 1_000
         assert graph.mutate("query q() { delete Person where age = 99 }").affected_nodes == 1_000
         assert graph.snapshot().tables["node:Person"].row_count == 1_000

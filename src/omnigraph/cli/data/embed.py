@@ -43,8 +43,7 @@ def embed(
             properties=properties or None,
             reembed=reembed_all,
             engine=engine.value,
-            master=master,
-            remote=remote,
+            spark=remote or master,
             listener=listener,
         )
     if as_json:

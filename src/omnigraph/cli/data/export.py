@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.data.query import parse_snapshot
 from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
 from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
-from omnigraph.cli.stores import Address, Store, open_graph
+from omnigraph.cli.stores import Address, At, Store, open_graph, parse_at
 
 if TYPE_CHECKING:
     from omnigraph.bulk.export.job import ExportResult
@@ -32,10 +31,7 @@ def export(
     branch: Annotated[
         str | None, typer.Option("--branch", help="The branch to export. Default: main.", show_default=False)
     ] = None,
-    snapshot: Annotated[
-        str | None,
-        typer.Option("--snapshot", metavar="ID", help="An older state: a commit id or a manifest version."),
-    ] = None,
+    at: At = None,
     types: Annotated[
         list[str] | None, typer.Option("--type", help="A node or edge type; can be repeated. Default: all.")
     ] = None,
@@ -56,8 +52,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a snapshot as records that `load` takes back."""
-    if branch is not None and snapshot is not None:
-        raise typer.BadParameter("give --branch or --snapshot, not both")
+    state = parse_at(at, branch)
     if out is None:
         _require_out(form, engine, as_json=as_json, on_cluster=bool(master or remote), force=force)
     graph = open_graph(uri, store, read_only=True)
@@ -66,13 +61,12 @@ def export(
             sys.stdout.buffer if out is None else out,
             format=form.value,
             branch=branch,
-            snapshot=parse_snapshot(snapshot),
+            at=state,
             types=types or None,
             ordered=ordered,
             force=force,
             engine=engine.value,
-            master=master,
-            remote=remote,
+            spark=remote or master,
             listener=listener,
         )
     if out is None:

@@ -87,8 +87,7 @@ def load(
         bad_records=bad_records,
         skip_bad=skip_bad,
         engine=engine.value,
-        master=master,
-        remote=remote,
+        spark=remote or master,
     )
     _report(done, graph.address, as_json)
 
@@ -130,15 +129,14 @@ def ingest(
         bad_records=bad_records,
         skip_bad=skip_bad,
         engine=engine.value,
-        master=master,
-        remote=remote,
+        spark=remote or master,
     )
     _report(done, graph.address, as_json)
 
 
 def _load(graph: Graph, data: list[str] | None, mode: LoadMode, **options: Any) -> LoadResult:
     with progress() as listener:
-        return graph.load(_data(data, options), mode.value, listener=listener, **options)
+        return graph.load(_data(data, options), mode=mode.value, listener=listener, **options)
 
 
 def _data(names: list[str] | None, options: dict[str, Any]) -> bytes | str | list[str] | None:

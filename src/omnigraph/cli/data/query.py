@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -19,14 +18,13 @@ from omnigraph.cli.sources import (
     read_parameters,
     read_query,
 )
-from omnigraph.cli.spark import Master, Remote
-from omnigraph.cli.stores import Store, open_graph
+from omnigraph.cli.spark import EngineName, Master, Remote
+from omnigraph.cli.stores import At, Store, open_graph, parse_at
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 _NO_STORED_QUERIES: Final = "; a query stored on a server can be run by its name alone, but no server was named"
-_LONGEST_VERSION: Final = 20
 _SIZE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?(?:([KMGT])(i)?)?B?", re.IGNORECASE | re.ASCII)
 _UNITS: Final = ("", "K", "M", "G", "T")
 
@@ -40,13 +38,6 @@ def _parse_size(text: str) -> int:
     return int(float(number) * (1024 if binary else 1000) ** _UNITS.index(unit.upper()))
 
 
-class QueryEngine(StrEnum):
-    """Who answers."""
-
-    EMBEDDED = "embedded"
-    SPARK = "spark"
-
-
 @reports_errors
 def query(
     name: QueryName = None,
@@ -58,10 +49,7 @@ def query(
     branch: Annotated[
         str | None, typer.Option("--branch", help="The branch to read. Default: main.", show_default=False)
     ] = None,
-    snapshot: Annotated[
-        str | None,
-        typer.Option("--snapshot", metavar="ID", help="An older state: a commit id or a manifest version."),
-    ] = None,
+    at: At = None,
     form: ResultFormat = None,
     out: OutFile = None,
     timeout: Annotated[
@@ -77,18 +65,17 @@ def query(
         ),
     ] = None,
     engine: Annotated[
-        QueryEngine,
-        typer.Option("--engine", help="embedded, or spark: the same rows, of graphs larger than this machine."),
-    ] = QueryEngine.EMBEDDED,
+        EngineName,
+        typer.Option("--engine", help="local, or spark: the same rows, of graphs larger than this machine."),
+    ] = EngineName.AUTO,
     master: Master = None,
     remote: Remote = None,
     as_json: Json = False,
 ) -> None:
     """Run a read on one state of the graph and print its rows."""
-    if branch is not None and snapshot is not None:
-        raise typer.BadParameter("give --branch or --snapshot, not both")
-    if (master or remote) and engine is not QueryEngine.SPARK:
-        raise typer.BadParameter("--master and --remote need --engine spark")
+    if (master or remote) and engine is EngineName.LOCAL:
+        raise typer.BadParameter("--master and --remote are for Spark; leave out --engine local")
+    state = parse_at(at, branch)
     chosen = chosen_format(form, as_json, out)
     source = read_query(query, text, _NO_STORED_QUERIES)
     given = read_parameters(params, params_file)
@@ -98,23 +85,10 @@ def query(
         given,
         name=name,
         branch=branch,
-        snapshot=parse_snapshot(snapshot),
+        at=state,
         timeout=timeout,
         memory_limit=memory_limit,
         engine=engine.value,
-        spark=_session(master, remote) if engine is QueryEngine.SPARK else None,
+        spark=remote or master,
     )
     write_result(found, chosen, out)
-
-
-def _session(master: str | None, remote: str | None) -> SparkSession:
-    from omnigraph.spark.session import spark_session
-
-    return spark_session(master=master, remote=remote)
-
-
-def parse_snapshot(text: str | None) -> str | int | None:
-    """A manifest version if it is a number that could be one, else a commit id."""
-    if text is not None and len(text) <= _LONGEST_VERSION and text.isascii() and text.isdecimal():
-        return int(text)
-    return text

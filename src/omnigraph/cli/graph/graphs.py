@@ -9,7 +9,7 @@ import typer
 
 from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
 from omnigraph.cli.sources import read_source
-from omnigraph.cli.stores import Actor, Address, Store, open_graph
+from omnigraph.cli.stores import Actor, Address, At, Store, open_graph, parse_at
 
 
 @reports_errors
@@ -23,7 +23,7 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Create a graph with a schema. Refuses a place that holds one."""
-    from omnigraph.graph import create_graph
+    from omnigraph.opening import create_graph
 
     graph = create_graph(uri, read_source(schema), actor=actor, force=force)
     snapshot = graph.snapshot()
@@ -37,15 +37,15 @@ def init(
 def snapshot(
     uri: Address = None,
     store: Store = None,
-    branch: Annotated[str, typer.Option("--branch", help="The branch to look at.")] = "main",
-    at: Annotated[
-        str | None, typer.Option("--at", "--snapshot", help="A commit id or a manifest version to look back to.")
+    branch: Annotated[
+        str | None, typer.Option("--branch", help="The branch to look at. Default: main.", show_default=False)
     ] = None,
+    at: At = None,
     as_json: Json = False,
 ) -> None:
     """Show where every table stands, now or at an earlier commit."""
-    graph = open_graph(uri, store, read_only=True)
-    found = graph.snapshot(branch, at=int(at) if at is not None and at.isdecimal() else at)
+    state = parse_at(at, branch)
+    found = open_graph(uri, store, read_only=True).snapshot(branch, at=state)
     if as_json:
         print_json(found.as_json())
         return

@@ -5,6 +5,7 @@ Each column is converted as a whole, by its type, because a result may hold mill
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping
@@ -39,6 +40,21 @@ def json_values(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is False:
         return [value if value is None or math.isfinite(value) else _named(value) for value in values]
     return values
+
+
+def json_value(value: Any) -> Any:
+    """One Python value as JSON has it; bytes as `base64:…`, as records of a load write them."""
+    if isinstance(value, list):
+        return [json_value(item) for item in value]
+    if isinstance(value, dt.datetime):
+        return value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return f"base64:{base64.b64encode(value).decode()}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return _named(value)
+    return value
 
 
 def javascript_safe(value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import pyarrow as pa
 
@@ -75,6 +75,27 @@ class Result:
             lists = [python_values(part.column(index)) for index in last.values()]
             for cells in zip(*lists, strict=True):
                 yield dict(zip(last, cells, strict=True))
+
+    @overload
+    def __getitem__(self, key: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[dict[str, Any]]: ...
+    @overload
+    def __getitem__(self, key: str) -> list[Any]: ...
+    def __getitem__(self, key: int | slice | str) -> dict[str, Any] | list[dict[str, Any]] | list[Any]:
+        """A row by its number, some rows by a slice, or all values of a column by its name."""
+        if isinstance(key, slice):
+            return self.rows[key]
+        if isinstance(key, int):
+            return self.rows[key]
+        if key not in self.columns:
+            raise KeyError(f"there is no column '{key}'; there are {', '.join(self.columns)}")
+        last = len(self.columns) - 1 - self.columns[::-1].index(key)
+        return python_values(self.table.column(last))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows for any library that takes Arrow streams: polars, pandas, DuckDB, pyarrow itself."""
+        return self.table.__arrow_c_stream__(requested_schema)
 
     def parts(self) -> Iterator[pa.Table]:
         """The table in pieces of a size that can be converted in one go."""

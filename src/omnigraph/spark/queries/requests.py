@@ -15,7 +15,7 @@ from omnigraph.lang.query.compile import CompiledQuery
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.limits import Cancellation, Limits
 from omnigraph.spark.runner import SparkRunner
-from omnigraph.spark.session import spark_session
+from omnigraph.spark.sessions import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ def query_on_spark(
     params: Mapping[str, object] | None,
     allowed: Allowed,
     embedder: Embedder,
-    spark: SparkSession | None,
+    spark: SparkSession | str | None,
 ) -> pa.Table:
     """The rows of a read. The time that a session takes to start does not count."""
     require_shared(graph.address)

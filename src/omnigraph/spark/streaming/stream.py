@@ -27,11 +27,11 @@ from omnigraph.manifest.repository import Repository, open_existing
 from omnigraph.manifest.state import MAIN
 from omnigraph.manifest.streams import Batch, check_stream_name, require_next
 from omnigraph.recovery.heal import heal
-from omnigraph.settings import BulkSettings
+from omnigraph.settings import BulkSettings, Settings
 from omnigraph.spark.loads.frames import FrameRows, FrameSource, LoadableFrame
 from omnigraph.spark.loads.joins import SparkJoins
 from omnigraph.spark.runner import SparkRunner
-from omnigraph.spark.session import is_connect
+from omnigraph.spark.sessions import is_connect
 from omnigraph.spark.streaming.records import RecordFrame, check_record_columns
 from omnigraph.storage.address import Address, parse_address
 
@@ -172,7 +172,7 @@ def stream(
     actor: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     embedder: EmbeddingClient | None = None,
-    settings: BulkSettings | None = None,
+    settings: Settings | None = None,
 ) -> StreamingQuery:
     """Start to write a streaming DataFrame to a graph, each micro-batch as one commit, exactly once.
 
@@ -184,7 +184,9 @@ def stream(
     if available_now and processing_time is not None:
         raise RequestError("available_now runs once, processing_time for ever; give one of them")
     repository = graph if isinstance(graph, Repository) else _open(graph, storage_options)
-    options = StreamOptions(name, branch, type, edge, records, load_mode(mode), actor, settings or BulkSettings())
+    options = StreamOptions(
+        name, branch, type, edge, records, load_mode(mode), actor, (settings or Settings()).bulk
+    )
     repository.require_writable()
     require_shared(repository.address)
     repository.branches.find(branch)

@@ -29,6 +29,7 @@ MASTER: Final = "OMNIGRAPH_SPARK_MASTER"
 REMOTE: Final = "OMNIGRAPH_SPARK_REMOTE"
 _SOURCE: Final = Path(__file__).parent.parent
 _QUIET: Final = Path(__file__).with_name("log4j2.properties")
+_CONNECT: Final = "sc://"
 _CONNECT_CORES: Final = 8
 _LOGGED: Final = re.compile(r"^[\d:]+ [A-Z]+ \S+: ")
 _starting = threading.Lock()
@@ -51,28 +52,25 @@ _LOCAL_DEFAULTS: Final = {
 
 
 def spark_session(
-    spark: SparkSession | None = None,
-    *,
-    master: str | None = None,
-    remote: str | None = None,
-    config: Mapping[str, str] | None = None,
+    spark: SparkSession | str | None = None, *, config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """The session to work in: the one given, else the one that is active, else a new one.
+    """The session to work in: the one given, else one at the address given, else the active one, else a new one.
 
-    ``master`` is a Spark master (`local[*]` by default, `spark://host:port`), ``remote`` a Spark Connect address
-    (`sc://host:port`); `OMNIGRAPH_SPARK_MASTER` and `OMNIGRAPH_SPARK_REMOTE` set them where nothing else does.
+    An address is a Spark master (`local[*]`, `spark://host:port`) or a Spark Connect server (`sc://host:port`);
+    where none is given, `OMNIGRAPH_SPARK_MASTER` and `OMNIGRAPH_SPARK_REMOTE` name one, and else it is `local[*]`.
     """
     session_class = _session_class()
-    if spark is not None:
+    if spark is not None and not isinstance(spark, str):
         return spark
     with _starting:
         active = session_class.getActiveSession()
-        if active is not None and remote is None:
-            return _fitting(active, master)
-        address = remote or (None if master else os.environ.get(REMOTE))
-        if address:
+        is_remote = spark is not None and spark.startswith(_CONNECT)
+        if active is not None and not is_remote:
+            return _fitting(active, spark)
+        address = spark or os.environ.get(REMOTE) or os.environ.get(MASTER) or "local[*]"
+        if address.startswith(_CONNECT):
             return _connected(session_class, address, config or {})
-        return _started(session_class, master or os.environ.get(MASTER) or "local[*]", config or {})
+        return _started(session_class, address, config or {})
 
 
 def _fitting(active: SparkSession, master: str | None) -> SparkSession:

@@ -1,0 +1,195 @@
+"""`AsyncGraph`: the methods of a graph for programs with an event loop. The engine runs in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import inspect
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, overload
+
+from omnigraph.embed.client import EmbeddingClient
+from omnigraph.graph import Graph
+from omnigraph.opening import init, open  # noqa: A004  the public name
+from omnigraph.read.limits import Cancellation
+from omnigraph.settings import Settings
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_CANCELLATION: Final = "cancellation"
+
+
+class _InThread(Generic[P, R]):
+    """A method of `Graph`, awaited: it runs in a thread of the graph's pool, and the event loop goes on.
+
+    If the awaiting task is cancelled, a method that can be stopped is stopped; any other runs to its end, because
+    a write that has begun has to.
+    """
+
+    def __init__(self, method: Callable[Concatenate[Graph, P], R]) -> None:
+        self._method = method
+        self._can_be_stopped = _CANCELLATION in inspect.signature(method).parameters
+        self.__doc__ = method.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type[AsyncGraph]) -> Self: ...
+    @overload
+    def __get__(self, instance: AsyncGraph, owner: type[AsyncGraph]) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    def __get__(
+        self, instance: AsyncGraph | None, owner: type[AsyncGraph]
+    ) -> Self | Callable[P, Coroutine[Any, Any, R]]:
+        if instance is None:
+            return self
+        graph = instance
+
+        @functools.wraps(self._method)
+        async def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            stop: Cancellation | None = None
+            if self._can_be_stopped:
+                given = kwargs.get(_CANCELLATION)
+                stop = given if isinstance(given, Cancellation) else Cancellation()
+                kwargs[_CANCELLATION] = stop
+            return await graph._in_thread(functools.partial(self._method, graph.graph, *args, **kwargs), stop)
+
+        return call
+
+
+class AsyncGraph:
+    """A graph whose methods are awaited. Those that only look at what is in memory are not."""
+
+    def __init__(self, graph: Graph, *, threads: int | None = None) -> None:
+        self.graph = graph
+        self._pool = ThreadPoolExecutor(threads or min(32, (os.cpu_count() or 1) + 4), "omnigraph")
+        self._is_view = False
+
+    @classmethod
+    async def open(
+        cls,
+        uri: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        actor: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        embedder: EmbeddingClient | None = None,
+        cache_bytes: int | None = None,
+        settings: Settings | None = None,
+        threads: int | None = None,
+    ) -> AsyncGraph:
+        """Open a graph as `omnigraph.open` does. ``threads`` is how many of its methods run at the same time."""
+        graph = await asyncio.to_thread(
+            open,
+            uri,
+            read_only=read_only,
+            actor=actor,
+            storage_options=storage_options,
+            embedder=embedder,
+            cache_bytes=cache_bytes,
+            settings=settings,
+        )
+        return cls(graph, threads=threads)
+
+    @classmethod
+    async def init(
+        cls,
+        uri: str | os.PathLike[str],
+        schema: str,
+        *,
+        actor: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        force: bool = False,
+        settings: Settings | None = None,
+        threads: int | None = None,
+    ) -> AsyncGraph:
+        """Create a graph as `omnigraph.init` does."""
+        graph = await asyncio.to_thread(
+            init,
+            uri,
+            schema,
+            actor=actor,
+            storage_options=storage_options,
+            force=force,
+            settings=settings,
+        )
+        return cls(graph, threads=threads)
+
+    def __repr__(self) -> str:
+        return f"Async{self.graph!r}"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Wait for what runs, then close the graph."""
+        await asyncio.to_thread(self.graph.close)
+        if not self._is_view:
+            await asyncio.to_thread(self._pool.shutdown)
+
+    @property
+    def is_closed(self) -> bool:
+        """Was it, or the graph it is a view of, closed?"""
+        return self.graph.is_closed
+
+    @property
+    def address(self) -> str:
+        """Where the graph is."""
+        return self.graph.address
+
+    async def schema(self) -> str:
+        """The accepted schema, as written."""
+        return await self._in_thread(lambda: self.graph.schema)
+
+    async def branch(self, name: str) -> AsyncGraph:
+        """The same graph, with another default branch."""
+        view = AsyncGraph.__new__(AsyncGraph)
+        view.graph = await self._in_thread(lambda: self.graph.branch(name))
+        view._pool, view._is_view = self._pool, True
+        return view
+
+    branches = _InThread(Graph.branches)
+    damaged_branches = _InThread(Graph.damaged_branches)
+    create_branch = _InThread(Graph.create_branch)
+    delete_branch = _InThread(Graph.delete_branch)
+    query = _InThread(Graph.query)
+    entity = _InThread(Graph.entity)
+    check = _InThread(Graph.check)
+    explain = _InThread(Graph.explain)
+    mutate = _InThread(Graph.mutate)
+    load = _InThread(Graph.load)
+    ingest = _InThread(Graph.ingest)
+    export = _InThread(Graph.export)
+    embed = _InThread(Graph.embed)
+    jobs = _InThread(Graph.jobs)
+    clean_jobs = _InThread(Graph.clean_jobs)
+    ensure_indices = _InThread(Graph.ensure_indices)
+    repair = _InThread(Graph.repair)
+    refresh = _InThread(Graph.refresh)
+    recoveries = _InThread(Graph.recoveries)
+    snapshot = _InThread(Graph.snapshot)
+    commits = _InThread(Graph.commits)
+    commit = _InThread(Graph.commit)
+    spark = _InThread(Graph.spark)
+    stream = _InThread(Graph.stream)
+
+    async def _in_thread(self, work: Callable[[], R], stop: Cancellation | None = None) -> R:
+        """Run work in the pool, with the context of the awaiting task."""
+        context = contextvars.copy_context()
+        running = asyncio.get_running_loop().run_in_executor(self._pool, context.run, work)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if stop is not None:
+                stop.cancel()
+            running.add_done_callback(_ignore_outcome)
+            raise
+
+
+def _ignore_outcome(running: asyncio.Future[Any]) -> None:
+    """Take note of an outcome that no task awaits any more, so that the loop does not complain."""
+    if not running.cancelled():
+        running.exception()

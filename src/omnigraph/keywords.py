@@ -1,0 +1,66 @@
+"""What the methods of `Graph` take: the types of their keywords, and names that callers give as text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from omnigraph.bulk.load.options import Mode
+from omnigraph.bulk.runner import Engine
+from omnigraph.errors import InvalidArgument, RequestError
+from omnigraph.manifest.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from omnigraph.bulk.runner import Listener
+    from omnigraph.read.limits import Cancellation
+
+Place = str | os.PathLike[str]
+"""A file, a directory or a glob, on disk or in a bucket."""
+
+At = str | int | Snapshot | None
+"""A state of the graph: a commit id, a manifest version, a snapshot taken earlier, or None for the newest."""
+
+EngineName = Literal["auto", "local", "spark"]
+LoadMode = Literal["overwrite", "append", "merge"]
+
+
+class LoadKeywords(TypedDict, total=False):
+    """Keywords of `Graph.load` that `Graph.ingest` passes on."""
+
+    nodes: Mapping[str, DataFrame | Place]
+    edges: Mapping[str, DataFrame | Place]
+    actor: str | None
+    message: str | None
+    engine: Literal["auto", "local", "spark"]
+    spark: SparkSession | str | None
+    max_errors: int | None
+    bad_records: Place | None
+    skip_bad: bool
+    listener: Listener | None
+    cancellation: Cancellation | None
+
+
+def mode_named(name: str) -> Mode:
+    """The mode of a load that a caller named."""
+    try:
+        return Mode(name)
+    except ValueError:
+        raise InvalidArgument("mode", f"'{name}' is no mode of a load; there are {', '.join(Mode)}") from None
+
+
+def shown_state(at: str | int | Snapshot) -> str | int:
+    """What a result calls the state that was read."""
+    if isinstance(at, Snapshot):
+        return at.graph_commit_id or at.manifest_version
+    return at
+
+
+def engine_named(name: str) -> Engine:
+    """The engine that a caller named."""
+    try:
+        return Engine(name)
+    except ValueError:
+        raise RequestError(f"'{name}' is no engine; there are {', '.join(Engine)}") from None

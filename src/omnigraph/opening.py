@@ -1,0 +1,90 @@
+"""Creating and opening graphs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from omnigraph.arguments import LONGEST_ACTOR, optional_text, text_argument
+from omnigraph.embed.client import EmbeddingClient
+from omnigraph.graph import Graph
+from omnigraph.lang.schema.resolve import compile_schema
+from omnigraph.lang.source import Source
+from omnigraph.manifest.repository import create, open_existing
+from omnigraph.read.data.cache import Cache
+from omnigraph.recovery.heal import sweep
+from omnigraph.settings import Settings
+from omnigraph.storage.address import Address, parse_address
+
+
+def init(
+    uri: str | os.PathLike[str],
+    schema: str,
+    *,
+    actor: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    force: bool = False,
+    settings: Settings | None = None,
+) -> Graph:
+    """Create a graph with a schema. Refuses a place that holds a graph."""
+    return create_graph(
+        uri,
+        Source(text_argument("schema", schema), "<schema>"),
+        actor=actor,
+        storage_options=storage_options,
+        force=force,
+        settings=settings,
+    )
+
+
+def create_graph(
+    uri: str | os.PathLike[str],
+    schema: Source,
+    *,
+    actor: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    force: bool = False,
+    settings: Settings | None = None,
+) -> Graph:
+    """Create a graph with a schema whose mistakes are to be shown under the schema's own name."""
+    optional_text("actor", actor, LONGEST_ACTOR)
+    address = parse_address(uri, storage_options)
+    compiled = compile_schema(schema.text, schema.name)
+    return Graph(create(address, compiled, actor=actor, force=force), actor=actor, settings=settings)
+
+
+def open(  # noqa: A001  the public name is omnigraph.open
+    uri: str | os.PathLike[str],
+    *,
+    read_only: bool = False,
+    actor: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    embedder: EmbeddingClient | None = None,
+    cache_bytes: int | None = None,
+    settings: Settings | None = None,
+) -> Graph:
+    """Open a graph. Read-only never writes to the store; otherwise interrupted writes are resolved first.
+
+    ``cache_bytes`` is the memory that queries may keep between them: without it what `OMNIGRAPH_CACHE_BYTES` says,
+    or a quarter of the machine's. ``settings`` are sizes at which the engine changes its ways.
+    """
+    optional_text("actor", actor, LONGEST_ACTOR)
+    repository = open_existing(parse_address(uri, storage_options), read_only=read_only)
+    if not read_only:
+        sweep(repository)
+    return Graph(repository, actor=actor, embedder=embedder, cache=Cache(cache_bytes), settings=settings)
+
+
+def reopened(
+    address: Address,
+    read_only: bool,
+    branch: str,
+    actor: str | None,
+    embedder: EmbeddingClient | None,
+    cache_bytes: int,
+    settings: Settings,
+) -> Graph:
+    """Open a graph that was pickled, in the process that unpickles it."""
+    repository = open_existing(address, read_only=read_only)
+    cache = Cache(cache_bytes)
+    return Graph(repository, branch=branch, actor=actor, embedder=embedder, cache=cache, settings=settings)
