@@ -18,7 +18,7 @@ SOURCES = Path(omnigraph.__file__).parent
 
 
 def test_public_names_are_sorted_and_importable() -> None:
-    for module in (omnigraph, lang, omnigraph_spark):
+    for module in (omnigraph, errors, lang, omnigraph_spark):
         assert list(module.__all__) == sorted(module.__all__)
         assert all(hasattr(module, name) for name in module.__all__)
 
@@ -26,7 +26,7 @@ def test_public_names_are_sorted_and_importable() -> None:
 def test_importing_omnigraph_is_light() -> None:
     code = "import omnigraph, omnigraph.lang, sys; print('\\n'.join(sys.modules))"
     listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    heavy = {"pyspark", "starlette", "uvicorn", "typer", "rich", "lance", "pyarrow", "omnigraph.cli"}
+    heavy = {"pyspark", "starlette", "uvicorn", "typer", "rich", "lance", "pyarrow", "urllib3", "omnigraph.cli"}
     assert heavy.isdisjoint(listed.split())
 
 
@@ -39,7 +39,7 @@ def test_help_needs_neither_language_nor_arrow() -> None:
     )
     listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     modules = set(listed.splitlines()[-1].split())
-    assert {"omnigraph.lang", "pyarrow", "pyspark"}.isdisjoint(modules)
+    assert {"omnigraph.lang", "pyarrow", "pyspark", "urllib3"}.isdisjoint(modules)
 
 
 def test_modules_stay_short_and_say_what_they_are() -> None:

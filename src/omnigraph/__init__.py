@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import (
+    BadValue,
     BatchDone,
+    BatchOutcomeUnknown,
     BranchExists,
     BranchInUse,
     BranchNotFound,
@@ -71,6 +73,7 @@ from omnigraph.errors import (
     StorageUnavailable,
     StoreUnsupported,
     StreamOutOfStep,
+    SumOverflow,
     TableDrift,
     UpgradeRequired,
     Violation,
@@ -98,7 +101,7 @@ if TYPE_CHECKING:
     from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
     from omnigraph.recovery.jobs import LeftJob
-    from omnigraph.settings import BulkSettings, ReadSettings, Settings
+    from omnigraph.settings import BulkSettings, ReadSettings, Settings, WriteSettings
     from omnigraph.write.mutations.requests import MutationResult
 
 __version__ = "0.1.0"
@@ -106,7 +109,9 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncGraph",
     "At",
+    "BadValue",
     "BatchDone",
+    "BatchOutcomeUnknown",
     "Branch",
     "BranchExists",
     "BranchInUse",
@@ -191,11 +196,13 @@ __all__ = [
     "StorageUnavailable",
     "StoreUnsupported",
     "StreamOutOfStep",
+    "SumOverflow",
     "TableDrift",
     "TablePin",
     "Target",
     "UpgradeRequired",
     "Violation",
+    "WriteSettings",
     "__version__",
     "init",
     "lang",
@@ -230,6 +237,7 @@ _LAZY = {
     "Snapshot": "omnigraph.manifest.snapshot",
     "TablePin": "omnigraph.manifest.state",
     "Target": "omnigraph.read.result.result",
+    "WriteSettings": "omnigraph.settings",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",
 }

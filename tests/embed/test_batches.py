@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.embed.batches import BatchLimits, cut, each_once
+from omnigraph.embed.batches import BatchLimits, cut, distinct
 
 TEXTS = st.lists(st.text(max_size=12), max_size=40)
 
@@ -25,6 +25,6 @@ def test_batches_are_full_and_never_too_large(texts: list[str], most: int, chara
 
 @given(TEXTS)
 def test_every_text_has_a_place_among_the_different_ones(texts: list[str]) -> None:
-    different, which = each_once(texts)
+    different, which = distinct(texts)
     assert len(set(different)) == len(different)
     assert [different[place] for place in which] == texts

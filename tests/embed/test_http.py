@@ -19,7 +19,7 @@ from omnigraph.embed import transport
 from omnigraph.embed.batches import BatchLimits
 from omnigraph.embed.http import HttpClient
 from omnigraph.embed.mock import MockClient
-from omnigraph.embed.transport import Patience
+from omnigraph.embed.transport import RetryPolicy
 from omnigraph.errors import EmbeddingUnavailable
 
 TEXTS = [f"text {number}" for number in range(10)]
@@ -61,7 +61,7 @@ class TestAsking:
 
     @pytest.mark.parametrize(("role", "task"), [("document", "RETRIEVAL_DOCUMENT"), ("query", "RETRIEVAL_QUERY")])
     def test_gemini(self, server: EmbeddingServer, role: str, task: str) -> None:
-        client = HttpClient("gemini", "g-2", server.url, "key", patience=QUICK)
+        client = HttpClient("gemini", "g-2", server.url, "key", retry=QUICK)
         one = client.embed(["a"], 4, role)  # type: ignore[arg-type]
         several = client.embed(["a", "b"], 4, role)  # type: ignore[arg-type]
         np.testing.assert_allclose(several, MockClient().embed(["a", "b"], 4, "document"), atol=1e-6)
@@ -93,7 +93,7 @@ class TestTryingAgain:
 
     def test_a_server_that_hangs(self, server: EmbeddingServer) -> None:
         server.replies = [Reply(hangs=2.0)]
-        client = replace(server.client(), patience=replace(QUICK, timeout=0.2))
+        client = replace(server.client(), retry=replace(QUICK, timeout=0.2))
         assert client.embed(["a"], 4, "document").shape == (1, 4)
         assert len(server.asked) == 2
 
@@ -106,7 +106,7 @@ class TestTryingAgain:
     def test_a_job_tries_longer(self, server: EmbeddingServer) -> None:
         server.replies = [Reply(503)] * 7
         assert server.client().for_job().embed(["a"], 4, "document").shape == (1, 4)
-        assert server.client().for_job().patience.deadline == 10 * QUICK.deadline
+        assert server.client().for_job().retry.deadline == 10 * QUICK.deadline
 
     @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 408, 413, 422])
     def test_what_stays_wrong_is_not(self, server: EmbeddingServer, status: int) -> None:
@@ -130,7 +130,7 @@ class TestTryingAgain:
             Reply(503, headers={"Retry-After": soon}),
             Reply(503, headers={"Retry-After": "whenever"}),
         ]
-        client = replace(server.client(), patience=Patience(deadline=0, attempts=9, backoff=1.0))
+        client = replace(server.client(), retry=RetryPolicy(deadline=0, attempts=9, backoff=1.0))
         assert client.embed(["a"], 4, "document").shape == (1, 4)
         for pause, (least, most) in zip(
             pauses, [(0.5, 1.5), (1, 3), (2, 6), (7, 8), (6, 10), (15, 45)], strict=True
@@ -211,7 +211,7 @@ class TestAnswers:
             server.client().embed(["a"], 4, "document")
 
     def test_nobody_there(self) -> None:
-        client = HttpClient("openai", "m", "http://127.0.0.1:1/v1", patience=replace(QUICK, attempts=2))
+        client = HttpClient("openai", "m", "http://127.0.0.1:1/v1", retry=replace(QUICK, attempts=2))
         with pytest.raises(EmbeddingUnavailable, match=r"at 127\.0\.0\.1:1 did not answer 2 times: .*refused"):
             client.embed(["a"], 4, "query")
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from tests.write.support import new_graph, stored
 
-from omnigraph.embed.client import MOCK, PROVIDER, Role, Vectors, configured_client
+from omnigraph.embed.client import Role, Vectors, configured_client
 from omnigraph.embed.mock import MockClient
+from omnigraph.embed.variables import MOCK, PROVIDER
 from omnigraph.errors import EmbeddingUnavailable
 from omnigraph.graph import Graph
 

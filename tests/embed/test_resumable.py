@@ -12,9 +12,9 @@ from tests.embed.server import EmbeddingServer, Reply
 from tests.stores import Store
 
 from omnigraph.embed.batches import BatchLimits
+from omnigraph.embed.cache import CachedClient, CachingClient
 from omnigraph.embed.client import Role, Vectors
 from omnigraph.embed.http import HttpClient
-from omnigraph.embed.known import Remembering, WithKnown
 from omnigraph.embed.mock import MockClient
 from omnigraph.embed.resumable import ResumableClient, resumable
 from omnigraph.errors import EmbeddingUnavailable
@@ -82,14 +82,14 @@ class TestResumable:
         assert wrapped.embed([], 4, "document").shape == (0, 4)
         assert wrapped.model == "mock"
 
-    def test_a_job_shares_its_turns(self, server: EmbeddingServer, place: Address) -> None:
+    def test_a_job_limits_the_requests_of_the_whole_machine(self, server: EmbeddingServer, place: Address) -> None:
         wrapped = resumable(server.client(), place, FOLDER)
         assert isinstance(wrapped, ResumableClient)
         assert isinstance(wrapped.client, HttpClient)
-        assert wrapped.client.of_job
+        assert wrapped.client.machine_wide
 
 
-class TestKnown:
+class TestCache:
     class Asked(MockClient):
         """The mock, with what it was asked."""
 
@@ -100,21 +100,28 @@ class TestKnown:
             self.texts += texts
             return super().embed(texts, dimension, role)
 
-    def test_what_is_known_is_not_asked(self) -> None:
+    def test_what_is_cached_is_not_asked(self) -> None:
         asked = self.Asked()
         mine = np.array([1, 0, 0, 0], np.float32)
-        client = WithKnown(asked, {("text 3", 4): mine})
+        client = CachedClient(asked, {("text 3", 4): mine})
         found = client.embed(TEXTS, 4, "document")
         assert asked.texts == TEXTS[:3] + TEXTS[4:]
         assert found[3].tolist() == mine.tolist()
         np.testing.assert_array_equal(np.delete(found, 3, 0), expected(asked.texts))
-        assert WithKnown(asked, {("a", 4): mine}).embed(["a"], 4, "query")[0].tolist() != mine.tolist()
+        assert CachedClient(asked, {("a", 4): mine}).embed(["a"], 4, "query")[0].tolist() != mine.tolist()
 
-    def test_it_remembers_and_tells(self) -> None:
-        asked, told = self.Asked(), list[int]()
-        client = Remembering(asked, told.append)
+    def test_it_fills_its_cache_and_reports_its_progress(self) -> None:
+        asked, progress = self.Asked(), list[int]()
+        client = CachingClient(asked, progress.append)
         many = [f"{number}" for number in range(2500)]
         for _ in range(2):
             np.testing.assert_array_equal(client.embed(many, 4, "document"), expected(many))
         assert asked.texts == many
-        assert [count for count in told if count] == [1024, 1024, 452] * 2
+        assert [count for count in progress if count] == [1024, 1024, 452] * 2
+
+    def test_vectors_of_queries_are_not_those_of_documents(self) -> None:
+        asked = self.Asked()
+        client = CachingClient(asked, lambda _: None)
+        client.embed(["a"], 4, "query")
+        client.embed(["a"], 4, "document")
+        assert asked.texts == ["a", "a"]

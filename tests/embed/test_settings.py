@@ -12,7 +12,7 @@ from omnigraph.embed.batches import BatchLimits
 from omnigraph.embed.client import configured_client
 from omnigraph.embed.http import HttpClient
 from omnigraph.embed.mock import MockClient
-from omnigraph.embed.transport import Patience
+from omnigraph.embed.transport import RetryPolicy
 from omnigraph.errors import EmbeddingUnavailable
 
 
@@ -60,7 +60,7 @@ def test_everything_can_be_set(configured: pytest.MonkeyPatch) -> None:
         "http://localhost:11434/v1",
         "k",
         BatchLimits(8, 1000),
-        Patience(1.5, 0.0, 2, 0.05),
+        RetryPolicy(1.5, 0.0, 2, 0.05),
         1,
         sends_dimension=False,
     )

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 from ulid import ULID
 
+from omnigraph.errors import BadValue
 from omnigraph.formats.columns import table_schema
-from omnigraph.formats.rows import BadValue, blob_bytes, fresh_id, fresh_ids, rows_of, with_fresh_ids
+from omnigraph.formats.rows import blob_bytes, fresh_id, fresh_ids, rows_of, with_fresh_ids
 from omnigraph.lang.schema.catalog import load_catalog
 from omnigraph.write.delta import last_per_id, without
 

@@ -24,10 +24,10 @@ from tests.stores import S3Server, Store
 
 import omnigraph
 from omnigraph import Graph, failpoints
-from omnigraph.errors import BranchNotFound, BranchOutcomeUnknown, LockLost, Outcome
+from omnigraph.errors import BranchNotFound, BranchOutcomeUnknown, LockLost, Outcome, TableMoved
 from omnigraph.recovery.sidecar import Sidecar, TableMove
 from omnigraph.storage.staging import Staged, stage_append
-from omnigraph.storage.tables import TableMoved, TableRef
+from omnigraph.storage.tables import TableRef
 
 
 def dead_writer(graph: Graph, branch: str = "main") -> Sidecar:

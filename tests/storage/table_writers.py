@@ -7,8 +7,9 @@ from tests.processes import ready, say
 from tests.storage.rows import people
 from tests.stores import Store
 
+from omnigraph.errors import TableMoved
 from omnigraph.storage.staging import stage_overwrite
-from omnigraph.storage.tables import TableMoved, TableRef
+from omnigraph.storage.tables import TableRef
 
 
 def append_lines(store: Store, name: str, times: int) -> None:

@@ -13,8 +13,9 @@ from tests.storage.rows import LOCATION, ages, appended, change, changed, people
 from tests.storage.table_writers import overwrite_once
 from tests.stores import Store
 
+from omnigraph.errors import TableMoved
 from omnigraph.storage.staging import IndexSpec, Staged, stage_create_index, stage_overwrite
-from omnigraph.storage.tables import TableMoved, TableRef, Tables
+from omnigraph.storage.tables import TableRef, Tables
 
 Stage = Callable[[Tables, TableRef], Staged]
 

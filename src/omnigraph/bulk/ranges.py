@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO, Final, Protocol
 
 import obstore
@@ -123,6 +124,18 @@ def read_range(
     chunk_bytes: int = _CHUNK_BYTES,
 ) -> Lines:
     """The lines whose first byte lies in the range: every line of a file is in exactly one of its ranges."""
+    found = _read_range(name, options, start, stop, longest, chunk_bytes)
+    return found if start else _without_mark(found)
+
+
+def _without_mark(first: Lines) -> Lines:
+    """The first lines of a file without its byte-order mark."""
+    return replace(first, data=first.data.removeprefix(BOM_UTF8))
+
+
+def _read_range(
+    name: str, options: Mapping[str, str], start: int, stop: int, longest: int, chunk_bytes: int
+) -> Lines:
     with closing(_opened(name, options)) as file:
         before = 1 if start else 0
         data = file.read_at(start - before, stop - start + before)
@@ -152,7 +165,8 @@ def unpacked(
     with open_file(name, options) as raw:
         try:
             stream = pa.CompressedInputStream(raw, compression)
-            yield from _portions(stream, size, longest, chunk_bytes)
+            for number, lines in enumerate(_portions(stream, size, longest, chunk_bytes)):
+                yield lines if number else _without_mark(lines)
         except (pa.ArrowException, OSError) as error:
             raise SourceUnusable(name, f"it cannot be unpacked as {compression}: {error}") from error
 

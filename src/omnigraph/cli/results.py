@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
-import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
@@ -41,8 +42,6 @@ OutFile = Annotated[
 ]
 BINARY: Final = frozenset({Format.ARROW, Format.PARQUET})
 MAX_COLUMN_WIDTH: Final = 80
-_QUOTE: Final = '"'
-_NEEDS_QUOTES: Final = re.compile(r'[,"\n\r]')
 
 
 def chosen_format(wanted: Format | None, as_json: bool, out: Path | None) -> Format:
@@ -126,14 +125,17 @@ def _key_values(result: Result) -> Iterator[str]:
 
 
 def _csv(result: Result) -> Iterator[str]:
-    yield _csv_line(result.columns)
-    yield from map(_csv_line, _text_rows(result))
+    # Only with its default line ending does the writer quote both \r and \n on every version of Python.
+    writer = csv.writer(_Echo())
+    for row in chain([result.columns], _text_rows(result)):
+        yield writer.writerow(row).removesuffix("\r\n")
 
 
-def _csv_line(texts: Sequence[str]) -> str:
-    if len(texts) == 1 and not texts[0]:
-        return '""'  # readers skip an empty line
-    return ",".join(f'"{t.replace(_QUOTE, _QUOTE * 2)}"' if _NEEDS_QUOTES.search(t) else t for t in texts)
+class _Echo:
+    """A file for `csv.writer`, which then returns each line it writes."""
+
+    def write(self, line: str) -> str:
+        return line
 
 
 def _json_lines(result: Result) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Cutting many texts into requests of a size that servers take."""
+"""How many texts are cut into batches, one for each request."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """What one request may carry at most. A text that alone has more characters goes alone."""
+    """The most that one request may carry. A text with more characters than that has a request of its own."""
 
     texts: int = 64
     characters: int = 100_000
 
 
 def cut(texts: Sequence[str], limits: BatchLimits) -> list[Sequence[str]]:
-    """The texts in batches, in their order. The same texts are always cut at the same places."""
+    """The texts in batches that keep their order. The same texts always give the same batches."""
     batches: list[Sequence[str]] = []
-    start, held = 0, 0
+    start, characters = 0, 0
     for index, text in enumerate(texts):
-        if index > start and (index - start >= limits.texts or held + len(text) > limits.characters):
+        if index > start and (index - start >= limits.texts or characters + len(text) > limits.characters):
             batches.append(texts[start:index])
-            start, held = index, 0
-        held += len(text)
+            start, characters = index, 0
+        characters += len(text)
     if start < len(texts):
         batches.append(texts[start:])
     return batches
 
 
-def each_once(texts: Sequence[str]) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """The different texts, and for each text its place among them: nobody pays twice for the same one."""
-    places: dict[str, int] = {}
-    which = np.fromiter((places.setdefault(text, len(places)) for text in texts), np.int64, len(texts))
-    return list(places), which
+def distinct(texts: Sequence[str]) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """The distinct texts, and for each text its index among them, so that no text is sent twice."""
+    indexes: dict[str, int] = {}
+    inverse = np.fromiter((indexes.setdefault(text, len(indexes)) for text in texts), np.int64, len(texts))
+    return list(indexes), inverse

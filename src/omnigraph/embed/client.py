@@ -1,4 +1,4 @@
-"""What an embedding client is, and which one is configured."""
+"""The protocol of embedding clients, and the client that the environment configures."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.embed.variables import MOCK as MOCK
-from omnigraph.embed.variables import PROVIDER as PROVIDER
+from omnigraph.embed.variables import MOCK, PROVIDER
 
 Role = Literal["document", "query"]
 Vectors = npt.NDArray[np.float32]
 
 
 class EmbeddingClient(Protocol):
-    """Turns texts into unit vectors. One that goes to Spark's workers has to be picklable."""
+    """Turns texts into unit vectors. Jobs on Spark pickle the client and send it to the workers."""
 
     @property
     def model(self) -> str:
-        """The model's name, which a schema may require."""
+        """The name of the model. A write is refused if the schema names another one."""
 
     def embed(self, texts: Sequence[str], dimension: int, role: Role) -> Vectors:
-        """One vector of that dimension per text: an array of shape (len(texts), dimension)."""
+        """The vectors of the texts, in an array of shape (len(texts), dimension)."""
 
 
 def configured_client() -> EmbeddingClient | None:
-    """The client the environment asks for; None if it asks for none."""
+    """The client that the environment configures; None if it configures none."""
     from omnigraph.embed.mock import MockClient
 
     provider = os.environ.get(PROVIDER, "").strip().lower()
@@ -39,6 +38,6 @@ def configured_client() -> EmbeddingClient | None:
         return MockClient()
     if provider == "mock":
         return MockClient()
-    from omnigraph.embed.settings import client_of
+    from omnigraph.embed.settings import http_client
 
-    return client_of(provider, os.environ)
+    return http_client(provider, os.environ)

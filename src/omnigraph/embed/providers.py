@@ -1,4 +1,4 @@
-"""The servers that are known: where they are, how they are asked, and how they answer."""
+"""The embedding APIs: where each one is, the request it takes and the response it gives."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from omnigraph.embed.client import Role
-from omnigraph.embed.transport import Question
+from omnigraph.embed.transport import Request
 
 
 @dataclass(frozen=True, slots=True)
 class Provider(ABC):
-    """A kind of server, and what holds where nothing else is said. ``keys`` are variables that may hold a key."""
+    """An API with its default server and model. ``keys`` names environment variables that may hold its API key."""
 
     name: str
     base_url: str
@@ -21,46 +21,46 @@ class Provider(ABC):
     keys: tuple[str, ...]
 
     @abstractmethod
-    def question(
+    def request(
         self, base_url: str, model: str, key: str | None, texts: Sequence[str], dimension: int | None, role: Role
-    ) -> Question:
-        """How the vectors of some texts are asked for; a dimension of None is left to the server."""
+    ) -> Request:
+        """The request for the vectors of some texts. With a dimension of None the server chooses it."""
 
     @abstractmethod
-    def vectors(self, answer: Any) -> list[Any]:
-        """The vectors of an answer, in the order of the texts. KeyError and the like if it has another form."""
+    def vectors(self, response: Any) -> list[Any]:
+        """The vectors of a response, in the order of the texts; LookupError or TypeError if it has none."""
 
 
 class OpenAI(Provider):
-    """`POST /embeddings`, which most servers speak."""
+    """`POST /embeddings`, the API that most servers offer."""
 
     __slots__ = ()
 
-    def question(
+    def request(
         self, base_url: str, model: str, key: str | None, texts: Sequence[str], dimension: int | None, role: Role
-    ) -> Question:
-        del role  # the model is not told
+    ) -> Request:
+        del role  # the API has no place for it
         body: dict[str, Any] = {"model": model, "input": list(texts)}
         if dimension is not None:
             body["dimensions"] = dimension
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        return Question(f"{base_url}/embeddings", headers, body)
+        return Request(f"{base_url}/embeddings", headers, body)
 
-    def vectors(self, answer: Any) -> list[Any]:
-        found = list(answer["data"])
-        if all("index" in one for one in found):
-            found.sort(key=lambda one: one["index"])
-        return [one["embedding"] for one in found]
+    def vectors(self, response: Any) -> list[Any]:
+        items = list(response["data"])
+        if all("index" in item for item in items):
+            items.sort(key=lambda item: item["index"])
+        return [item["embedding"] for item in items]
 
 
 class Gemini(Provider):
-    """`POST :embedContent`, or `:batchEmbedContents` for several texts; the model is told what a text is for."""
+    """`POST :embedContent`, or `:batchEmbedContents` for several texts. The request names the role of a text."""
 
     __slots__ = ()
 
-    def question(
+    def request(
         self, base_url: str, model: str, key: str | None, texts: Sequence[str], dimension: int | None, role: Role
-    ) -> Question:
+    ) -> Request:
         name = model.removeprefix("models/")
         task = "RETRIEVAL_QUERY" if role == "query" else "RETRIEVAL_DOCUMENT"
         requests: list[dict[str, Any]] = [
@@ -69,15 +69,15 @@ class Gemini(Provider):
         if dimension is not None:
             for request in requests:
                 request["outputDimensionality"] = dimension
-        headers = {} if key is None else {"x-goog-api-key": key}
-        place = f"{base_url}/models/{name}"
+        headers = {} if key is None else {"X-Goog-Api-Key": key}
+        url = f"{base_url}/models/{name}"
         if len(requests) == 1:
-            return Question(f"{place}:embedContent", headers, requests[0])
-        return Question(f"{place}:batchEmbedContents", headers, {"requests": requests})
+            return Request(f"{url}:embedContent", headers, requests[0])
+        return Request(f"{url}:batchEmbedContents", headers, {"requests": requests})
 
-    def vectors(self, answer: Any) -> list[Any]:
-        found = [answer["embedding"]] if "embedding" in answer else answer["embeddings"]
-        return [one["values"] for one in found]
+    def vectors(self, response: Any) -> list[Any]:
+        items = [response["embedding"]] if "embedding" in response else response["embeddings"]
+        return [item["values"] for item in items]
 
 
 _ALL: Final[tuple[Provider, ...]] = (

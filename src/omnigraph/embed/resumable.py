@@ -1,7 +1,7 @@
-"""A client for jobs: the vectors of each finished batch are kept on the store until the job is over.
+"""A client for jobs: it keeps the vectors of each finished batch in the job's folder until the job ends.
 
-A task that is tried again, or runs twice, finds them there and asks the server for nothing. The first batch that
-fails for good is noted there too, so that the other tasks do not go on to pay for a job that is lost.
+A task that is retried finds them there and sends no request for them. The first batch that fails for good leaves a
+note there too, so that the other tasks of the job stop sending requests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from omnigraph.embed.batches import BatchLimits, cut, each_once
+from omnigraph.embed.batches import BatchLimits, cut, distinct
 from omnigraph.embed.client import EmbeddingClient, Role, Vectors
 from omnigraph.embed.http import HttpClient
 from omnigraph.embed.mock import MockClient
@@ -24,25 +24,25 @@ from omnigraph.storage.objects import ObjectStore, open_objects
 
 _FAILED: Final = "embedding-failed"
 _BATCHES: Final = "embedded"
-_OTHERS: Final = BatchLimits(1024, 4_000_000)
-"""What a client that is not ours is asked at a time, one batch after the other."""
+_OTHER_CLIENTS: Final = BatchLimits(1024, 4_000_000)
+"""The batch limits of a client that a user brings, which gets one batch at a time."""
 
 
 def resumable(client: EmbeddingClient | None, address: Address, folder: str) -> EmbeddingClient | None:
-    """The client for a job that keeps its things in a folder of the graph; the mock costs nothing to repeat."""
+    """The client of a job that has a folder in the graph. The mock stays as it is: its vectors cost nothing."""
     if client is None or type(client) is MockClient:
         return client
-    return ResumableClient(patient(client), address, folder)
+    return ResumableClient(job_client(client), address, folder)
 
 
-def patient(client: EmbeddingClient) -> EmbeddingClient:
-    """The client as a job uses it, if it is one of ours: it waits longer, and takes turns with others."""
+def job_client(client: EmbeddingClient) -> EmbeddingClient:
+    """The client with the retries and the machine-wide request limit of a job, if it is an `HttpClient`."""
     return client.for_job() if isinstance(client, HttpClient) else client
 
 
 @dataclass(frozen=True, slots=True)
 class ResumableClient:
-    """Asks another client, batch by batch, for what no attempt of this job has asked before."""
+    """Sends another client only the batches that no earlier attempt of the job has finished."""
 
     client: EmbeddingClient
     address: Address
@@ -53,22 +53,22 @@ class ResumableClient:
         return self.client.model
 
     def embed(self, texts: Sequence[str], dimension: int, role: Role) -> Vectors:
-        different, which = each_once(texts)
-        ours = self.client if isinstance(self.client, HttpClient) else None
-        batches = cut(different, _OTHERS if ours is None else ours.limits)
+        unique, inverse = distinct(texts)
+        http = self.client if isinstance(self.client, HttpClient) else None
+        batches = cut(unique, _OTHER_CLIENTS if http is None else http.limits)
         if not batches:
             return np.empty((0, dimension), np.float32)
-        threads = 1 if ours is None else ours.concurrency
+        threads = 1 if http is None else http.concurrency
         objects = open_objects(self.address)
         pool = ThreadPoolExecutor(min(threads, len(batches)), "omnigraph-embed")
         try:
             parts = list(pool.map(lambda batch: self._batch(objects, batch, dimension, role), batches))
         finally:
             pool.shutdown(cancel_futures=True)
-        return np.concatenate(parts)[which]
+        return np.concatenate(parts)[inverse]
 
     def _batch(self, objects: ObjectStore, texts: Sequence[str], dimension: int, role: Role) -> Vectors:
-        """The vectors of one batch: those that are kept, else new ones, which are then kept."""
+        """The vectors of one batch: from the job's folder, else from the client, which then go to the folder."""
         key = f"{self.folder}/{_BATCHES}/{self._name(texts, dimension, role)}"
         shape = len(texts), dimension
         kept = objects.get(key)
@@ -86,7 +86,7 @@ class ResumableClient:
         return vectors
 
     def _name(self, texts: Sequence[str], dimension: int, role: Role) -> str:
-        """A name that only the same question has."""
+        """A file name that depends on everything the vectors depend on."""
         digest = hashlib.sha256(f"{self.model}\0{dimension}\0{role}\0".encode())
         for text in texts:
             content = text.encode(errors="surrogatepass")

@@ -1,4 +1,4 @@
-"""The names of the variables that configure embeddings."""
+"""The names of the environment variables that configure embeddings; `settings` reads them."""
 
 from __future__ import annotations
 

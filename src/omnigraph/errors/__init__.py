@@ -1,137 +1,237 @@
-"""Every error OmniGraph raises, in one tree.
+"""Every error OmniGraph raises, in one tree, grouped by what the caller can do about it.
 
 ::
 
     OmniError
-    ├── LanguageError          fix the text: each problem has a code, a place and a remedy
-    │   ├── SchemaError        a .pg schema does not parse or does not make sense
-    │   └── QueryError         a .gq query does not parse, does not type-check or names nothing
-    ├── ParameterError         fix the values given for a query's parameters
-    ├── MigrationError         the schema change cannot be applied to existing data
-    ├── RequestError           ask for something that is there
-    │   ├── InvalidArgument    a value of the wrong type, or a text that cannot be stored
-    │   ├── InvalidAddress     that is no place a graph can live
-    │   ├── GraphExists        init: there is a graph already
-    │   ├── GraphNotFound      open: there is nothing
-    │   ├── NotAGraph          open: there is something else, or half a graph
-    │   ├── ReadOnlyGraph      the graph was opened for reading
-    │   ├── GraphClosed        the graph was closed
-    │   ├── ForkedProcess      a forked child cannot use what its parent opened
-    │   ├── InvalidBranchName  a name that breaks the rules, or clashes with another
-    │   ├── BranchExists       create: the name is taken
-    │   ├── BranchNotFound     no branch of that name
-    │   ├── BranchInUse        delete: other branches descend from it
-    │   ├── BranchProtected    delete: this one must stay
-    │   ├── SnapshotNotFound   no commit or manifest version like that
-    │   ├── HistoryReclaimed   there was one, and maintenance has removed it
-    │   └── MissingExtra       a package that this needs is not installed
-    ├── DataError              fix the data
-    │   ├── RecordError        records of a load that cannot be read
-    │   ├── ConstraintViolation rows that break a rule of the schema
-    │   ├── KeyConflict        an id that exists already
+    ├── LanguageError            fix the text: each problem has a code, a place and a remedy
+    │   ├── SchemaError          a .pg schema that does not parse, or contradicts itself
+    │   └── QueryError           a .gq query that does not parse, or does not fit the schema
+    ├── ParameterError           fix the values of the query's parameters
+    ├── MigrationError           a schema change that the existing data does not allow
+    ├── RequestError             ask for something that exists and can be done
+    │   ├── InvalidArgument      a value of the wrong type, or a text that cannot be stored
+    │   ├── InvalidAddress       an address at which no graph can be
+    │   ├── GraphExists          init: there is a graph already
+    │   ├── GraphNotFound        open: there is nothing
+    │   ├── NotAGraph            open: there is something else, or half a graph
+    │   ├── ReadOnlyGraph        a write to a graph that was opened read-only
+    │   ├── GraphClosed          a graph that is used after it was closed
+    │   ├── ForkedProcess        a forked child cannot use what its parent opened
+    │   ├── InvalidBranchName    a name that breaks the rules, or clashes with another
+    │   ├── BranchExists         create: the name is taken
+    │   ├── BranchNotFound       no branch has that name
+    │   ├── BranchInUse          delete: other branches were forked from it
+    │   ├── BranchProtected      delete: this branch must stay
+    │   ├── SnapshotNotFound     no commit or manifest version like that
+    │   ├── HistoryReclaimed     a commit or manifest version that cleanup has removed
+    │   └── MissingExtra         an optional package that is not installed
+    ├── DataError                fix the data
+    │   ├── RecordError          records of a load that cannot be read
+    │   ├── ConstraintViolation  rows that break a constraint of the schema
+    │   ├── BadValue             a value that its property cannot hold
+    │   ├── KeyConflict          ids that exist already
     │   ├── EmbeddingUnavailable vectors that cannot be computed
-    │   └── ResourceLimit      more than one write may carry
-    ├── QueryStopped           ask for less, or allow more
-    │   ├── QueryTimeout       the query took longer than it was allowed
-    │   ├── QueryMemoryExceeded the query needed more memory than it was allowed
-    │   ├── CountOverflow      the query counts more matches than a number can say
-    │   └── QueryCancelled     the caller stopped it
-    ├── PipelineError          a Spark job that could not be run
-    │   ├── JavaUnavailable    there is no Java, or one that is too old
-    │   ├── SparkUnavailable   no session: the cluster does not answer, or Spark did not start
-    │   ├── SourceUnusable     what was to be loaded is not there, or nothing that can be loaded
-    │   ├── ExportRefused      the target is taken, or a value has no form there
-    │   ├── JobFailed          a task failed again and again
-    │   ├── JobCancelled       the caller stopped it
-    │   ├── StreamOutOfStep    a micro-batch that is not the next one of its stream
-    │   └── NotOnSpark         only the embedded engine does that
-    ├── ConflictError          try again
-    │   ├── ManifestConflict   a table moved while the write was prepared
-    │   ├── PreconditionFailed the branch is not at the commit the caller named
-    │   ├── BatchDone          a stream's micro-batch of which nothing is left to commit
-    │   ├── PublishContention  too many others published at the same time
-    │   ├── LockTimeout        another writer held the lock too long
-    │   └── LockLost           this writer stalled and its lock was given away
-    ├── OutcomeUnknown         ask for the commit before you try again
-    ├── BranchOutcomeUnknown   look at the list of branches before you try again
-    └── StorageError           ask an operator
-        ├── IncompleteFile     the store did not keep all bytes of a file
-        ├── ObjectDamaged      something of the graph is missing, truncated or changed
-        ├── RecoveryBlocked    what a dead writer left cannot be resolved safely
-        ├── SidecarUnreadable  what a dead writer left cannot be read
-        ├── TableDrift         a table moved without the graph knowing
-        ├── StorageUnavailable the store refused or failed
-        ├── StoreUnsupported   the store cannot promise one winner
-        └── UpgradeRequired    the graph was written by a newer release
+    │   └── ResourceLimit        a write that is larger than the engine takes at once
+    ├── QueryStopped             narrow the query, or raise its limit
+    │   ├── QueryTimeout         the query took longer than its timeout
+    │   ├── QueryMemoryExceeded  the query needs more memory than its limit
+    │   ├── CountOverflow        the query counts more matches than an integer can hold
+    │   ├── SumOverflow          a sum over integers that a 64-bit integer cannot hold
+    │   └── QueryCancelled       the caller cancelled the query
+    ├── PipelineError            a bulk job, an export or a stream that did not finish
+    │   ├── JavaUnavailable      Spark needs Java, and there is none, or one that is too old
+    │   ├── SparkUnavailable     a Spark session that cannot be started or reached
+    │   ├── SourceUnusable       a source that does not exist, or cannot be loaded
+    │   ├── ExportRefused        a target that is taken, or a value that the format cannot write
+    │   ├── JobFailed            a task failed at every attempt
+    │   ├── JobCancelled         the caller cancelled the job
+    │   ├── StreamOutOfStep      a micro-batch that does not follow the last one of its stream
+    │   └── NotOnSpark           an operation that only the embedded engine can do
+    ├── ConflictError            read again and retry
+    │   ├── ManifestConflict     a table moved while the write was prepared
+    │   ├── PreconditionFailed   the branch is not at the commit that the caller named
+    │   ├── BatchDone            a micro-batch of a stream with nothing to commit
+    │   ├── PublishContention    other writers published at every attempt
+    │   ├── LockTimeout          another writer held the lock too long
+    │   └── LockLost             this writer paused, and its lock was given to another
+    ├── OutcomeUnknown           look for the commit before you retry
+    ├── BatchOutcomeUnknown      write the stream's micro-batch again; it is not written twice
+    ├── BranchOutcomeUnknown     look at the list of branches before you retry
+    └── StorageError             ask an operator
+        ├── IncompleteFile       the store did not keep all bytes of a file
+        ├── ObjectDamaged        an object of the graph is missing, truncated or changed
+        ├── RecoveryBlocked      an interrupted write that can be neither finished nor undone
+        ├── SidecarUnreadable    the sidecar of an interrupted write cannot be read
+        ├── TableDrift           a table at a version that the graph cannot explain
+        ├── TableMoved           a table moved below a writer; callers turn it into a conflict
+        ├── StorageUnavailable   the store refused or failed
+        ├── StoreUnsupported     a store without conditional puts
+        └── UpgradeRequired      the graph was written by a newer release
 
-Errors are made of fields first and words second: programs read the fields (``as_json``), people read the
-message. All of them survive pickling, because they cross process and Spark worker boundaries.
+Programs read the fields of an error, or ``as_json``; people read the message, which names the thing, the reason
+and the remedy. Errors can be pickled with all their fields, because they cross processes and Spark workers.
 """
 
 from __future__ import annotations
 
-from omnigraph.errors.base import OmniError as OmniError
-from omnigraph.errors.base import Outcome as Outcome
-from omnigraph.errors.conflicts import BatchDone as BatchDone
-from omnigraph.errors.conflicts import ConflictError as ConflictError
-from omnigraph.errors.conflicts import LockLost as LockLost
-from omnigraph.errors.conflicts import LockTimeout as LockTimeout
-from omnigraph.errors.conflicts import ManifestConflict as ManifestConflict
-from omnigraph.errors.conflicts import PreconditionFailed as PreconditionFailed
-from omnigraph.errors.conflicts import PublishContention as PublishContention
-from omnigraph.errors.data import ConstraintViolation as ConstraintViolation
-from omnigraph.errors.data import DataError as DataError
-from omnigraph.errors.data import EmbeddingUnavailable as EmbeddingUnavailable
-from omnigraph.errors.data import KeyConflict as KeyConflict
-from omnigraph.errors.data import RecordError as RecordError
-from omnigraph.errors.data import ResourceLimit as ResourceLimit
-from omnigraph.errors.language import LanguageError as LanguageError
-from omnigraph.errors.language import MigrationError as MigrationError
-from omnigraph.errors.language import ParameterError as ParameterError
-from omnigraph.errors.language import QueryError as QueryError
-from omnigraph.errors.language import SchemaError as SchemaError
-from omnigraph.errors.outcomes import BranchOutcomeUnknown as BranchOutcomeUnknown
-from omnigraph.errors.outcomes import OutcomeUnknown as OutcomeUnknown
-from omnigraph.errors.pipeline import ExportRefused as ExportRefused
-from omnigraph.errors.pipeline import JavaUnavailable as JavaUnavailable
-from omnigraph.errors.pipeline import JobCancelled as JobCancelled
-from omnigraph.errors.pipeline import JobFailed as JobFailed
-from omnigraph.errors.pipeline import NotOnSpark as NotOnSpark
-from omnigraph.errors.pipeline import PipelineError as PipelineError
-from omnigraph.errors.pipeline import SourceUnusable as SourceUnusable
-from omnigraph.errors.pipeline import SparkUnavailable as SparkUnavailable
-from omnigraph.errors.pipeline import StreamOutOfStep as StreamOutOfStep
-from omnigraph.errors.queries import CountOverflow as CountOverflow
-from omnigraph.errors.queries import QueryCancelled as QueryCancelled
-from omnigraph.errors.queries import QueryMemoryExceeded as QueryMemoryExceeded
-from omnigraph.errors.queries import QueryStopped as QueryStopped
-from omnigraph.errors.queries import QueryTimeout as QueryTimeout
-from omnigraph.errors.requests import BranchExists as BranchExists
-from omnigraph.errors.requests import BranchInUse as BranchInUse
-from omnigraph.errors.requests import BranchNotFound as BranchNotFound
-from omnigraph.errors.requests import BranchProtected as BranchProtected
-from omnigraph.errors.requests import ForkedProcess as ForkedProcess
-from omnigraph.errors.requests import GraphClosed as GraphClosed
-from omnigraph.errors.requests import GraphExists as GraphExists
-from omnigraph.errors.requests import GraphNotFound as GraphNotFound
-from omnigraph.errors.requests import HistoryReclaimed as HistoryReclaimed
-from omnigraph.errors.requests import InvalidAddress as InvalidAddress
-from omnigraph.errors.requests import InvalidArgument as InvalidArgument
-from omnigraph.errors.requests import InvalidBranchName as InvalidBranchName
-from omnigraph.errors.requests import MissingExtra as MissingExtra
-from omnigraph.errors.requests import NotAGraph as NotAGraph
-from omnigraph.errors.requests import ReadOnlyGraph as ReadOnlyGraph
-from omnigraph.errors.requests import RequestError as RequestError
-from omnigraph.errors.requests import SnapshotNotFound as SnapshotNotFound
-from omnigraph.errors.storage import IncompleteFile as IncompleteFile
-from omnigraph.errors.storage import ObjectDamaged as ObjectDamaged
-from omnigraph.errors.storage import RecoveryBlocked as RecoveryBlocked
-from omnigraph.errors.storage import SidecarUnreadable as SidecarUnreadable
-from omnigraph.errors.storage import StorageError as StorageError
-from omnigraph.errors.storage import StorageUnavailable as StorageUnavailable
-from omnigraph.errors.storage import StoreUnsupported as StoreUnsupported
-from omnigraph.errors.storage import TableDrift as TableDrift
-from omnigraph.errors.storage import UpgradeRequired as UpgradeRequired
-from omnigraph.problems import Diagnostic as Diagnostic
-from omnigraph.problems import RecordProblem as RecordProblem
-from omnigraph.problems import Violation as Violation
+from omnigraph.errors.base import (
+    OmniError,
+    Outcome,
+)
+from omnigraph.errors.conflicts import (
+    BatchDone,
+    ConflictError,
+    LockLost,
+    LockTimeout,
+    ManifestConflict,
+    PreconditionFailed,
+    PublishContention,
+)
+from omnigraph.errors.data import (
+    BadValue,
+    ConstraintViolation,
+    DataError,
+    EmbeddingUnavailable,
+    KeyConflict,
+    RecordError,
+    ResourceLimit,
+)
+from omnigraph.errors.language import (
+    LanguageError,
+    MigrationError,
+    ParameterError,
+    QueryError,
+    SchemaError,
+)
+from omnigraph.errors.outcomes import (
+    BatchOutcomeUnknown,
+    BranchOutcomeUnknown,
+    OutcomeUnknown,
+)
+from omnigraph.errors.pipeline import (
+    ExportRefused,
+    JavaUnavailable,
+    JobCancelled,
+    JobFailed,
+    NotOnSpark,
+    PipelineError,
+    SourceUnusable,
+    SparkUnavailable,
+    StreamOutOfStep,
+)
+from omnigraph.errors.queries import (
+    CountOverflow,
+    QueryCancelled,
+    QueryMemoryExceeded,
+    QueryStopped,
+    QueryTimeout,
+    SumOverflow,
+)
+from omnigraph.errors.requests import (
+    BranchExists,
+    BranchInUse,
+    BranchNotFound,
+    BranchProtected,
+    ForkedProcess,
+    GraphClosed,
+    GraphExists,
+    GraphNotFound,
+    HistoryReclaimed,
+    InvalidAddress,
+    InvalidArgument,
+    InvalidBranchName,
+    MissingExtra,
+    NotAGraph,
+    ReadOnlyGraph,
+    RequestError,
+    SnapshotNotFound,
+)
+from omnigraph.errors.storage import (
+    IncompleteFile,
+    ObjectDamaged,
+    RecoveryBlocked,
+    SidecarUnreadable,
+    StorageError,
+    StorageUnavailable,
+    StoreUnsupported,
+    TableDrift,
+    TableMoved,
+    UpgradeRequired,
+)
+from omnigraph.problems import (
+    Diagnostic,
+    RecordProblem,
+    Violation,
+)
+
+__all__ = [
+    "BadValue",
+    "BatchDone",
+    "BatchOutcomeUnknown",
+    "BranchExists",
+    "BranchInUse",
+    "BranchNotFound",
+    "BranchOutcomeUnknown",
+    "BranchProtected",
+    "ConflictError",
+    "ConstraintViolation",
+    "CountOverflow",
+    "DataError",
+    "Diagnostic",
+    "EmbeddingUnavailable",
+    "ExportRefused",
+    "ForkedProcess",
+    "GraphClosed",
+    "GraphExists",
+    "GraphNotFound",
+    "HistoryReclaimed",
+    "IncompleteFile",
+    "InvalidAddress",
+    "InvalidArgument",
+    "InvalidBranchName",
+    "JavaUnavailable",
+    "JobCancelled",
+    "JobFailed",
+    "KeyConflict",
+    "LanguageError",
+    "LockLost",
+    "LockTimeout",
+    "ManifestConflict",
+    "MigrationError",
+    "MissingExtra",
+    "NotAGraph",
+    "NotOnSpark",
+    "ObjectDamaged",
+    "OmniError",
+    "Outcome",
+    "OutcomeUnknown",
+    "ParameterError",
+    "PipelineError",
+    "PreconditionFailed",
+    "PublishContention",
+    "QueryCancelled",
+    "QueryError",
+    "QueryMemoryExceeded",
+    "QueryStopped",
+    "QueryTimeout",
+    "ReadOnlyGraph",
+    "RecordError",
+    "RecordProblem",
+    "RecoveryBlocked",
+    "RequestError",
+    "ResourceLimit",
+    "SchemaError",
+    "SidecarUnreadable",
+    "SnapshotNotFound",
+    "SourceUnusable",
+    "SparkUnavailable",
+    "StorageError",
+    "StorageUnavailable",
+    "StoreUnsupported",
+    "StreamOutOfStep",
+    "SumOverflow",
+    "TableDrift",
+    "TableMoved",
+    "UpgradeRequired",
+    "Violation",
+]

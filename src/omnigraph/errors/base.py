@@ -1,4 +1,4 @@
-"""The root of the tree of errors, and what an error says about the write it ended."""
+"""The root of the tree of errors, and what became of the write that an error ended."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Outcome(StrEnum):
 
 
 class OmniError(Exception):
-    """The root of everything OmniGraph raises on purpose.
+    """The root of all errors that OmniGraph raises.
 
-    ``outcome`` says whether the write that failed is in the graph. For all errors but the few that say otherwise,
-    and for reads, nothing was written.
+    ``outcome`` says whether the write that failed is in the graph. Nothing was written unless a subclass says
+    otherwise.
     """
 
     outcome: Outcome = Outcome.NOTHING_WRITTEN

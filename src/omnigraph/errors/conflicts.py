@@ -1,4 +1,4 @@
-"""Another writer was faster: try again."""
+"""Conflicts with other writers: read again and retry."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from omnigraph.errors.base import OmniError
 
 
 class ConflictError(OmniError):
-    """Another writer was faster. Nothing of this write is visible; read again and retry."""
+    """Another writer was faster. Nothing of this write is in the graph; read again and retry."""
 
 
 class ManifestConflict(ConflictError):
-    """A table is not at the version the writer saw: kind `ExpectedVersionMismatch`."""
+    """A table is not at the version that the writer read."""
 
     kind = "ExpectedVersionMismatch"
 
@@ -24,8 +24,8 @@ class ManifestConflict(ConflictError):
 
     def __str__(self) -> str:
         return (
-            f"{self.table_key} is at version {self.actual}, not at {self.expected} as when this was prepared."
-            " Nothing was written. Read again and retry, or write on a branch and merge it."
+            f"{self.table_key} moved from version {self.expected} to {self.actual} while this write was prepared."
+            " Nothing was written. Read again and retry"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -34,7 +34,7 @@ class ManifestConflict(ConflictError):
 
 
 class PreconditionFailed(ConflictError):
-    """The branch is not at the commit the caller named."""
+    """The branch is not at the commit that the caller named. ``actual`` is None if it has no commit."""
 
     def __init__(self, branch: str, expected: str, actual: str | None) -> None:
         super().__init__(branch, expected, actual)
@@ -43,7 +43,11 @@ class PreconditionFailed(ConflictError):
         self.actual = actual
 
     def __str__(self) -> str:
-        return f"branch '{self.branch}' is at commit {self.actual}, not at {self.expected}; nothing was written"
+        actual = "has no commit, and is" if self.actual is None else f"is at commit {self.actual},"
+        return (
+            f"branch '{self.branch}' {actual} not at {self.expected}; nothing was written. "
+            "Read again, and retry with the commit you have read"
+        )
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -53,7 +57,7 @@ class PreconditionFailed(ConflictError):
 
 
 class BatchDone(ConflictError):
-    """Nothing of a stream's micro-batch is left to commit: it is there already, or has no rows."""
+    """A micro-batch of a stream with nothing to commit: it is committed already, or has no rows."""
 
     def __init__(self, stream: str, branch: str, batch: int) -> None:
         super().__init__(stream, branch, batch)
@@ -62,14 +66,17 @@ class BatchDone(ConflictError):
         self.batch = batch
 
     def __str__(self) -> str:
-        return f"batch {self.batch} of stream '{self.stream}' is done on branch '{self.branch}'"
+        return (
+            f"batch {self.batch} of stream '{self.stream}' has nothing to commit on branch '{self.branch}': it is "
+            "there already, or has no rows; go on with the next one"
+        )
 
     def as_json(self) -> dict[str, Any]:
         return {"error": str(self), "stream": self.stream, "branch": self.branch, "batch": self.batch}
 
 
 class PublishContention(ConflictError):
-    """The manifest moved at every attempt to publish."""
+    """Other writers published at every attempt of this one."""
 
     def __init__(self, branch: str, attempts: int) -> None:
         super().__init__(branch, attempts)
@@ -77,11 +84,14 @@ class PublishContention(ConflictError):
         self.attempts = attempts
 
     def __str__(self) -> str:
-        return f"branch '{self.branch}' moved at each of {self.attempts} attempts to publish; retry in a moment"
+        return (
+            f"other writers published on branch '{self.branch}' at each of {self.attempts} attempts of this one; "
+            "retry in a moment"
+        )
 
 
 class LockTimeout(ConflictError):
-    """Another writer held a lock for longer than this one would wait."""
+    """Another writer held a lock for longer than this one waits."""
 
     def __init__(self, lock: str, seconds: float, holder: str | None = None) -> None:
         super().__init__(lock, seconds, holder)
@@ -95,11 +105,14 @@ class LockTimeout(ConflictError):
 
 
 class LockLost(ConflictError):
-    """A writer stalled for longer than its lease and may not publish any more."""
+    """A writer that paused for longer than its lease, and may not publish any more."""
 
     def __init__(self, lock: str) -> None:
         super().__init__(lock)
         self.lock = lock
 
     def __str__(self) -> str:
-        return f"this writer stalled and lost the lock '{self.lock}'; nothing was written, retry"
+        return (
+            f"this writer paused for longer than its lease and lost the lock '{self.lock}'; "
+            "nothing was written, retry"
+        )

@@ -1,4 +1,4 @@
-"""What to fix in data."""
+"""Data that does not fit the schema or the limits: fix the data."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from omnigraph.problems import RecordProblem, Violation
 
 
 class DataError(OmniError):
-    """The data does not fit. Nothing of it was written."""
+    """The data does not fit the schema or the limits. Nothing of it was written."""
 
 
 class ConstraintViolation(DataError):
-    """Rows that break a rule of the schema. ``violations`` lists the first of them, ``total`` counts all."""
+    """Rows that break a constraint of the schema. ``violations`` lists the first of them, ``total`` counts all."""
 
     def __init__(self, violations: Sequence[Violation], total: int) -> None:
         super().__init__(tuple(violations), total)
@@ -49,8 +49,19 @@ class RecordError(DataError):
         return {"error": str(self), "problems": [p.as_json() for p in self.problems], "total": self.total}
 
 
+class BadValue(DataError):
+    """A value that its property cannot hold."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 class KeyConflict(DataError):
-    """A strict insert of something that exists already."""
+    """An insert or append of ids that exist. ``ids`` lists the first of them, ``total`` counts all."""
 
     def __init__(self, table_key: str, ids: Sequence[str], total: int) -> None:
         super().__init__(table_key, tuple(ids), total)
@@ -62,7 +73,8 @@ class KeyConflict(DataError):
         kind, _, name = self.table_key.partition(":")
         shown = ", ".join(f"'{entity}'" for entity in self.ids)
         more = f" and {self.total - len(self.ids)} more" if self.total > len(self.ids) else ""
-        return f"{kind} {name} already has this id: {shown}{more}; use merge to replace what is there"
+        which = "this id" if self.total == 1 else "these ids"
+        return f"{kind} {name} already has {which}: {shown}{more}; load with mode merge, or update what is there"
 
     def as_json(self) -> dict[str, Any]:
         kind, _, name = self.table_key.partition(":")
@@ -71,7 +83,7 @@ class KeyConflict(DataError):
 
 
 class EmbeddingUnavailable(DataError):
-    """Vectors that have to be computed and cannot be."""
+    """Vectors that an embedding provider has to compute, and cannot."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -82,7 +94,7 @@ class EmbeddingUnavailable(DataError):
 
 
 class ResourceLimit(DataError):
-    """More than one write may carry."""
+    """A write that is larger than the engine takes at once."""
 
     def __init__(self, resource: str, limit: int, actual: int) -> None:
         super().__init__(resource, limit, actual)

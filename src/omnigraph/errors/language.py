@@ -1,4 +1,4 @@
-"""What to fix in a text or in the values given to it."""
+"""Schemas, queries, parameters and migrations that are wrong: fix the text or the values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omnigraph.problems import Diagnostic
 
 
 class LanguageError(OmniError):
-    """A text in one of the two languages is wrong. ``diagnostics`` lists every independent problem found."""
+    """A schema or query that is wrong. ``diagnostics`` lists the problems, ``omitted`` counts those left out."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic], omitted: int = 0) -> None:
         super().__init__(tuple(diagnostics), omitted)
@@ -47,15 +47,15 @@ class LanguageError(OmniError):
 
 
 class SchemaError(LanguageError):
-    """A schema does not parse, or what it declares contradicts itself."""
+    """A schema that does not parse, or whose declarations contradict each other."""
 
 
 class QueryError(LanguageError):
-    """A query file does not parse, or one of its queries does not fit the schema."""
+    """A query file that does not parse, or a query that does not fit the schema."""
 
 
 class ParameterError(OmniError):
-    """Values given for a query's parameters are missing or do not fit. ``problems`` maps each name to why."""
+    """Values of parameters that are missing or do not fit. ``problems`` maps each parameter to the reason."""
 
     def __init__(self, query: str, problems: dict[str, str]) -> None:
         super().__init__(query, problems)
@@ -71,7 +71,7 @@ class ParameterError(OmniError):
 
 
 class MigrationError(OmniError):
-    """A schema change that existing data cannot follow. ``changes`` lists what is in the way."""
+    """A schema change that the existing data does not allow. ``changes`` lists the parts that are refused."""
 
     def __init__(self, changes: Sequence[dict[str, str]]) -> None:
         super().__init__(tuple(changes))

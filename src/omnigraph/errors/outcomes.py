@@ -1,4 +1,4 @@
-"""Writes and branch changes of which it is not known whether they happened."""
+"""Writes and branch changes whose outcome is unknown, because the store stopped answering."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from omnigraph.errors.base import OmniError, Outcome
 
 
 class OutcomeUnknown(OmniError):
-    """A write failed after its point of no return, and the store did not answer what became of it.
+    """A write that the store may or may not have made, because it stopped answering after the sidecar was written.
 
-    ``graph_commit_id`` is the commit the write makes if it is finished; `Graph.commit` finds it then. Recovery
-    decides at the next write to the branch, or at `Graph.refresh`.
+    Recovery finishes or undoes it at the next write to the branch, or at `Graph.refresh`. If it is finished,
+    `Graph.commit` finds the commit ``graph_commit_id``.
     """
 
     outcome = Outcome.UNKNOWN
@@ -25,9 +25,8 @@ class OutcomeUnknown(OmniError):
     def __str__(self) -> str:
         return (
             f"it is not known whether commit {self.graph_commit_id} was made on branch '{self.branch}':"
-            f" {self.reason}."
-            f" Do not repeat the write before you have asked: `omnigraph commit show {self.graph_commit_id}` or"
-            " Graph.commit(id) finds the commit if it was made, once Graph.refresh() succeeds"
+            f" {self.reason}. Do not repeat the write yet: once Graph.refresh() succeeds,"
+            f" `omnigraph commit show {self.graph_commit_id}` or Graph.commit(id) finds the commit if it was made"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -39,8 +38,40 @@ class OutcomeUnknown(OmniError):
         }
 
 
+class BatchOutcomeUnknown(OmniError):
+    """A stream's micro-batch without rows was to be marked as done, and the store did not answer whether it was.
+
+    To write the batch again is safe: if it is done, that raises BatchDone.
+    """
+
+    outcome = Outcome.UNKNOWN
+
+    def __init__(self, stream: str, branch: str, batch: int, reason: str) -> None:
+        super().__init__(stream, branch, batch, reason)
+        self.stream = stream
+        self.branch = branch
+        self.batch = batch
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"it is not known whether batch {self.batch} of stream '{self.stream}', which has no rows, was marked"
+            f" as done on branch '{self.branch}': {self.reason}. Restart the stream, or write the batch again: it"
+            " is not written twice"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "error": str(self),
+            "stream": self.stream,
+            "branch": self.branch,
+            "batch": self.batch,
+            "reason": self.reason,
+        }
+
+
 class BranchOutcomeUnknown(OmniError):
-    """A branch was to be created or deleted, and the store did not answer whether it was."""
+    """A branch that the store may or may not have created or deleted, because it stopped answering."""
 
     outcome = Outcome.UNKNOWN
 
@@ -52,8 +83,8 @@ class BranchOutcomeUnknown(OmniError):
 
     def __str__(self) -> str:
         return (
-            f"whether branch '{self.name}' was {self.action} is not known: {self.reason}."
-            " `omnigraph branch list` tells, once the store answers"
+            f"it is not known whether branch '{self.name}' was {self.action}: {self.reason}."
+            " When the store answers again, `omnigraph branch list` shows whether the branch exists"
         )
 
     def as_json(self) -> dict[str, Any]:

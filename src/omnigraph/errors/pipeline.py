@@ -1,4 +1,4 @@
-"""What can go wrong around a Spark job."""
+"""Bulk jobs, exports and streams that cannot run, or did not finish."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from omnigraph.errors.base import OmniError
 
 
 class PipelineError(OmniError):
-    """A job could not be run to its end. Nothing of it is in the graph."""
+    """A bulk job that did not finish. Nothing of it is in the graph."""
 
 
 class JavaUnavailable(PipelineError):
-    """Spark needs a Java that is not there."""
+    """Spark needs Java, and there is none, or one that is too old."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -23,22 +23,25 @@ class JavaUnavailable(PipelineError):
 
 
 class SparkUnavailable(PipelineError):
-    """No Spark session could be had."""
+    """A Spark session that cannot be started or reached."""
 
-    def __init__(self, master: str, reason: str) -> None:
-        super().__init__(master, reason)
+    def __init__(
+        self, master: str, reason: str, remedy: str = "check the address and the cluster, or use engine='local'"
+    ) -> None:
+        super().__init__(master, reason, remedy)
         self.master = master
         self.reason = reason
+        self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"no Spark session at {self.master}: {self.reason}"
+        return f"no Spark session at {self.master}: {self.reason}; {self.remedy}"
 
     def as_json(self) -> dict[str, Any]:
         return {"error": str(self), "master": self.master, "reason": self.reason}
 
 
 class JobFailed(PipelineError):
-    """A task failed, more often than Spark tries again. ``job`` names the job in the list of jobs."""
+    """A task of a job failed at every attempt. ``job`` is the job's id in `omnigraph jobs`."""
 
     def __init__(self, job: str, step: str, reason: str) -> None:
         super().__init__(job, step, reason)
@@ -54,18 +57,18 @@ class JobFailed(PipelineError):
 
 
 class JobCancelled(PipelineError):
-    """The caller stopped a job."""
+    """A job that the caller cancelled."""
 
     def __init__(self, job: str) -> None:
         super().__init__(job)
         self.job = job
 
     def __str__(self) -> str:
-        return f"the job was cancelled; nothing was committed (job {self.job})"
+        return f"the job was cancelled; nothing was committed, and the job can be run again (job {self.job})"
 
 
 class SourceUnusable(PipelineError):
-    """Something that was to be loaded is not there, or is nothing that can be loaded."""
+    """A source of a load that does not exist, or cannot be loaded."""
 
     def __init__(self, source: str, reason: str) -> None:
         super().__init__(source, reason)
@@ -80,7 +83,7 @@ class SourceUnusable(PipelineError):
 
 
 class ExportRefused(PipelineError):
-    """An export that cannot be written: the place is taken, or a value has no form there. ``what`` says which."""
+    """An export whose target is taken, or with a value that the format cannot write. ``what`` names either."""
 
     def __init__(self, what: str, reason: str) -> None:
         super().__init__(what, reason)
@@ -95,7 +98,7 @@ class ExportRefused(PipelineError):
 
 
 class NotOnSpark(PipelineError):
-    """Something that only the embedded engine does."""
+    """An operation that only the embedded engine can do."""
 
     def __init__(self, what: str, remedy: str) -> None:
         super().__init__(what, remedy)
@@ -107,7 +110,7 @@ class NotOnSpark(PipelineError):
 
 
 class StreamOutOfStep(PipelineError):
-    """A micro-batch that cannot be the next one of its stream: rows would be lost, or taken for others."""
+    """A micro-batch that does not follow the last one of its stream. Committing it could lose or mix up rows."""
 
     def __init__(self, stream: str, branch: str, batch: int, reason: str) -> None:
         super().__init__(stream, branch, batch, reason)

@@ -1,4 +1,4 @@
-"""Queries that end without an answer."""
+"""Queries that were stopped: narrow the query, or raise its limit."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from omnigraph.errors.base import OmniError
 
 
 class QueryStopped(OmniError):
-    """A query ended without an answer. Nothing was changed."""
+    """A query that was stopped before it had a result."""
 
 
 class QueryTimeout(QueryStopped):
-    """The query took longer than it was allowed."""
+    """A query that took longer than its timeout. ``rows`` is the size of its largest step."""
 
     def __init__(self, query: str, limit: float, elapsed: float, rows: int) -> None:
         super().__init__(query, limit, elapsed, rows)
@@ -24,7 +24,7 @@ class QueryTimeout(QueryStopped):
     def __str__(self) -> str:
         return (
             f"query '{self.query}' was stopped after {self.elapsed:.2f} s, its limit is {self.limit:g} s; "
-            f"its largest step had {self.rows:,} rows; add conditions or a selective binding, or raise the timeout"
+            f"its largest step had {self.rows:,} rows; add conditions that match fewer rows, or raise the timeout"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -33,7 +33,7 @@ class QueryTimeout(QueryStopped):
 
 
 class QueryMemoryExceeded(QueryStopped):
-    """The query needed more memory than it was allowed."""
+    """A query that needs more memory than its limit. ``rows`` is the size of the step that needs it."""
 
     def __init__(self, query: str, limit: int, wanted: int, rows: int) -> None:
         super().__init__(query, limit, wanted, rows)
@@ -54,7 +54,7 @@ class QueryMemoryExceeded(QueryStopped):
 
 
 class CountOverflow(QueryStopped):
-    """The query counts more matches than a 64-bit number can say."""
+    """A query that counts more matches than a 64-bit integer can hold."""
 
     def __init__(self, query: str) -> None:
         super().__init__(query)
@@ -62,7 +62,7 @@ class CountOverflow(QueryStopped):
 
     def __str__(self) -> str:
         return (
-            f"query '{self.query}' counts more than 9,223,372,036,854,775,806 matches, the most a count can say; "
+            f"query '{self.query}' counts more than 9,223,372,036,854,775,806 matches, the most a count can hold; "
             "add conditions, or count fewer variables"
         )
 
@@ -70,8 +70,26 @@ class CountOverflow(QueryStopped):
         return {"error": str(self), "query": self.query}
 
 
+class SumOverflow(QueryStopped):
+    """A sum over integers is larger, or smaller, than a 64-bit integer can say."""
+
+    def __init__(self, query: str, expression: str) -> None:
+        super().__init__(query, expression)
+        self.query = query
+        self.expression = expression
+
+    def __str__(self) -> str:
+        return (
+            f"query '{self.query}': {self.expression} is beyond what a 64-bit integer can say; "
+            "add conditions, group by more, or store the property as a float"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "query": self.query, "expression": self.expression}
+
+
 class QueryCancelled(QueryStopped):
-    """The caller stopped the query."""
+    """A query that the caller cancelled."""
 
     def __init__(self, query: str, elapsed: float, rows: int) -> None:
         super().__init__(query, elapsed, rows)

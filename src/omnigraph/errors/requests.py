@@ -1,4 +1,4 @@
-"""Asking for something that is not there, or that cannot be."""
+"""Requests for something that does not exist, or that cannot be done: change the request."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from omnigraph.errors.base import OmniError
 
 
 class RequestError(OmniError):
-    """What was asked for is not there, or cannot be had that way."""
+    """A request for something that does not exist, or that cannot be done this way."""
 
 
 class InvalidArgument(RequestError):
-    """An argument that is not what it should be."""
+    """An argument of the wrong type, or with a value that cannot be used."""
 
     def __init__(self, argument: str, reason: str) -> None:
         super().__init__(argument, reason)
@@ -28,7 +28,7 @@ class InvalidArgument(RequestError):
 
 
 class InvalidAddress(RequestError):
-    """A graph's address that leads nowhere."""
+    """An address at which no graph can be."""
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(address, reason)
@@ -40,45 +40,45 @@ class InvalidAddress(RequestError):
         return f"'{shown}' is not the address of a graph: {self.reason}"
 
 
-class _AtGraph(RequestError):
-    """An error about one graph, known by its address."""
+class _GraphError(RequestError):
+    """An error about one graph. ``template`` is its message, with a place for the address."""
 
-    said = ""
+    template = ""
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
         self.address = address
 
     def __str__(self) -> str:
-        return self.said.format(self.address)
+        return self.template.format(self.address)
 
 
-class GraphExists(_AtGraph):
-    """There is a graph where one was to be created."""
+class GraphExists(_GraphError):
+    """`init` at an address that has a graph already."""
 
-    said = "{} is a graph already; open it, or choose another place"
-
-
-class GraphNotFound(_AtGraph):
-    """There is nothing where a graph was to be opened."""
-
-    said = "there is no graph at {}; create one with `omnigraph init`"
+    template = "{} is a graph already; open it, or choose another place"
 
 
-class ReadOnlyGraph(_AtGraph):
-    """A write through a graph that was opened for reading."""
+class GraphNotFound(_GraphError):
+    """`open` at an address that has no graph."""
 
-    said = "{} was opened read-only; open it without read_only to write"
+    template = "there is no graph at {}; create one with `omnigraph init`"
 
 
-class GraphClosed(_AtGraph):
-    """A graph that was closed is used."""
+class ReadOnlyGraph(_GraphError):
+    """A write to a graph that was opened read-only."""
 
-    said = "{} was closed here; open it again to use it"
+    template = "{} was opened read-only; open it without read_only to write"
+
+
+class GraphClosed(_GraphError):
+    """A graph that is used after it was closed."""
+
+    template = "{} was closed here; open it again to use it"
 
 
 class ForkedProcess(RequestError):
-    """A graph that a forked child inherited, or opened although its parent had used one."""
+    """A graph in a child process that was forked after its parent had opened one."""
 
     def __init__(self, address: str, opened_in: int, used_in: int) -> None:
         super().__init__(address, opened_in, used_in)
@@ -88,9 +88,9 @@ class ForkedProcess(RequestError):
 
     def __str__(self) -> str:
         return (
-            f"process {self.used_in} cannot use {self.address}: it was forked from process {self.opened_in} when "
-            "that one had opened a graph; start children with 'spawn' or 'forkserver', or before the parent opens "
-            "its first graph, and open the graph in each of them"
+            f"process {self.used_in} cannot use {self.address}: it was forked from process {self.opened_in} after "
+            "that one had opened a graph; start child processes with 'spawn' or 'forkserver', or before the "
+            "parent opens its first graph, and open the graph in each of them"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class ForkedProcess(RequestError):
 
 
 class NotAGraph(RequestError):
-    """There is something where a graph was expected, but it is none."""
+    """`open` at an address that holds something else, or a graph whose creation was interrupted."""
 
     def __init__(self, address: str, reason: str, remedy: str) -> None:
         super().__init__(address, reason, remedy)
@@ -111,7 +111,7 @@ class NotAGraph(RequestError):
 
 
 class InvalidBranchName(RequestError):
-    """A branch name that breaks the rules."""
+    """A branch name that breaks the rules for names, or clashes with another branch."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(name, reason)
@@ -122,27 +122,19 @@ class InvalidBranchName(RequestError):
         return f"'{self.name}' cannot be the name of a branch: {self.reason}"
 
 
-class _AtBranch(RequestError):
-    """An error about one branch, known by its name."""
-
-    said = ""
+class BranchExists(RequestError):
+    """A new branch with a name that is taken."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.name = name
 
     def __str__(self) -> str:
-        return self.said.format(self.name)
-
-
-class BranchExists(_AtBranch):
-    """A branch was to be created under a name that is taken."""
-
-    said = "branch '{}' exists already; delete it first, or choose another name"
+        return f"branch '{self.name}' exists already; delete it first, or choose another name"
 
 
 class BranchNotFound(RequestError):
-    """A branch that does not exist, and the one that was perhaps meant."""
+    """A branch that does not exist. ``suggestion`` is the existing branch with the nearest name."""
 
     def __init__(self, name: str, suggestion: str | None = None) -> None:
         super().__init__(name, suggestion)
@@ -150,12 +142,13 @@ class BranchNotFound(RequestError):
         self.suggestion = suggestion
 
     def __str__(self) -> str:
-        remedy = f"did you mean '{self.suggestion}'?" if self.suggestion else "`omnigraph branch list` shows them"
+        listing = "`omnigraph branch list` shows the branches"
+        remedy = f"did you mean '{self.suggestion}'?" if self.suggestion else listing
         return f"there is no branch '{self.name}'; {remedy}"
 
 
 class BranchInUse(RequestError):
-    """A branch that cannot be deleted, because others descend from it."""
+    """A branch that cannot be deleted because other branches were forked from it."""
 
     def __init__(self, name: str, descendants: Sequence[str]) -> None:
         super().__init__(name, tuple(descendants))
@@ -170,7 +163,7 @@ class BranchInUse(RequestError):
 
 
 class BranchProtected(RequestError):
-    """A branch that must not be deleted."""
+    """A branch that must not be deleted: the main branch, or the one that the handle works on."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(name, reason)
@@ -182,7 +175,7 @@ class BranchProtected(RequestError):
 
 
 class SnapshotNotFound(RequestError):
-    """A commit or manifest version that never existed here."""
+    """A commit or manifest version that does not exist."""
 
     def __init__(self, wanted: str) -> None:
         super().__init__(wanted)
@@ -193,7 +186,7 @@ class SnapshotNotFound(RequestError):
 
 
 class HistoryReclaimed(RequestError):
-    """A commit or manifest version that existed and has been cleaned away."""
+    """A commit or manifest version that cleanup has removed."""
 
     def __init__(self, wanted: str) -> None:
         super().__init__(wanted)
@@ -204,7 +197,7 @@ class HistoryReclaimed(RequestError):
 
 
 class MissingExtra(RequestError):
-    """A package that this needs is not installed."""
+    """An optional package that is not installed. ``extra`` is the extra of omnigraph that installs it."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(package, extra, purpose)
@@ -213,5 +206,5 @@ class MissingExtra(RequestError):
         self.purpose = purpose
 
     def __str__(self) -> str:
-        remedy = f"pip install 'omnigraph[{self.extra}]'"
+        remedy = f"run pip install 'omnigraph[{self.extra}]'"
         return f"{self.purpose} needs {self.package}, which is not installed; {remedy}"

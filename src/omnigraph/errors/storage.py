@@ -1,4 +1,4 @@
-"""What an operator has to look at."""
+"""Failures of the store, and a graph that is damaged: ask an operator."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from omnigraph.errors.base import OmniError
 
 
 class StorageError(OmniError):
-    """Something outside the graph is wrong; a person has to look at it."""
+    """The store failed, or what it holds is damaged. An operator has to look at it."""
 
 
 class RecoveryBlocked(StorageError):
-    """What a dead writer left behind cannot be resolved without losing another writer's work."""
+    """A write that was interrupted and can be neither finished nor undone without losing other work."""
 
     def __init__(self, operation_id: str, reason: str) -> None:
         super().__init__(operation_id, reason)
@@ -21,8 +21,9 @@ class RecoveryBlocked(StorageError):
 
     def __str__(self) -> str:
         return (
-            f"the interrupted write {self.operation_id} cannot be recovered: {self.reason}. Reads still work; "
-            "its sidecar is kept for an operator"
+            f"the interrupted write {self.operation_id} can be neither finished nor undone: {self.reason}. "
+            "Reads still work. Undo what other programs did to the tables, or restore the graph from a copy; the "
+            "sidecar of the write is kept"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -30,7 +31,7 @@ class RecoveryBlocked(StorageError):
 
 
 class ObjectDamaged(StorageError):
-    """Something of the graph on the store that is missing, truncated or changed."""
+    """An object of the graph that is missing from the store, truncated or changed."""
 
     def __init__(self, key: str, reason: str, remedy: str = "restore it from a copy of the graph") -> None:
         super().__init__(key, reason, remedy)
@@ -46,7 +47,7 @@ class ObjectDamaged(StorageError):
 
 
 class SidecarUnreadable(StorageError):
-    """A sidecar that is damaged or from a newer release."""
+    """The sidecar of an interrupted write that is damaged, or was written by a newer release."""
 
     def __init__(self, key: str, reason: str) -> None:
         super().__init__(key, reason)
@@ -55,13 +56,13 @@ class SidecarUnreadable(StorageError):
 
     def __str__(self) -> str:
         return (
-            f"{self.key} cannot be read: {self.reason}. Writes are refused until it is resolved and the file is "
-            "kept; reads still work"
+            f"{self.key} cannot be read: {self.reason}. Reads still work, and writes are refused. Unless a newer "
+            "release can read it, restore the file from a copy of the graph"
         )
 
 
 class TableDrift(StorageError):
-    """A table moved, and neither the manifest nor a sidecar knows why."""
+    """A table is at a version that neither the manifest nor a sidecar explains."""
 
     def __init__(self, table_key: str, expected: int, reason: str) -> None:
         super().__init__(table_key, expected, reason)
@@ -71,12 +72,24 @@ class TableDrift(StorageError):
 
     def __str__(self) -> str:
         return (
-            f"table {self.table_key} has moved past version {self.expected}, which the graph knows: {self.reason}"
+            f"table {self.table_key} is past version {self.expected}, the newest one of the graph: {self.reason}"
         )
 
 
+class TableMoved(StorageError):
+    """A table that is not at the version the writer saw. Its callers turn it into the conflict that fits."""
+
+    def __init__(self, location: str, expected: int) -> None:
+        super().__init__(location, expected)
+        self.location = location
+        self.expected = expected
+
+    def __str__(self) -> str:
+        return f"table {self.location} moved past version {self.expected}; read again and retry"
+
+
 class StorageUnavailable(StorageError):
-    """The store refused an operation or failed."""
+    """The store refused an operation, or did not complete it."""
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(address, reason)
@@ -88,7 +101,7 @@ class StorageUnavailable(StorageError):
 
 
 class IncompleteFile(StorageError):
-    """A file that was written has fewer bytes in the store than were written: a full disk, a limit on sizes."""
+    """A file of which the store kept fewer bytes than were written, for example on a full disk."""
 
     def __init__(self, path: str, expected: int | None, found: int) -> None:
         super().__init__(path, expected, found)
@@ -102,7 +115,7 @@ class IncompleteFile(StorageError):
 
 
 class StoreUnsupported(StorageError):
-    """A store without conditional puts, on which two writers could both believe they won."""
+    """A store without conditional puts, on which two writers could both take their commit for published."""
 
     def __init__(self, address: str, store: str) -> None:
         super().__init__(address, store)
@@ -117,7 +130,7 @@ class StoreUnsupported(StorageError):
 
 
 class UpgradeRequired(StorageError):
-    """A graph whose format is from the future."""
+    """A graph of a newer release. ``found`` is its format, ``known`` the newest one that this release reads."""
 
     def __init__(self, address: str, found: int, known: int) -> None:
         super().__init__(address, found, known)

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.formats.rows import BadValue, blob_bytes
+from omnigraph.errors import BadValue
+from omnigraph.formats.rows import blob_bytes
 from omnigraph.lang.values import FLOATS, INTEGERS, Scalar, ValueType, parse_date, parse_datetime
 
 _DAYS: Final = (-719_162, 2_932_896)

@@ -208,7 +208,7 @@ def write_parquet(
     sink: IO[bytes],
     rows_per_group: int = _ROWS_PER_GROUP,
 ) -> int:
-    """Write rows as one Parquet file; how many there are. Equal rows give equal bytes, whatever the batches are."""
+    """Write rows as one Parquet file; the number of rows. Equal rows give equal bytes, whatever the batches."""
     schema = parquet_schema(entity)
     rows = 0
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from ulid import ULID
 
-from omnigraph.errors import DataError
+from omnigraph.errors import BadValue
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.schema.catalog import EntityType, Property
 
@@ -21,17 +21,6 @@ _MANAGED = "base64:"
 _LETTERS = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ" * 8
 """The letter of an id for each byte: eight times the 32 there are."""
 _ID_LENGTH = 26
-
-
-class BadValue(DataError):
-    """A value that its column cannot hold."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 def fresh_id() -> str:
@@ -81,7 +70,8 @@ def _column(field: pa.Field, prop: Property | None, values: Sequence[Any]) -> pa
     try:
         return pa.array(values, field.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
-        raise BadValue(f"a value of {field.name} does not fit {field.type}: {error}") from error
+        wanted = field.type if prop is None else prop.type.required()
+        raise BadValue(f"a value of {field.name} does not fit {wanted}") from error
 
 
 def blob_bytes(name: str, value: Any) -> bytes | None:

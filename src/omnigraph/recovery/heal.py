@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from omnigraph.errors import OmniError, RecoveryBlocked, SidecarUnreadable
+from omnigraph.errors import OmniError, RecoveryBlocked, SidecarUnreadable, TableMoved
 from omnigraph.failpoints import hit
 from omnigraph.manifest.publisher import Change, CommitDraft
 from omnigraph.manifest.repository import Repository
@@ -19,7 +19,7 @@ from omnigraph.recovery.classify import Decision, Movement, at, decide, movement
 from omnigraph.recovery.sidecar import Sidecar, TableMove, delete_sidecar, list_sidecars, read_sidecar
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.locks import CommitLock
-from omnigraph.storage.tables import TableMoved, TableRef, Tables
+from omnigraph.storage.tables import TableRef, Tables
 
 RECOVERY_ACTOR: Final = "omnigraph:recovery"
 

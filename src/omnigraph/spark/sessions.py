@@ -78,7 +78,7 @@ def _fitting(active: SparkSession, master: str | None) -> SparkSession:
     if master is None or is_connect(active) or active.sparkContext.master == master:
         return active
     there = active.sparkContext.master
-    raise SparkUnavailable(master, f"a session at {there} is active in this process; stop it, or work in it")
+    raise SparkUnavailable(master, f"a session at {there} is active in this process", "stop it, or work in it")
 
 
 def _session_class() -> type[SparkSession]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.commit import CommitConflictError
 
-from omnigraph.errors import IncompleteFile, StorageError, StorageUnavailable
+from omnigraph.errors import IncompleteFile, StorageUnavailable, TableMoved
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.files.checksums import is_whole, require_whole
@@ -25,19 +25,7 @@ from omnigraph.storage.staging import OPERATION_PROPERTY, Staged, stage_append, 
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import Delta, TableRef, TableVersions, described
 
-__all__ = ["Delta", "TableMoved", "TableRef", "Tables"]
-
-
-class TableMoved(StorageError):
-    """A table was not where the writer saw it. Callers turn it into the conflict that fits."""
-
-    def __init__(self, location: str, expected: int) -> None:
-        super().__init__(location, expected)
-        self.location = location
-        self.expected = expected
-
-    def __str__(self) -> str:
-        return f"table {self.location} moved past version {self.expected}"
+__all__ = ["Delta", "TableRef", "Tables"]
 
 
 class Tables(TableVersions):

@@ -40,8 +40,8 @@ from tests.spark.cluster import Cluster, standalone
 from tests.stores import S3Server, Store
 
 import omnigraph
-from omnigraph.embed.client import MOCK
 from omnigraph.embed.mock import MockClient
+from omnigraph.embed.variables import MOCK
 from omnigraph.recovery.jobs import JobRecord, running
 from omnigraph.storage.address import parse_address
 from omnigraph.storage.control.remote import s3_store

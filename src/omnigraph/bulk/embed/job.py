@@ -36,9 +36,9 @@ from omnigraph.bulk.jobs import destination, job_record
 from omnigraph.bulk.matches import DeletionTask, delete_replaced
 from omnigraph.bulk.pieces import Piece, open_table, open_tables, pieces_of, require_shared
 from omnigraph.bulk.runner import Engine, JobEvent, Runner, RunnerChoice
+from omnigraph.embed.cache import CachingClient
 from omnigraph.embed.client import EmbeddingClient
-from omnigraph.embed.known import Remembering
-from omnigraph.embed.resumable import patient, resumable
+from omnigraph.embed.resumable import job_client, resumable
 from omnigraph.errors import JavaUnavailable, MissingExtra, NotOnSpark
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
@@ -68,11 +68,10 @@ def embed(
     with running(repository, record) as job:
         resuming = resumable(client, repository.address, layout.job_folder(runner.job)) or client
         preparer = _EmbedPreparer(runner, repository, request, resuming)
-        commit = commit_write(repository, request.write, preparer, job.lock)
-        if commit is not None:
-            job.committed = preparer.used
-    counts = request.counts(preparer.found)
-    return EmbedResult(request.branch.name, client.model, runner.engine.value, counts, commit)
+        written = commit_write(repository, request.write, preparer, job.lock)
+        job.committed = written.files
+    counts = request.counts(written.result)
+    return EmbedResult(request.branch.name, client.model, runner.engine.value, counts, written.commit)
 
 
 def _embed_small(
@@ -88,7 +87,7 @@ def _embed_small(
         if more:
             runner.report(JobEvent(runner.job, "embedding", 0, 0, rows, 0, time.monotonic() - start))
 
-    return embed_in_process(repository, request, Remembering(patient(client), report))
+    return embed_in_process(repository, request, CachingClient(job_client(client), report))
 
 
 def _runner(repository: Repository, request: EmbedRequest, runners: RunnerChoice) -> Runner | None:
@@ -153,21 +152,19 @@ class _EmbedPreparer:
         self.repository = repository
         self.request = request
         self.client = client
-        self.found: dict[str, Counts] = {}
-        self.used: set[str] = set()
         self._finished: dict[str, list[_FinishedPiece]] = {}
-        self._remembering = Remembering(client, lambda _: None)
+        self._caching = CachingClient(client, lambda _: None)
 
-    def __call__(self, base: Base) -> Prepared:
-        self.used = set()
+    def __call__(self, base: Base) -> Prepared[dict[str, Counts]]:
         snapshot = base.snapshot
+        found: dict[str, Counts] = {}
         delta: dict[str, TableDelta] = {}
         tasks: list[EmbedTask] = []
         fragments: dict[str, dict[int, str]] = {}
         for target in self.request.targets:
             key = target.table_key
             if target.node.blobs:
-                self.found[key], change = change_of(base, target, self._remembering)
+                found[key], change = change_of(base, target, self._caching)
                 if change is not None:
                     delta[key] = change
                 continue
@@ -177,13 +174,13 @@ class _EmbedPreparer:
             own = {number: fragments[task.piece.table_key][number] for number in task.piece.fragments}
             self._finished[task.piece.table_key].append(_FinishedPiece(own, files))
         for key in fragments:
-            self.found[key] = _total(piece.files.counts for piece in self._finished[key])
+            found[key] = _total(piece.files.counts for piece in self._finished[key])
         stages: dict[str, Stage] = {
             key: partial(self._stage, snapshot, key)
             for key in fragments
             if any(piece.files.matches is not None for piece in self._finished[key])
         }
-        return Prepared(delta, repeatable=True, stages=stages)
+        return Prepared(delta, found, repeatable=True, stages=stages)
 
     def _tasks(self, base: Base, target: EmbedTarget, fragments: Mapping[int, str]) -> list[EmbedTask]:
         """Tasks for all fragments but those of finished pieces that have not changed."""
@@ -214,9 +211,8 @@ class _EmbedPreparer:
         shrunk = Shrunk.together(self.runner.run("replacing rows", delete_replaced, deletions))
         ids, version = column_ids(handle.lance_schema), str(handle.data_storage_version)
         new = [file.fragment(ids, version) for file in staged]
-        self.used |= {file.name for file in staged}
         change = stage_changed_files(handle, ref.location, ref.branch, shrunk, new, operation)
-        return StagedTable(change, snapshot.rows(key))
+        return StagedTable(change, snapshot.rows(key), frozenset(file.name for file in staged))
 
 
 def _fragments(snapshot: Snapshot, key: str) -> dict[int, str]:

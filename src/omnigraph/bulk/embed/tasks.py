@@ -16,8 +16,8 @@ from omnigraph.bulk.masks import packed_mask, unpacked_mask
 from omnigraph.bulk.matches import MatchFile, write_matches
 from omnigraph.bulk.pieces import Piece
 from omnigraph.bulk.runner import TaskResult
+from omnigraph.embed.cache import CachedClient, VectorCache
 from omnigraph.embed.client import EmbeddingClient
-from omnigraph.embed.known import Known, WithKnown
 from omnigraph.settings import BulkSettings
 from omnigraph.storage.files.datafiles import Destination, StagedFile, read_file, row_id_text, write_file
 
@@ -61,7 +61,7 @@ def embed_piece(task: EmbedTask) -> TaskResult[EmbeddedPiece]:
     counts = target.count(piece.batches(target.columns))
     if not any(count.embedded for count in counts.values()):
         return TaskResult(EmbeddedPiece(counts), rows=piece.rows)
-    client = WithKnown(task.client, _known(task)) if task.known else task.client
+    client = CachedClient(task.client, _known(task)) if task.known else task.client
     files: list[EmbeddedFile] = []
     replaced: list[pa.Table] = []
     for rows in _filled(task, client):
@@ -122,9 +122,9 @@ def _written(task: EmbedTask, rows: pa.Table) -> tuple[EmbeddedFile, pa.Table]:
     return EmbeddedFile(staged, computed), pa.table(matches)
 
 
-def _known(task: EmbedTask) -> Known:
+def _known(task: EmbedTask) -> VectorCache:
     """The vectors that an earlier task computed, by text."""
-    known: Known = {}
+    known: VectorCache = {}
     for file in task.known:
         for name, packed in file.computed.items():
             source = task.target.node.embeds[name].source

@@ -7,6 +7,7 @@ import base64
 import datetime as dt
 import json
 import os
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -14,9 +15,8 @@ from typing import Any, Final
 from omnigraph.arguments import described, shortened
 from omnigraph.bulk.load.options import LoadOptions
 from omnigraph.bulk.runner import Engine
-from omnigraph.errors import InvalidArgument, RequestError, ResourceLimit, StorageUnavailable
+from omnigraph.errors import BadValue, InvalidArgument, RequestError, ResourceLimit, StorageUnavailable
 from omnigraph.formats.format import Format, format_of
-from omnigraph.formats.rows import BadValue
 
 Data = str | bytes | os.PathLike[str] | Iterable[Mapping[str, Any]]
 WILDCARDS: Final = frozenset("*?[")
@@ -79,7 +79,8 @@ def is_location(data: object) -> bool:
 
 
 def _names_a_file(data: str) -> bool:
-    return bool(data.strip()) and "\n" not in data and not data.lstrip().startswith(("{", "//"))
+    text = data.removeprefix("\ufeff").lstrip()
+    return bool(text) and "\n" not in data and not text.startswith(("{", "//"))
 
 
 def _are_locations(data: object) -> bool:
@@ -87,8 +88,15 @@ def _are_locations(data: object) -> bool:
 
 
 def read_data(data: Data, limit: int) -> tuple[bytes, str]:
-    """The bytes of a load in this process, and the name of their source in errors. ResourceLimit if there are more
-    than ``limit``."""
+    """The bytes of a load in this process without a byte-order mark, and the name of their source in errors.
+
+    ResourceLimit if there are more than ``limit``.
+    """
+    content, source = _content(data, limit)
+    return content.removeprefix(BOM_UTF8), source
+
+
+def _content(data: Data, limit: int) -> tuple[bytes, str]:
     if isinstance(data, bytes):
         return _limited(data, limit), "<data>"
     if isinstance(data, str) and not _names_a_file(data):

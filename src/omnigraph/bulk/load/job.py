@@ -22,9 +22,10 @@ from typing import Protocol
 from ulid import ULID
 
 from omnigraph.bulk.jobs import destinations, job_record
+from omnigraph.bulk.load.forks import discard_branch
 from omnigraph.bulk.load.joins import KeyJoins
 from omnigraph.bulk.load.options import LoadOptions, LoadResult
-from omnigraph.bulk.load.preparer import BadRecordsChanged, LoadPreparer, StagedInput
+from omnigraph.bulk.load.preparer import LoadPreparer, StagedInput
 from omnigraph.bulk.load.sources import SourceFile, rows_per_file, slices_of
 from omnigraph.bulk.load.staging import SliceReport, StagePlan, stage_slice
 from omnigraph.bulk.pieces import require_shared
@@ -35,11 +36,9 @@ from omnigraph.errors import BatchDone, BranchExists, BranchNotFound
 from omnigraph.failpoints import hit
 from omnigraph.manifest.branches import Branch, native_name
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.state import Commit
 from omnigraph.recovery.jobs import RunningJob, running
 from omnigraph.storage import layout
 from omnigraph.write.base import Base, capture
-from omnigraph.write.forks import take_back
 from omnigraph.write.protocol import WriteRequest, commit_write
 
 
@@ -114,7 +113,7 @@ def _attempt(
             hit("pipeline.after_check")
             return _commit(repository, job, branch, preparer, created=True)
         except BaseException:
-            take_back(repository, branch)
+            discard_branch(repository, branch)
             raise
 
 
@@ -183,41 +182,25 @@ def _stage(engine: LoadEngine, plan: StagePlan, files: Sequence[SourceFile], opt
 def _commit(
     repository: Repository, job: RunningJob, branch: Branch, preparer: LoadPreparer, *, created: bool
 ) -> LoadResult:
-    options = preparer.options
-    commit = _committed(repository, job, branch, preparer)
-    job.committed = preparer.used
-    if commit is None:
+    options, staged = preparer.options, preparer.staged
+    request = WriteRequest("load", branch, options.actor, options.message, batch=options.batch)
+    written = commit_write(repository, request, preparer, job.lock)
+    job.committed = written.files
+    if written.commit is None:
         assert options.batch is not None  # noqa: S101  every other load commits
         raise BatchDone(options.batch.stream, branch.name, options.batch.number)
     preparer.write_bad(repository)
-    staged = preparer.staged
-    skipped = preparer.bad.readable_counts() if options.skip_bad else {}
-    counts = {key: count - skipped.get(key, 0) for key, count in staged.counts.items()}
+    counts = {key: count - written.result.get(key, 0) for key, count in staged.counts.items()}
     return LoadResult(
         branch.name,
         options.mode.value,
         _counts(counts, "node"),
         _counts(counts, "edge"),
-        commit,
+        written.commit,
         base_branch=options.fork_from,
         branch_created=created,
         warnings=tuple(sorted(staged.unembedded)),
     )
-
-
-def _committed(repository: Repository, job: RunningJob, branch: Branch, preparer: LoadPreparer) -> Commit | None:
-    """Commit. The message has the number of skipped records, so these are found, and written down, before."""
-    options = preparer.options
-    while True:
-        if options.skip_bad:
-            preparer.check(capture(repository, branch))
-            preparer.write_bad(repository)
-        message = preparer.announced = preparer.bad.commit_message(options.message)
-        request = WriteRequest("load", branch, options.actor, message, batch=options.batch)
-        try:
-            return commit_write(repository, request, preparer, job.lock)
-        except BadRecordsChanged:
-            continue
 
 
 def _counts(counts: Mapping[str, int], kind: str) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from omnigraph.bulk.load.bad_records import BadRecords, RejectedRow
@@ -58,10 +58,6 @@ class StagedInput:
         return self.origins.reports
 
 
-class BadRecordsChanged(Exception):
-    """The branch has moved, and other records are rejected now. The commit begins again with another message."""
-
-
 class LoadPreparer:
     """Prepares the commit of a load. The staged files are checked once for each state of the branch."""
 
@@ -74,8 +70,6 @@ class LoadPreparer:
         self.staged = staged
         self.options = options
         self.bad = BadRecords(options.bad_records, options.skip_bad, staged.origins)
-        self.announced: str | None = None
-        self.used: set[str] = set()
         self._checked: tuple[object, StagedLoad, Matches] | None = None
 
     def require_readable(self, repository: Repository) -> None:
@@ -149,14 +143,23 @@ class LoadPreparer:
         """Write the bad records to the caller's file, if there is one."""
         self.bad.write(self.runner, repository.address, self.plan)
 
-    def __call__(self, base: Base) -> Prepared:
+    def __call__(self, base: Base) -> Prepared[Mapping[str, int]]:
+        """The change that the staged rows make; its result is the number of skipped records, by table.
+
+        If bad records are skipped, they are written down before the commit.
+        """
         load, matches = self.check(base)
-        if self.bad.commit_message(self.options.message) != self.announced:
-            raise BadRecordsChanged
-        self.used.clear()
-        stages = table_stages(self.runner, load, matches, self.used)
-        repeatable, always = self.options.mode is not Mode.OVERWRITE, self.options.batch is None
-        return Prepared({}, repeatable, lineage_only=always, stages=stages, reads=_reads(load))
+        if self.options.skip_bad:
+            self.write_bad(base.repository)
+        return Prepared(
+            {},
+            self.bad.readable_counts() if self.options.skip_bad else {},
+            repeatable=self.options.mode is not Mode.OVERWRITE,
+            lineage_only=self.options.batch is None,
+            stages=table_stages(self.runner, load, matches),
+            reads=_reads(load),
+            message=self.bad.commit_message(self.options.message),
+        )
 
 
 def _as_records(load: StagedLoad, number: int, rows: Sequence[RejectedRow]) -> list[RejectedRow]:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.bulk.load.forks import discard_branch
 from omnigraph.bulk.load.inputs import Data, read_data
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.bulk.load.validation import repeated_key
@@ -33,7 +34,6 @@ from omnigraph.manifest.state import MAIN
 from omnigraph.write.base import capture
 from omnigraph.write.delta import TableDelta, last_per_id
 from omnigraph.write.evaluator import validate
-from omnigraph.write.forks import take_back
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
 from omnigraph.write.vectors import fill_vectors, warn_unembedded
 
@@ -147,8 +147,7 @@ def _refuse_repeated_ids(entity: EntityType, lines: RecordLines, limit: int) -> 
 def load_in_process(
     repository: Repository, data: Data, options: LoadOptions, embedder: EmbeddingClient | None
 ) -> LoadResult:
-    """Load records as one commit, into a branch that is forked if it is missing and the options name its
-    parent."""
+    """Load records as one commit, into a branch that is forked if it is missing and the options name a parent."""
     branch = repository.branches.find(options.branch) if options.fork_from is None else None
     prepared = prepare_load(repository.catalog, data, options, embedder)
     if branch is not None:
@@ -162,10 +161,10 @@ def load_in_process(
 def _commit(repository: Repository, branch: Branch, prepared: PreparedLoad) -> LoadResult:
     options = prepared.options
     repeatable = options.mode is not Mode.OVERWRITE
-    change = Prepared(prepared.delta, repeatable, lineage_only=True, most=options.error_limit)
+    change = Prepared(prepared.delta, None, repeatable, lineage_only=True, limit=options.error_limit)
     request = WriteRequest("load", branch, options.actor, options.message)
     with _locating(prepared.lines):
-        commit = commit_write(repository, request, lambda _: change)
+        commit = commit_write(repository, request, lambda _: change).commit
     assert commit is not None  # noqa: S101  a load always commits
     return LoadResult(
         branch.name,
@@ -194,7 +193,7 @@ def _load_into_fork(repository: Repository, parent: str, prepared: PreparedLoad)
         return _load_into_fork(repository, parent, prepared)
     except BaseException:
         if created:
-            take_back(repository, branch)
+            discard_branch(repository, branch)
         raise
     return replace(done, base_branch=parent, branch_created=created)
 

@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.formats.rows import BadValue, blob_bytes
+from omnigraph.errors import BadValue
+from omnigraph.formats.rows import blob_bytes
 from omnigraph.lang.canonical import canonical_text
 from omnigraph.lang.schema.catalog import NodeType, Property
 from omnigraph.lang.values import F32_MAX, FLOATS, Scalar, ValueType, parse_date, parse_datetime

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from omnigraph.formats.rows import BadValue, blob_bytes
+from omnigraph.errors import BadValue
+from omnigraph.formats.rows import blob_bytes
 from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType, Property
 from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar, parse_date, parse_datetime
 

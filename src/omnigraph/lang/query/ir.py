@@ -154,7 +154,11 @@ class NodeScan:
 
 @dataclass(frozen=True, slots=True)
 class Expand:
-    """Follow an edge. With an edge variable there is one row per edge, without one per distinct target."""
+    """Follow an edge. With an edge variable there is one row per edge, without one per distinct target.
+
+    A chain of hops that is followed ``backwards`` leads from the right variable of its clause to the left one, and
+    relates the same nodes as a search from the left one.
+    """
 
     source: str
     target: str
@@ -165,6 +169,7 @@ class Expand:
     max_hops: int = 1
     target_filters: tuple[Filter, ...] = ()
     edge_variable: str | None = None
+    backwards: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ REVERSED = {
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Two variables connected by an edge type."""
+    """Two variables connected by an edge type. A chain of hops may be followed ``backwards``, as an expand."""
 
     source: str
     target: str
@@ -31,6 +31,7 @@ class Link:
     edge_variable: str | None = None
     min_hops: int = 1
     max_hops: int = 1
+    backwards: bool = False
 
     @property
     def is_hop(self) -> bool:
@@ -45,7 +46,13 @@ class Link:
         """The same link, seen from one of its ends."""
         if variable == self.source:
             return self
-        return replace(self, source=self.target, target=self.source, direction=REVERSED[self.direction])
+        return replace(
+            self,
+            source=self.target,
+            target=self.source,
+            direction=REVERSED[self.direction],
+            backwards=not self.backwards and not self.is_hop,
+        )
 
     def other(self, variable: str) -> str:
         return self.target if variable == self.source else self.source
@@ -53,8 +60,10 @@ class Link:
     @property
     def relation(self) -> tuple[object, ...]:
         """Links of the same relation between the same variables say the same."""
-        first = min(self.source, self.target)
-        seen = self.from_(first)
+        if self.is_hop:
+            seen = self.from_(min(self.source, self.target))
+        else:
+            seen = self.from_(self.target) if self.backwards else self
         if seen.direction is ir.Direction.BOTH and seen.is_hop:
             return (seen.ends, seen.edge_type, seen.direction)
         return (seen.source, seen.target, seen.edge_type, seen.direction, self.min_hops, self.max_hops)
@@ -206,12 +215,25 @@ def _link(pattern: Pattern, expand: ir.Expand, closed: str | None, catalog: Cata
         pattern.impossible = True
         least = most = 1
     target = expand.target if closed is None else closed
-    link = Link(expand.source, target, expand.edge_type, expand.direction, expand.edge_variable, least, most)
-    pattern.links.append(link)
+    pattern.links.append(link_of(expand, target, least, most))
     if closed is None:
         pattern.nodes[target] = Node(target, expand.target_type)
     for condition in expand.target_filters:
         _condition(pattern, condition, catalog)
+
+
+def link_of(expand: ir.Expand, target: str, least: int, most: int) -> Link:
+    """The link that an expand follows to a target, over so many hops."""
+    return Link(
+        expand.source,
+        target,
+        expand.edge_type,
+        expand.direction,
+        expand.edge_variable,
+        least,
+        most,
+        expand.backwards,
+    )
 
 
 def hops_of(expand: ir.Expand, catalog: Catalog) -> tuple[int, int]:

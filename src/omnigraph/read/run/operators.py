@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from omnigraph.lang.query import ir
 from omnigraph.read.data.adjacency import Adjacency
 from omnigraph.read.data.tables import Rows, Snapshot
 from omnigraph.read.limits import Limits
-from omnigraph.read.pattern.pattern import Link, closing, hops_of, mentioned
+from omnigraph.read.pattern.pattern import Link, closing, hops_of, link_of, mentioned
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import NO_ROW, Frame, joined
 from omnigraph.read.run.hops import reach_bounds, reached
@@ -95,7 +96,7 @@ class Operators:
         least, most = hops_of(expand, self.snapshot.catalog)
         if least > most:
             least, most = 2, 1
-        return Link(expand.source, target, expand.edge_type, expand.direction, expand.edge_variable, least, most)
+        return link_of(expand, target, least, most)
 
     def sizes(self, frame: Frame, link: Link) -> Ints:
         """How many rows each row becomes when a link is followed; at most, if it is a chain of hops."""
@@ -148,9 +149,7 @@ class Operators:
         if link.min_hops > link.max_hops or not frame.count:
             return self._nowhere(frame, link, rows)
         if not link.is_hop:
-            index, found = reached(
-                self._adjacency(link), frame.positions[link.source], link.min_hops, link.max_hops, self.limits
-            )
+            index, found = reached(self._adjacency(link), frame.positions[link.source], link, self.limits)
             return self._grown(frame, index).bind(link.target, rows, found)
         adjacency = self._adjacency(link)
         positions = frame.positions[link.source]
@@ -177,15 +176,7 @@ class Operators:
             return frame.keep(self.connected(frame, link))
         edge = self.snapshot.catalog.edges[link.edge_type]
         out = link.direction is not ir.Direction.IN
-        hidden = Link(
-            link.source,
-            f"{link.target}#",
-            link.edge_type,
-            link.direction,
-            link.edge_variable,
-            link.min_hops,
-            link.max_hops,
-        )
+        hidden = replace(link, target=f"{link.target}#")
         grown = self.follow(frame, hidden, edge.target if out else edge.source)
         arrived = self.same(grown, hidden.target, link.target)
         return grown.keep(arrived).only(grown.positions.keys() - {hidden.target})
