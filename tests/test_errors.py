@@ -78,6 +78,7 @@ from omnigraph.errors import (
     StorageUnavailable,
     StoreUnsupported,
     StreamOutOfStep,
+    SumOverflow,
     TableDrift,
     TableMoved,
     UpgradeRequired,

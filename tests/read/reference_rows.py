@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from tests.read.reference_search import Embed, bm25, cosine, fused, l2, matches, matches_fuzzily, ranks
 from tests.read.reference_values import (
@@ -72,6 +72,13 @@ def _types(entity: EntityType) -> Mapping[str, ValueType]:
     return {name: prop.type for name, prop in entity.properties.items()}
 
 
+_REVERSED: Final = {
+    ir.Direction.OUT: ir.Direction.IN,
+    ir.Direction.IN: ir.Direction.OUT,
+    ir.Direction.BOTH: ir.Direction.BOTH,
+}
+
+
 class TooManyRows(Exception):
     """The query has more rows on its way than a slow interpreter should look at."""
 
@@ -104,7 +111,10 @@ class Interpreter:
                         yield found
             case ir.Expand():
                 for found in self._expand(operation, row):
-                    if self._all_hold(operation.target_filters, found):
+                    if operation.closes is not None:
+                        if found[operation.target] is row[operation.closes]:
+                            yield found
+                    elif self._all_hold(operation.target_filters, found):
                         yield found
             case ir.Filter():
                 if self._all_hold([operation], row):
@@ -143,11 +153,19 @@ class Interpreter:
             if expand.min_hops > 1:
                 return []
             return list(dict.fromkeys(reached for _, reached in self._steps(edge, start, expand.direction)))
+        if expand.backwards:
+            lefts = self.data.all_nodes[expand.target_type]
+            forth = _REVERSED[expand.direction]
+            return [left for left in lefts if start in self._searched(edge, left, forth, expand)]
+        return self._searched(edge, start, expand.direction, expand)
+
+    def _searched(self, edge: EdgeType, start: str, direction: ir.Direction, expand: ir.Expand) -> list[str]:
+        """What is found from the left variable of a clause."""
         frontier, visited, seen = [start], {start}, dict[str, None]()
         for hop in range(1, expand.max_hops + 1):
             following = []
             for at in frontier:
-                for _, reached in self._steps(edge, at, expand.direction):
+                for _, reached in self._steps(edge, at, direction):
                     if reached == at:
                         if hop >= expand.min_hops:
                             seen[reached] = None
@@ -212,7 +230,7 @@ class Interpreter:
             return [None if one is None else fused([arm.get(one) for arm in arms], k) for one in ids]
         return [self._score(ranking, row[ranking.variable]) for row in rows]
 
-    def places(self, arm: ir.Nearest | ir.Bm25, rows: Sequence[Row]) -> dict[str, int]:
+    def places(self, arm: ir.Score, rows: Sequence[Row]) -> dict[str, int]:
         """The place of each entity that one arm of `rrf` ranks."""
         found = []
         for row, score in zip(rows, self.scores(arm, rows), strict=True):
@@ -220,14 +238,14 @@ class Interpreter:
             if entity is not None and counts(arm, score):
                 assert score is not None
                 found.append((entity.id, score))
-        return ranks(found, best_is_largest=isinstance(arm, ir.Bm25))
+        return ranks(found, best_is_largest=arm.function == "bm25")
 
     @staticmethod
     def _ranked(ranking: ir.Rrf, row: Row) -> str | None:
         entity = row[ranking.first.variable]
         return None if entity is None else entity.id
 
-    def _score(self, ranking: ir.Nearest | ir.Bm25, entity: Entity | None) -> float | None:
+    def _score(self, ranking: ir.Score, entity: Entity | None) -> float | None:
         stored, query = property_of(entity, ranking.property).value, self._constant(ranking.query)
         if entity is None or stored is None or query is None:
             return None
@@ -240,4 +258,4 @@ class Interpreter:
 
 def counts(ranking: ir.Ranking, score: float | None) -> bool:
     """Does a row with this score stay when the rows are ordered by it?"""
-    return score is not None and (not isinstance(ranking, ir.Bm25) or score > 0)
+    return score is not None and (ranking.function != "bm25" or score > 0)

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import QueryCancelled, QueryMemoryExceeded
+from omnigraph.lang.query.ir import Direction
 from omnigraph.read.data.adjacency import Adjacency, from_keys, packed
 from omnigraph.read.limits import Cancellation, Limits
+from omnigraph.read.pattern.pattern import Link
 from omnigraph.read.run import hops
 from omnigraph.read.run.hops import reach_bounds, reached
 
@@ -44,8 +46,15 @@ def adjacency_of(nodes: int, pairs: Pairs) -> Adjacency:
     return from_keys(packed(sources, targets), nodes, nodes)
 
 
-def reached_by(adjacency: Adjacency, sources: Sequence[int], least: int, most: int) -> list[list[int]]:
-    owners, found = reached(adjacency, np.array(sources, dtype=np.int32), least, most, Limits("q"))
+def chain(least: int, most: int, *, backwards: bool = False) -> Link:
+    return Link("x", "y", "Knows", Direction.OUT, None, least, most, backwards)
+
+
+def reached_by(
+    adjacency: Adjacency, sources: Sequence[int], least: int, most: int, *, backwards: bool = False
+) -> list[list[int]]:
+    chained = chain(least, most, backwards=backwards)
+    owners, found = reached(adjacency, np.array(sources, dtype=np.int32), chained, Limits("q"))
     lists: list[list[int]] = [[] for _ in sources]
     for owner, position in zip(owners.tolist(), found.tolist(), strict=True):
         lists[owner].append(position)
@@ -76,6 +85,16 @@ def test_what_is_reached(graph: tuple[int, Pairs], least: int, more: int, data: 
     sources = data.draw(st.lists(st.integers(0, nodes - 1), max_size=12))
     found = reached_by(adjacency_of(nodes, pairs), sources, least, least + more)
     assert found == [reached_naively(pairs, source, least, least + more) for source in sources]
+
+
+@settings(deadline=None, max_examples=300)
+@given(graphs(), st.integers(1, 4), st.integers(0, 4))
+def test_backwards_the_same_pairs_are_found(graph: tuple[int, Pairs], least: int, more: int) -> None:
+    nodes, pairs = graph
+    forth = [reached_naively(pairs, source, least, least + more) for source in range(nodes)]
+    turned = adjacency_of(nodes, [(b, a) for a, b in pairs])
+    back = reached_by(turned, range(nodes), least, least + more, backwards=True)
+    assert back == [[left for left in range(nodes) if right in forth[left]] for right in range(nodes)]
 
 
 @settings(deadline=None)
@@ -123,6 +142,6 @@ def test_a_search_stops_when_somebody_wants_it_to() -> None:
     switch = Cancellation()
     switch.cancel()
     with pytest.raises(QueryCancelled):
-        reached(adjacency, sources, 1, 3, Limits("q", cancellation=switch))
+        reached(adjacency, sources, chain(1, 3), Limits("q", cancellation=switch))
     with pytest.raises(QueryMemoryExceeded):
-        reached(adjacency, sources, 1, 3, Limits("q", memory=50))
+        reached(adjacency, sources, chain(1, 3), Limits("q", memory=50))
