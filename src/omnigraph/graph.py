@@ -217,7 +217,7 @@ class Graph:
             table = query_on_spark(state, compiled, params, allowed, self._embedder, spark)
         else:
             limits = Limits(compiled.name, timeout, memory_limit, cancellation)
-            table, _ = self._reader.run(compiled, params, state.tables, limits)
+            table, _ = self._reader.run(compiled, params, state, limits)
         target = Target(state.branch, None) if at is None else Target(None, shown_state(at))
         return Result(compiled.name, target, state.graph_commit_id, table)
 
@@ -262,8 +262,8 @@ class Graph:
             return explain_ir(compiled.ir)
         state = self.snapshot(branch, at=at)
         if not analyze:
-            return shown_plan(compiled.ir, self._reader.plan(compiled, params, state.tables), analyze=False)
-        _, trace = self._reader.run(compiled, params, state.tables, Limits(compiled.name))
+            return shown_plan(compiled.ir, self._reader.plan(compiled, params, state), analyze=False)
+        _, trace = self._reader.run(compiled, params, state, Limits(compiled.name))
         return shown_plan(compiled.ir, trace, analyze=True)
 
     def mutate(

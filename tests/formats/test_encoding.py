@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bulk.everything import CATALOG, Row, batch_of, bits, rows
+from tests.sampling import examples
 
 from omnigraph.errors import ExportRefused
 from omnigraph.formats import encoding
@@ -41,7 +42,7 @@ def same(entity: EntityType, found: Row, wanted: Row) -> bool:
 
 
 @pytest.mark.parametrize("entity", [THING, PLAIN, TOUCHES], ids=lambda entity: entity.name)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, of=60), deadline=None)
 @given(data=st.data())
 def test_records_come_back_bit_for_bit(entity: EntityType, data: st.DataObject) -> None:
     wanted = data.draw(rows(entity))
@@ -54,7 +55,7 @@ def test_records_come_back_bit_for_bit(entity: EntityType, data: st.DataObject) 
         assert same(entity, record[1], row)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, of=60), deadline=None)
 @given(wanted=rows(THING))
 def test_the_fast_reader_reads_the_same(wanted: list[Row]) -> None:
     batch = batch_of(THING, wanted)
@@ -111,7 +112,7 @@ def cut(batch: pa.RecordBatch, places: Sequence[int]) -> list[pa.RecordBatch]:
     return [batch.slice(low, high - low) for low, high in pairwise(edges)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, of=60), deadline=None)
 @given(
     wanted=rows(THING), places=st.lists(st.integers(0, 9)), most_rows=st.integers(1, 4), most=st.integers(1, 900)
 )

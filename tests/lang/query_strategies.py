@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.lang.strategies import I64_MAX, U32_MAX, identifiers, names, texts, type_identifiers, type_names
 
 from omnigraph.lang.query import syntax
+from omnigraph.lang.query.scores import SCORES
 from omnigraph.lang.query.syntax import Clause, Expression, Statement
 from omnigraph.lang.source import Name
 from omnigraph.lang.values import MAX_VECTOR
@@ -33,17 +34,24 @@ _property_refs = st.builds(syntax.PropertyRef, variables, names)
 
 
 def _calls(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
-    nearest = st.builds(syntax.Nearest, _property_refs, inner)
-    bm25 = st.builds(syntax.TextCall, st.just("bm25"), inner, inner)
+    nearest = _score("nearest", _property_refs, inner)
+    arms = nearest | _score("bm25", inner, inner)
     return st.one_of(
         st.builds(syntax.Aggregate, st.sampled_from(syntax.AGGREGATES), inner),
         st.builds(syntax.Aggregate, st.just("count"), inner, st.just(True)),
         st.builds(syntax.TextCall, st.sampled_from(["search", "match_text"]), inner, inner),
         st.builds(syntax.TextCall, st.just("fuzzy"), inner, inner, st.none() | inner),
-        nearest,
-        bm25,
-        st.builds(syntax.Rrf, nearest | bm25, nearest | bm25, st.none() | inner),
+        arms,
+        _score("rrf", arms, arms) | _score("rrf", arms, arms, inner),
     )
+
+
+def _score(function: str, *operands: st.SearchStrategy[Expression]) -> st.SearchStrategy[syntax.ScoreCall]:
+    return st.builds(syntax.ScoreCall, st.just(function), st.tuples(*operands))
+
+
+def _takes_no_direction(expression: Expression) -> bool:
+    return isinstance(expression, syntax.ScoreCall) and SCORES[expression.function].direction is not None
 
 
 _leaves = st.one_of(
@@ -111,7 +119,7 @@ def _claimed(clause: Clause) -> Sequence[str | None]:
     """The words that behind this clause would go on with it."""
     if isinstance(clause, syntax.TextPredicate):
         return ("is", *syntax.WORD_OPERATORS)
-    if isinstance(clause, syntax.Comparison) and isinstance(clause.right, syntax.Nearest):
+    if isinstance(clause, syntax.Comparison) and _takes_no_direction(clause.right):
         return ("asc", "desc")
     return ()
 
@@ -127,7 +135,7 @@ clauses: st.SearchStrategy[Clause] = st.recursive(
 def orderings(draw: st.DrawFn) -> syntax.Ordering:
     """A sort key; `nearest` takes no direction."""
     expression = draw(expressions)
-    if isinstance(expression, syntax.Nearest):
+    if _takes_no_direction(expression):
         return syntax.Ordering(expression)
     return draw(st.builds(syntax.Ordering, st.just(expression), st.sampled_from(["asc", "desc", None])))
 

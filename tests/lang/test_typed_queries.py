@@ -50,7 +50,7 @@ def check_order(operations: Iterable[ir.Operation], known: set[str]) -> set[str]
 
 def _variables(expression: ir.Expr | None) -> Iterator[str]:
     match expression:
-        case ir.Prop(variable) | ir.TextMatch(_, variable) | ir.Nearest(variable) | ir.Bm25(variable):
+        case ir.Prop(variable) | ir.TextMatch(_, variable) | ir.Score(variable):
             yield variable
         case ir.Var(name):
             yield name

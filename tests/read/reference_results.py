@@ -162,13 +162,13 @@ class _Results:
             expression = self._resolved(order.expression)
             values = self._column(expression, rows)
             keys.append((values, order.descending))
-            if isinstance(expression, ir.Nearest | ir.Bm25 | ir.Rrf):
+            if isinstance(expression, ir.Ranking):
                 stays = [stay and counts(expression, value) for stay, value in zip(stays, values, strict=True)]
             if isinstance(expression, ir.Rrf):
                 ties += [self._places(expression, arm, rows) for arm in (expression.first, expression.second)]
         return [i for i, stay in enumerate(stays) if stay], keys + ties
 
-    def _places(self, ranking: ir.Rrf, arm: ir.Nearest | ir.Bm25, rows: Sequence[Row]) -> Key:
+    def _places(self, ranking: ir.Rrf, arm: ir.Score, rows: Sequence[Row]) -> Key:
         places = self.interpreter.places(arm, rows)
         ids = [_id(row, ranking.first.variable) for row in rows]
         return [len(rows) if one is None else places.get(one, len(rows)) for one in ids], False
@@ -184,7 +184,7 @@ class _Results:
         return list(zip(*columns, strict=True))
 
     def _column(self, expression: ir.Expr, rows: Sequence[Row]) -> Sequence[Any]:
-        if isinstance(expression, ir.Nearest | ir.Bm25 | ir.Rrf):
+        if isinstance(expression, ir.Ranking):
             return self.interpreter.scores(expression, rows)
         return [self._value(expression, row) for row in rows]
 

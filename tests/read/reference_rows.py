@@ -111,7 +111,10 @@ class Interpreter:
                         yield found
             case ir.Expand():
                 for found in self._expand(operation, row):
-                    if self._all_hold(operation.target_filters, found):
+                    if operation.closes is not None:
+                        if found[operation.target] is row[operation.closes]:
+                            yield found
+                    elif self._all_hold(operation.target_filters, found):
                         yield found
             case ir.Filter():
                 if self._all_hold([operation], row):
@@ -227,7 +230,7 @@ class Interpreter:
             return [None if one is None else fused([arm.get(one) for arm in arms], k) for one in ids]
         return [self._score(ranking, row[ranking.variable]) for row in rows]
 
-    def places(self, arm: ir.Nearest | ir.Bm25, rows: Sequence[Row]) -> dict[str, int]:
+    def places(self, arm: ir.Score, rows: Sequence[Row]) -> dict[str, int]:
         """The place of each entity that one arm of `rrf` ranks."""
         found = []
         for row, score in zip(rows, self.scores(arm, rows), strict=True):
@@ -235,14 +238,14 @@ class Interpreter:
             if entity is not None and counts(arm, score):
                 assert score is not None
                 found.append((entity.id, score))
-        return ranks(found, best_is_largest=isinstance(arm, ir.Bm25))
+        return ranks(found, best_is_largest=arm.function == "bm25")
 
     @staticmethod
     def _ranked(ranking: ir.Rrf, row: Row) -> str | None:
         entity = row[ranking.first.variable]
         return None if entity is None else entity.id
 
-    def _score(self, ranking: ir.Nearest | ir.Bm25, entity: Entity | None) -> float | None:
+    def _score(self, ranking: ir.Score, entity: Entity | None) -> float | None:
         stored, query = property_of(entity, ranking.property).value, self._constant(ranking.query)
         if entity is None or stored is None or query is None:
             return None
@@ -255,4 +258,4 @@ class Interpreter:
 
 def counts(ranking: ir.Ranking, score: float | None) -> bool:
     """Does a row with this score stay when the rows are ordered by it?"""
-    return score is not None and (not isinstance(ranking, ir.Bm25) or score > 0)
+    return score is not None and (ranking.function != "bm25" or score > 0)

@@ -314,7 +314,7 @@ def measured(graph: Graph, text: str) -> tuple[pa.Table, Limits]:
     """The answer to a query, sorted, and what it took."""
     compiled = compile_read(text, graph.catalog)
     limits = Limits(compiled.name)
-    table, _ = graph._reader.run(compiled, None, graph.snapshot().tables, limits)
+    table, _ = graph._reader.run(compiled, None, graph.snapshot(), limits)
     return table.sort_by(table.column_names[0]), limits
 
 

@@ -205,7 +205,7 @@ class TestPieces:
     ) -> None:
         monkeypatch.setattr(steps, "_PIECE", 50)
         compiled = compile_read(f"query q() {{ {self.TEXTS[0]} {rest} }}", crowd.catalog)
-        table, trace = crowd._reader.run(compiled, None, crowd.snapshot().tables, Limits("q"))
+        table, trace = crowd._reader.run(compiled, None, crowd.snapshot(), Limits("q"))
         assert table.num_rows == int(rest.split()[1])
         [(_, made)] = trace.parts
         assert made[-1].rows <= 50 < PEOPLE * 20 * 20

@@ -11,7 +11,7 @@ from functools import partial
 import pyarrow as pa
 
 from omnigraph.lang.query import ir
-from omnigraph.read.data.tables import Snapshot
+from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.needs import aggregates_of
 from omnigraph.read.pattern.pattern import Pattern
@@ -23,8 +23,9 @@ from omnigraph.read.run.frame import Frame, joined
 from omnigraph.read.run.grouping import Grouping
 from omnigraph.read.run.lookups import Lookups, TooWide
 from omnigraph.read.run.operators import Operators
-from omnigraph.read.run.output import RANKINGS, Window, group_table, row_table, spread
+from omnigraph.read.run.output import Window, group_table, row_table, spread
 from omnigraph.read.run.ranking import scored
+from omnigraph.read.run.scorers import needs_whole_tables
 from omnigraph.read.run.steps import Step, Tools, stream
 from omnigraph.read.run.weights import Weights
 
@@ -62,49 +63,53 @@ class _Route:
     pattern: Pattern
 
 
-def plan(prepared: Prepared, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> Trace:
+def plan(prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits) -> Trace:
     """The steps that would run, without running them."""
-    route = _by_lookups(prepared, snapshot, expressions, limits)
+    route = _by_lookups(prepared, tables, expressions, limits)
     if route is None:
-        route = _in_memory(prepared, snapshot, expressions, limits)
+        route = _in_memory(prepared, tables, expressions, limits)
     return Trace([(part.sign, part.steps) for part in route.parts])
 
 
 def execute(
-    prepared: Prepared, snapshot: Snapshot, expressions: Expressions, limits: Limits
+    prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits
 ) -> tuple[pa.Table, Trace]:
-    """The rows of a query on a snapshot."""
+    """The rows of a query on the tables of one snapshot."""
     began = time.perf_counter()
     window = Window(prepared.query, expressions)
-    route = _by_lookups(prepared, snapshot, expressions, limits)
+    route = _by_lookups(prepared, tables, expressions, limits)
     if route is not None:
         try:
             table, trace = _answer(prepared, route, window)
         except TooWide:
             route = None
     if route is None:
-        table, trace = _answer(prepared, _in_memory(prepared, snapshot, expressions, limits), window)
+        table, trace = _answer(prepared, _in_memory(prepared, tables, expressions, limits), window)
     limits.check()
     trace.rows, trace.peak_bytes = table.num_rows, limits.peak
     trace.seconds = time.perf_counter() - began
     return table, trace
 
 
-def _by_lookups(prepared: Prepared, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> _Route | None:
+def _by_lookups(
+    prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits
+) -> _Route | None:
     """The route through the indexes of the tables, if that is the better one."""
     pattern = prepared.by_lookups
-    start = None if pattern is None else lookup_start(pattern, snapshot)
-    if pattern is None or start is None:
+    if pattern is None or needs_whole_tables(prepared.query):
         return None
-    operators = Lookups(snapshot, expressions, limits, prepared.properties, bounded=not is_forced())
-    tools = Tools(operators, Weights(snapshot, expressions, limits))
+    start = lookup_start(pattern, tables)
+    if start is None:
+        return None
+    operators = Lookups(tables, expressions, limits, prepared.properties, bounded=not is_forced())
+    tools = Tools(operators, Weights(tables, expressions, limits))
     steps = arrange_lookups(pattern.copy(), prepared.needed, start, tools)
     return _Route(tools, [_Part(1, steps, {})], pattern)
 
 
-def _in_memory(prepared: Prepared, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> _Route:
+def _in_memory(prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits) -> _Route:
     """The route through whole tables in memory."""
-    tools = Tools(Operators(snapshot, expressions, limits), Weights(snapshot, expressions, limits))
+    tools = Tools(Operators(tables, expressions, limits), Weights(tables, expressions, limits))
     parts = []
     for sign, part, merged in prepared.parts:
         wanted = {merged.get(name, name) for name in prepared.needed}
@@ -123,11 +128,11 @@ def _answer(prepared: Prepared, route: _Route, window: Window) -> tuple[pa.Table
         table = row_table(query, frame, sorted(needed & prepared.entities), window, expressions, limits)
         trace.finishing = time.perf_counter() - finished
         return table, trace
-    has_scores = any(isinstance(column.expression, RANKINGS) for column in query.columns)
+    has_scores = bool(query.rankings)
     if has_scores:
         query, matched = scored(query, spread(_collected(route, needed, None), None, limits), None, expressions)
     keys = [c.expression for c in query.columns if not isinstance(c.expression, ir.Agg)]
-    grouping = Grouping(keys, aggregates_of(query), operators.snapshot.catalog, expressions, limits)
+    grouping = Grouping(keys, aggregates_of(query), operators.tables.catalog, expressions, limits)
     if has_scores:
         grouping.consume(matched)
     else:
@@ -163,13 +168,13 @@ def _collected(route: _Route, needed: Set[str], most: int | None) -> Frame:
 
 def _nothing(pattern: Pattern, needed: Set[str], tools: Tools) -> Frame:
     """No rows, of the right variables."""
-    frame, snapshot = Frame(0), tools.operators.snapshot
+    frame, tables = Frame(0), tools.operators.tables
     for name, node in pattern.nodes.items():
-        rows = snapshot.nodes(node.type_name)
+        rows = tables.nodes(node.type_name)
         frame = frame.bind(name, rows, rows.everything[:0])
     for link in pattern.links:
         if link.edge_variable is not None:
-            edges = snapshot.edges(link.edge_type)
+            edges = tables.edges(link.edge_type)
             frame = frame.bind(link.edge_variable, edges, edges.everything[:0])
     return tools.operators.run(tuple(pattern.rest), frame).only(needed)
 

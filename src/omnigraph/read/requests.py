@@ -15,9 +15,9 @@ from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledRead
 from omnigraph.lang.query.explain import show
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.state import TablePin
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.data.cache import Cache, Held
-from omnigraph.read.data.tables import Snapshot
+from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.execution import Trace, execute, plan
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.prepared import Preparations, Prepared
@@ -37,30 +37,28 @@ class Reader:
         self,
         query: CompiledRead,
         params: Mapping[str, object] | None,
-        pins: Mapping[str, TablePin],
+        snapshot: Snapshot,
         limits: Limits,
     ) -> tuple[pa.Table, Trace]:
-        """The rows of a read on one state of the graph, and how they were found."""
+        """The rows of a read on one snapshot, and how they were found."""
         expressions = self._expressions(query, params)
-        with self._snapshot(pins, limits) as snapshot:
-            return execute(self._prepared(query), snapshot, expressions, limits)
+        with self._tables(snapshot, limits) as tables:
+            return execute(self._prepared(query), tables, expressions, limits)
 
-    def plan(
-        self, query: CompiledRead, params: Mapping[str, object] | None, pins: Mapping[str, TablePin]
-    ) -> Trace:
+    def plan(self, query: CompiledRead, params: Mapping[str, object] | None, snapshot: Snapshot) -> Trace:
         """How the rows of a read would be found."""
         expressions, limits = self._expressions(query, params), Limits(query.name)
-        with self._snapshot(pins, limits) as snapshot:
-            return plan(self._prepared(query), snapshot, expressions, limits)
+        with self._tables(snapshot, limits) as tables:
+            return plan(self._prepared(query), tables, expressions, limits)
 
     def _prepared(self, query: CompiledRead) -> Prepared:
         return self.preparations.of(query.ir, self.repository.catalog)
 
     @contextmanager
-    def _snapshot(self, pins: Mapping[str, TablePin], limits: Limits) -> Iterator[Snapshot]:
+    def _tables(self, snapshot: Snapshot, limits: Limits) -> Iterator[GraphTables]:
         held = Held(self.cache, limits.check)
         try:
-            yield Snapshot(self.repository.catalog, pins, self.repository.tables, held)
+            yield GraphTables(snapshot, self.repository.tables, held)
         finally:
             held.release()
 

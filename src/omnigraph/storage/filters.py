@@ -1,4 +1,4 @@
-"""Comparisons as Lance's filters and DataFusion write them, with the meaning that queries give them."""
+"""Comparisons as filters of Lance write them, with the meaning that queries give them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _against_integer(kind: pa.DataType, op: ir.Op, value: float) -> str | None:
 def _against_float(kind: pa.DataType, op: ir.Op, value: float) -> str | None:
     """A float column against a number, rounded as the column stores numbers.
 
-    Both engines put -0.0 before 0.0. For us they are the same number.
+    Lance puts -0.0 before 0.0. For queries they are the same number.
     """
     rounded = pa.scalar(value, kind)
     if math.isinf(rounded.as_py()):
@@ -81,7 +81,7 @@ def _beyond(op: ir.Op, *, above: bool) -> str | None:
 
 
 def sql_literal(value: pa.Scalar) -> str:
-    """A value as Lance's filters and DataFusion write it."""
+    """A value as filters of Lance write it."""
     kind = value.type
     if pa.types.is_string(kind):
         text: str = value.as_py()

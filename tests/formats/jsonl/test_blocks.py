@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.formats.jsonl.blockchecks import GOOD, check, edge, plain, strictly, thing
 from tests.formats.jsonl.records_text import CATALOG, blocks_of_lines
+from tests.sampling import examples
 
 from omnigraph.formats.jsonl import blocks as blocks_module
 from omnigraph.formats.jsonl.blocks import Unreadable, read_block
@@ -30,7 +31,7 @@ def strict_lines(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return seen
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100, of=400), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=blocks_of_lines(), size=st.sampled_from([1, 50, 300, 1 << 20]))
 def test_blocks_are_read_as_lines_are(data: bytes, size: int) -> None:
     check(data, size)

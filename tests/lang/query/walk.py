@@ -27,7 +27,7 @@ def operations(pipeline: Iterable[ir.Operation]) -> Iterator[ir.Operation]:
 def variables(expression: ir.Expr | None) -> Iterator[str]:
     """The variables that an expression mentions."""
     match expression:
-        case ir.Prop(variable) | ir.Bm25(variable) | ir.Nearest(variable) | ir.TextMatch(_, variable):
+        case ir.Prop(variable) | ir.Score(variable) | ir.TextMatch(_, variable):
             yield variable
         case ir.Var(name):
             yield name
@@ -47,7 +47,7 @@ def _operations(pipeline: Iterable[ir.Operation], known: set[str]) -> None:
                 _introduce([variable], known, operation)
                 _filters(filters, {variable}, operation)
             case ir.Expand(source, target, edge_variable=edge):
-                _known([source], known, operation)
+                _known([source] if operation.closes is None else [source, operation.closes], known, operation)
                 _introduce([target] if edge is None else [target, edge], known, operation)
                 _filters(operation.target_filters, {target}, operation)
             case ir.Filter():

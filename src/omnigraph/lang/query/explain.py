@@ -41,6 +41,8 @@ def explain_operations(operations: Iterable[ir.Operation], indent: str = "") -> 
                 yield f"{indent}Scan ${variable}: {type_name}{_where(filters)}"
             case ir.Expand():
                 yield f"{indent}Expand {_expand(operation)}{_where(operation.target_filters)}"
+                if operation.closes is not None:
+                    yield f"{indent}Filter ${operation.target}.id = ${operation.closes}.id"
             case ir.Filter():
                 yield f"{indent}Filter {_filter(operation)}"
             case ir.Optionally(inner, introduces):
@@ -92,13 +94,8 @@ def show(expression: ir.Expr) -> str:
         case ir.TextMatch(function, variable, name, query, edits):
             last = "" if edits is None else f", {show(edits)}"
             return f"{function}(${variable}.{name}, {show(query)}{last})"
-        case ir.Bm25(variable, name, query):
-            return f"bm25(${variable}.{name}, {show(query)})"
-        case ir.Nearest():
-            target = f"${expression.variable}.{expression.property}"
-            return f"nearest[{expression.metric}]({target}, {show(expression.query)})"
-        case ir.Rrf(first, second, k):
-            return f"rrf({show(first)}, {show(second)}, {show(k)})"
+        case ir.Score() | ir.Rrf():
+            return f"{expression.label()}({', '.join(map(show, expression.operands()))})"
 
 
 def _constant(value: ir.Scalar | tuple[ir.Scalar, ...]) -> str:

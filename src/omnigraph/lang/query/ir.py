@@ -101,37 +101,68 @@ class TextMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Bm25:
-    """The BM25 score of one property, larger is better."""
+class Score:
+    """How well one property of an entity fits a query, by a function of `SCORES`."""
 
     variable: str
     property: str
     query: Expr
+    function: str
+
+    def arms(self) -> tuple[Score, ...]:
+        """The scores that rank entities."""
+        return (self,)
+
+    def label(self) -> str:
+        """The function as plans show it."""
+        return self.function
+
+    def operands(self) -> tuple[Expr, ...]:
+        """What stands in the parentheses of the call."""
+        return Prop(self.variable, self.property), self.query
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
-    """The distance of one vector property to a query, smaller is better. A String query is embedded first."""
+class Nearest(Score):
+    """The distance of a vector to a query. A String query is embedded first, by the model of the property."""
 
-    variable: str
-    property: str
-    query: Expr
     dimension: int
     metric: OneOf["cosine", "l2"]
     model: str | None = None
 
+    def label(self) -> str:
+        return f"{self.function}[{self.metric}]"
+
 
 @dataclass(frozen=True, slots=True)
 class Rrf:
-    """Two rankings of one variable fused by reciprocal rank, larger is better."""
+    """Two rankings of one variable, fused by the reciprocals of an entity's ranks."""
 
-    first: Nearest | Bm25
-    second: Nearest | Bm25
+    first: Score
+    second: Score
     k: Expr
+    function: str = "rrf"
+
+    @property
+    def variable(self) -> str:
+        return self.first.variable
+
+    def arms(self) -> tuple[Score, ...]:
+        """The scores that rank entities."""
+        return self.first, self.second
+
+    def label(self) -> str:
+        """The function as plans show it."""
+        return self.function
+
+    def operands(self) -> tuple[Expr, ...]:
+        """What stands in the parentheses of the call."""
+        return self.first, self.second, self.k
 
 
-Ranking = Nearest | Bm25 | Rrf
-Expr = Prop | Var | Param | Constant | Alias | Agg | TextMatch | Nearest | Bm25 | Rrf
+Ranking = Score | Rrf
+"""Ranks the entities of one variable by the scores of its arms; `SCORES` says which scores are the best."""
+Expr = Prop | Var | Param | Constant | Alias | Agg | TextMatch | Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +187,8 @@ class NodeScan:
 class Expand:
     """Follow an edge. With an edge variable there is one row per edge, without one per distinct target.
 
+    An expand that ``closes`` a variable binds no new node: it keeps the rows in which the target is that node.
+
     A chain of hops that is followed ``backwards`` leads from the right variable of its clause to the left one, and
     relates the same nodes as a search from the left one.
     """
@@ -170,6 +203,20 @@ class Expand:
     target_filters: tuple[Filter, ...] = ()
     edge_variable: str | None = None
     backwards: bool = False
+    closes: str | None = None
+    """The bound variable that the edge leads back to; the target then has a hidden name of its own."""
+    chains: bool = True
+    """Does the edge type lead from a node type to itself? Only then can a second hop follow the first."""
+
+    @property
+    def hops(self) -> tuple[int, int]:
+        """The least and the largest number of hops that can be followed; nothing is reached if they cross."""
+        return self.min_hops, self.max_hops if self.chains else 1
+
+    @property
+    def end(self) -> str:
+        """The variable at the far end: the one it closes, or the new one."""
+        return self.target if self.closes is None else self.closes
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +267,12 @@ class QueryIR:
     order: tuple[Order, ...] = ()
     limit: Constant | Param | None = None
     offset: Constant | Param | None = None
+
+    @property
+    def rankings(self) -> tuple[Ranking, ...]:
+        """The rankings that the query returns or is ordered by, each once."""
+        every = (*(column.expression for column in self.columns), *(order.expression for order in self.order))
+        return tuple(dict.fromkeys(one for one in every if isinstance(one, Ranking)))
 
     @property
     def aggregates(self) -> bool:

@@ -15,14 +15,13 @@ from omnigraph.lang.query.syntax import (
     FloatLiteral,
     IntegerLiteral,
     ListLiteral,
-    Nearest,
     Now,
     Ordering,
     ParameterSyntax,
     Projection,
     PropertyMatch,
     PropertyRef,
-    Rrf,
+    ScoreCall,
     StringLiteral,
     TextCall,
     Traversal,
@@ -60,10 +59,8 @@ def spell_expression(expression: Expression) -> str:
             return f"{function}({'distinct ' if distinct else ''}{spell_expression(argument)})"
         case TextCall(function, subject, query, edits):
             return _call(function, subject, query, edits)
-        case Nearest(target, query):
-            return _call("nearest", target, query)
-        case Rrf(first, second, k):
-            return _call("rrf", first, second, k)
+        case ScoreCall(function, operands):
+            return _call(function, *operands)
 
 
 def _call(function: str, *arguments: Expression | None) -> str:

@@ -139,13 +139,13 @@ class Aggregate:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-TextFunction = OneOf["search", "fuzzy", "match_text", "bm25"]
+TextFunction = OneOf["search", "fuzzy", "match_text"]
 TEXT_PREDICATES: tuple[TextFunction, ...] = ("search", "fuzzy", "match_text")
 
 
 @dataclass(frozen=True, slots=True)
 class TextCall:
-    """`search(property, query)`, `match_text(…)`, `bm25(…)`, or `fuzzy(property, query, edits)`."""
+    """`search(property, query)`, `match_text(…)`, or `fuzzy(property, query, edits)`."""
 
     function: TextFunction
     subject: Expression
@@ -155,25 +155,23 @@ class TextCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Nearest:
-    """`nearest($x.vector, query)`."""
+class ScoreCall:
+    """`nearest($x.vector, query)`, `bm25(property, query)`, `rrf(ranking, ranking, k)`: a function of `SCORES`."""
 
-    target: PropertyRef
-    query: Expression
+    function: str
+    operands: tuple[Expression, ...]
     span: Span = field(default=NOWHERE, compare=False)
 
-
-@dataclass(frozen=True, slots=True)
-class Rrf:
-    """`rrf(ranking, ranking, k)`."""
-
-    first: Expression
-    second: Expression
-    k: Expression | None = None
-    span: Span = field(default=NOWHERE, compare=False)
+    @property
+    def variable(self) -> str | None:
+        """The variable that the call ranks; None if it begins with something else than a property."""
+        match self.operands[0]:
+            case PropertyRef(variable) | ScoreCall(_, (PropertyRef(variable), *_)):
+                return variable.name
+        return None
 
 
-Expression = Literal | Now | Variable | PropertyRef | AliasRef | Aggregate | TextCall | Nearest | Rrf
+Expression = Literal | Now | Variable | PropertyRef | AliasRef | Aggregate | TextCall | ScoreCall
 
 ComparisonOperator = OneOf["=", "!=", ">", "<", ">=", "<=", "contains", "starts_with", "in"]
 SYMBOLS: tuple[ComparisonOperator, ...] = ("=", "!=", ">", "<", ">=", "<=")

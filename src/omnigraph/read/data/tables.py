@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator
 from functools import cached_property
 from typing import Final
 
@@ -13,7 +12,8 @@ import pyarrow as pa
 
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.query.ir import Direction
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
+from omnigraph.lang.schema.catalog import EdgeType, EntityType
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import TablePin
 from omnigraph.read.data.adjacency import Adjacency, from_keys, packed, reversed_, shared, stored
 from omnigraph.read.data.cache import Held
@@ -55,10 +55,10 @@ class Rows(ABC):
 class WholeTable(Rows):
     """All rows of one version of a table, in the order in which the table stores them."""
 
-    def __init__(self, entity: EntityType, pin: TablePin, tables: Tables, cache: Held) -> None:
+    def __init__(self, entity: EntityType, pin: TablePin, storage: Tables, cache: Held) -> None:
         super().__init__(entity, pin.row_count)
         self.ref = pin.ref
-        self._tables = tables
+        self._storage = storage
         self._cache = cache
 
     @cached_property
@@ -80,7 +80,7 @@ class WholeTable(Rows):
         if not self.count:
             schema = table_schema(self.entity)
             return {name: Column(pa.array([], schema.field(name).type)) for name in names}
-        scan = self._tables.scan(self.ref, names)
+        scan = self._storage.scan(self.ref, names)
         batches = []
         for batch in scan:
             self._cache.check()
@@ -105,7 +105,7 @@ class WholeTable(Rows):
         """Columns in pieces of about a hundred thousand rows, for what is only passed through."""
         pending: list[pa.RecordBatch] = []
         rows = 0
-        for batch in self._tables.pass_through(self.ref, names):
+        for batch in self._storage.pass_through(self.ref, names):
             self._cache.check()
             pending.append(batch)
             rows += batch.num_rows
@@ -118,15 +118,15 @@ class WholeTable(Rows):
         pa.default_memory_pool().release_unused()
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """What one query reads: every table at one version, through the cache."""
+class GraphTables:
+    """The tables of one snapshot as one query reads them: columns and topology in memory, through the cache."""
 
-    catalog: Catalog
-    pins: Mapping[str, TablePin]
-    tables: Tables
-    cache: Held
-    _whole_tables: dict[str, WholeTable] = field(default_factory=dict)
+    def __init__(self, snapshot: Snapshot, storage: Tables, cache: Held) -> None:
+        self.snapshot = snapshot
+        self.catalog = snapshot.catalog
+        self.storage = storage
+        self.cache = cache
+        self._whole_tables: dict[str, WholeTable] = {}
 
     def nodes(self, type_name: str) -> WholeTable:
         """All nodes of a type."""
@@ -139,7 +139,8 @@ class Snapshot:
     def _whole(self, entity: EntityType) -> WholeTable:
         table = self._whole_tables.get(entity.table_key)
         if table is None:
-            table = WholeTable(entity, self.pins[entity.table_key], self.tables, self.cache)
+            pin = self.snapshot.tables[entity.table_key]
+            table = WholeTable(entity, pin, self.storage, self.cache)
             self._whole_tables[entity.table_key] = table
         return table
 

@@ -71,14 +71,9 @@ def properties_of(query: ir.QueryIR) -> dict[str, set[str]]:
     """For each variable the properties that a query reads, wherever it does."""
     found: dict[str, set[str]] = {}
     for part in _parts(query):
-        if isinstance(part, ir.Prop | ir.TextMatch | ir.Bm25 | ir.Nearest):
+        if isinstance(part, ir.Prop | ir.TextMatch | ir.Score):
             found.setdefault(part.variable, set()).add(part.property)
     return found
-
-
-def uses_bm25(query: ir.QueryIR) -> bool:
-    """Does a query score texts? That takes statistics of the whole table."""
-    return any(isinstance(part, ir.Bm25) for part in _parts(query))
 
 
 def _parts(part: object) -> Iterator[object]:

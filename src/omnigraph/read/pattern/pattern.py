@@ -39,6 +39,11 @@ class Link:
         return self.min_hops == self.max_hops == 1
 
     @property
+    def is_impossible(self) -> bool:
+        """Are more hops asked for than edges of the type can be followed in a row?"""
+        return self.min_hops > self.max_hops
+
+    @property
     def ends(self) -> frozenset[str]:
         return frozenset((self.source, self.target))
 
@@ -167,11 +172,7 @@ def as_written(operations: tuple[ir.Operation, ...], catalog: Catalog) -> Patter
 def _collect(
     pattern: Pattern, operations: tuple[ir.Operation, ...], catalog: Catalog, needed: Set[str] = frozenset()
 ) -> None:
-    index = 0
-    while index < len(operations):
-        operation = operations[index]
-        following = operations[index + 1] if index + 1 < len(operations) else None
-        index += 1
+    for index, operation in enumerate(operations):
         if pattern.rest and not isinstance(operation, ir.AntiJoin):
             pattern.rest.append(operation)
             continue
@@ -181,16 +182,14 @@ def _collect(
                 for condition in filters:
                     _condition(pattern, condition, catalog)
             case ir.Expand():
-                closed = closing(operation, following)
-                index += closed is not None
-                _link(pattern, operation, closed, catalog)
+                _link(pattern, operation, catalog)
             case ir.Filter():
                 _condition(pattern, operation, catalog)
             case ir.AntiJoin():
                 if not _negation(pattern, operation, catalog):
                     pattern.rest.append(operation)
             case ir.Optionally(inner, introduces):
-                later = {name for one in operations[index:] for name in mentioned(one)}
+                later = {name for one in operations[index + 1 :] for name in mentioned(one)}
                 root = None
                 if not (needed | later) & set(introduces):
                     root = subtree(inner, pattern.nodes, catalog)
@@ -200,33 +199,24 @@ def _collect(
                     pattern.nodes[root.variable].optional.append(root)
 
 
-def closing(expand: ir.Expand, following: ir.Operation | None) -> str | None:
-    """The bound variable that an expand leads back to: lowering reaches a hidden one and compares the two."""
-    match following:
-        case ir.Filter(ir.Prop(hidden, "id"), ir.Op.EQ, ir.Prop(bound, "id")):
-            if hidden == expand.target and "#" in hidden:
-                return bound
-    return None
-
-
-def _link(pattern: Pattern, expand: ir.Expand, closed: str | None, catalog: Catalog) -> None:
-    least, most = hops_of(expand, catalog)
-    if least > most:
+def _link(pattern: Pattern, expand: ir.Expand, catalog: Catalog) -> None:
+    link = link_of(expand)
+    if link.is_impossible:
         pattern.impossible = True
-        least = most = 1
-    target = expand.target if closed is None else closed
-    pattern.links.append(link_of(expand, target, least, most))
-    if closed is None:
-        pattern.nodes[target] = Node(target, expand.target_type)
+        link = replace(link, min_hops=1, max_hops=1)
+    pattern.links.append(link)
+    if expand.closes is None:
+        pattern.nodes[expand.target] = Node(expand.target, expand.target_type)
     for condition in expand.target_filters:
         _condition(pattern, condition, catalog)
 
 
-def link_of(expand: ir.Expand, target: str, least: int, most: int) -> Link:
-    """The link that an expand follows to a target, over so many hops."""
+def link_of(expand: ir.Expand) -> Link:
+    """The link that an expand follows."""
+    least, most = expand.hops
     return Link(
         expand.source,
-        target,
+        expand.end,
         expand.edge_type,
         expand.direction,
         expand.edge_variable,
@@ -234,13 +224,6 @@ def link_of(expand: ir.Expand, target: str, least: int, most: int) -> Link:
         most,
         expand.backwards,
     )
-
-
-def hops_of(expand: ir.Expand, catalog: Catalog) -> tuple[int, int]:
-    """The hops of an expand; edges between different types do not chain, so there a second hop leads nowhere."""
-    if catalog.edges[expand.edge_type].symmetric:
-        return expand.min_hops, expand.max_hops
-    return expand.min_hops, 1
 
 
 def _condition(pattern: Pattern, condition: ir.Filter, catalog: Catalog) -> None:
@@ -274,11 +257,9 @@ def _negation(pattern: Pattern, negation: ir.AntiJoin, catalog: Catalog) -> bool
         pattern.nodes[root.variable].absent.append(root)
         return True
     match negation.inner:
-        case (ir.Expand() as expand, ir.Filter() as following):
-            closed = closing(expand, following)
-            known = {expand.source, closed} <= pattern.nodes.keys()
-            if closed is not None and known and hops_of(expand, catalog) == (1, 1) and not expand.target_filters:
-                link = Link(expand.source, closed, expand.edge_type, expand.direction)
+        case (ir.Expand() as expand,) if expand.closes is not None:
+            link = replace(link_of(expand), edge_variable=None)
+            if link.is_hop and link.ends <= pattern.nodes.keys():
                 pattern.unconnected.append(link)
                 return True
     return False
@@ -341,11 +322,8 @@ def mentioned(item: ir.Operation | ir.Expr | None) -> Iterator[str]:
     match item:
         case ir.Prop(variable, _) | ir.Var(variable):
             yield variable
-        case ir.TextMatch() | ir.Bm25() | ir.Nearest():
+        case ir.TextMatch() | ir.Score() | ir.Rrf():
             yield item.variable
-        case ir.Rrf(first, second, _):
-            yield first.variable
-            yield second.variable
         case ir.Agg(_, argument, _):
             yield from mentioned(argument)
         case ir.Filter(left, _, right):
@@ -355,9 +333,8 @@ def mentioned(item: ir.Operation | ir.Expr | None) -> Iterator[str]:
             yield variable
             yield from (name for condition in filters for name in mentioned(condition))
         case ir.Expand():
-            yield from (item.source, item.target)
-            if item.edge_variable is not None:
-                yield item.edge_variable
+            own = (item.source, item.target, item.edge_variable, item.closes)
+            yield from (name for name in own if name is not None)
             yield from (name for condition in item.target_filters for name in mentioned(condition))
         case ir.Optionally(inner, introduces):
             yield from introduces

@@ -10,7 +10,7 @@ from typing import Final
 
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.read.pattern.needs import aggregates_of, entities_of, needed_by, properties_of, uses_bm25
+from omnigraph.read.pattern.needs import aggregates_of, entities_of, needed_by, properties_of
 from omnigraph.read.pattern.pattern import Pattern, analyse, as_written
 from omnigraph.read.pattern.subtraction import Signed, signed
 
@@ -26,7 +26,7 @@ class Prepared:
     needed: frozenset[str]
     properties: Mapping[str, set[str]]
     by_lookups: Pattern | None
-    """The pattern for look-ups; None if the query needs whole tables."""
+    """The pattern for look-ups; None if nothing can match."""
     pattern: Pattern
     parts: tuple[Signed, ...]
 
@@ -42,7 +42,7 @@ def prepare(query: ir.QueryIR, catalog: Catalog) -> Prepared:
         frozenset(entities),
         frozenset(needed),
         properties_of(query),
-        None if uses_bm25(query) or plain.impossible else plain,
+        None if plain.impossible else plain,
         pattern,
         () if pattern.impossible else tuple(signed(pattern, aggregates_of(query))),
     )

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Final, Literal
 
 from omnigraph.lang.query import ir
-from omnigraph.read.data.tables import Snapshot
+from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Pattern
 
 Path = Literal["index", "memory"]
@@ -39,17 +39,17 @@ def is_forced() -> bool:
     return _FORCED.get() is not None
 
 
-def lookup_start(pattern: Pattern, snapshot: Snapshot) -> str | None:
+def lookup_start(pattern: Pattern, tables: GraphTables) -> str | None:
     """The variable from which a query should be answered by look-ups; None if by memory."""
     forced = _FORCED.get()
     if forced == "memory" or not pattern.nodes or not _can_look_up(pattern):
         return None
-    keyed = [name for name in pattern.nodes if _has_key(pattern, name, snapshot)]
+    keyed = [name for name in pattern.nodes if _has_key(pattern, name, tables)]
     if forced == "index":
         return (keyed or list(pattern.nodes))[0]
     if not keyed or not _is_connected(pattern, keyed[0]):
         return None
-    return keyed[0] if _pays(pattern, snapshot) else None
+    return keyed[0] if _pays(pattern, tables) else None
 
 
 def _can_look_up(pattern: Pattern) -> bool:
@@ -63,10 +63,10 @@ def _chains(operation: ir.Operation) -> bool:
     return isinstance(operation, ir.Expand) and (operation.min_hops, operation.max_hops) != (1, 1)
 
 
-def _has_key(pattern: Pattern, name: str, snapshot: Snapshot) -> bool:
+def _has_key(pattern: Pattern, name: str, tables: GraphTables) -> bool:
     """Do the conditions of a variable fix its whole key?"""
     node = pattern.nodes[name]
-    kind = snapshot.catalog.nodes[node.type_name]
+    kind = tables.catalog.nodes[node.type_name]
     fixed = {
         condition.left.property
         for condition in node.filters
@@ -89,15 +89,15 @@ def _is_connected(pattern: Pattern, start: str) -> bool:
     return reached == pattern.nodes.keys()
 
 
-def _pays(pattern: Pattern, snapshot: Snapshot) -> bool:
+def _pays(pattern: Pattern, tables: GraphTables) -> bool:
     """Is some large table that the query touches not in memory, and not asked for often enough to be read?"""
     pays = False
     for node in pattern.nodes.values():
-        table = snapshot.nodes(node.type_name)
+        table = tables.nodes(node.type_name)
         if table.count > _SMALL and not table.has("id"):
-            pays |= snapshot.cache.asked(table.ref) * _ROWS_PER_LOOKUP < table.count
+            pays |= tables.cache.asked(table.ref) * _ROWS_PER_LOOKUP < table.count
     for link in pattern.links:
-        edges = snapshot.edges(link.edge_type)
-        if edges.count > _SMALL and not snapshot.has_adjacency(link.edge_type):
-            pays |= snapshot.cache.asked(edges.ref) * _ROWS_PER_LOOKUP < edges.count
+        edges = tables.edges(link.edge_type)
+        if edges.count > _SMALL and not tables.has_adjacency(link.edge_type):
+            pays |= tables.cache.asked(edges.ref) * _ROWS_PER_LOOKUP < edges.count
     return pays

@@ -10,7 +10,7 @@ import numpy as np
 
 from omnigraph.lang.query import ir
 from omnigraph.read.data.adjacency import Adjacency
-from omnigraph.read.data.tables import Snapshot
+from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Link, Node, Pattern
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
@@ -25,8 +25,8 @@ _CHECK: Final = 3.0
 class Estimates:
     """What is known or guessed about the variables and links of one pattern."""
 
-    def __init__(self, snapshot: Snapshot, expressions: Expressions) -> None:
-        self.snapshot = snapshot
+    def __init__(self, tables: GraphTables, expressions: Expressions) -> None:
+        self.tables = tables
         self.expressions = expressions
         self._counts: dict[str, float] = {}
 
@@ -38,15 +38,15 @@ class Estimates:
 
     def whole(self, node: Node) -> int:
         """How many entities the type has."""
-        return self.snapshot.nodes(node.type_name).count
+        return self.tables.nodes(node.type_name).count
 
     def adjacency(self, link: Link) -> Adjacency:
         """The adjacency that a link follows."""
-        return self.snapshot.adjacency(link.edge_type, link.direction, edges=link.edge_variable is not None)
+        return self.tables.adjacency(link.edge_type, link.direction, edges=link.edge_variable is not None)
 
     def _count(self, node: Node) -> float:
         """About how many positions match a variable's own conditions."""
-        rows = self.snapshot.nodes(node.type_name)
+        rows = self.tables.nodes(node.type_name)
         if not node.filters:
             return rows.count
         if rows.count <= _EXACT_BELOW:
@@ -63,8 +63,8 @@ class Estimates:
 
     def _share(self, node: Node, condition: ir.Filter) -> float:
         """About which share of a type a condition lets through."""
-        rows = self.snapshot.nodes(node.type_name)
-        kind = self.snapshot.catalog.nodes[node.type_name]
+        rows = self.tables.nodes(node.type_name)
+        kind = self.tables.catalog.nodes[node.type_name]
         names = [side.property for side in (condition.left, condition.right) if isinstance(side, ir.Prop)]
         if condition.op is ir.Op.EQ and names:
             if (names[0],) == kind.key or names[0] == "id":

@@ -65,7 +65,7 @@ def _arrangement(pattern: Pattern, kept: set[str], tools: Tools) -> _Arrangement
         pattern,
         kept,
         tools,
-        Estimates(tools.operators.snapshot, tools.operators.expressions),
+        Estimates(tools.operators.tables, tools.operators.expressions),
         [],
         set(),
         set(),
@@ -156,7 +156,7 @@ def _choose_start(plan: _Arrangement, component: set[str]) -> str:
     estimates = {name: plan.estimates.of(plan.pattern.nodes[name]) for name in ordered}
     best = min(ordered, key=lambda name: (estimates[name], name not in plan.kept))
     wanted = [name for name in ordered if name in plan.kept | _entangled(plan)]
-    whole = plan.tools.operators.snapshot.nodes(plan.pattern.nodes[best].type_name).count
+    whole = plan.tools.operators.tables.nodes(plan.pattern.nodes[best].type_name).count
     if not wanted:
         return _hub(plan, ordered, best, estimates, whole)
     if best in wanted or estimates[best] * _SELECTIVE <= whole:
@@ -255,9 +255,9 @@ def _growth(plan: _Arrangement, name: str, links: list[Link]) -> tuple[int, floa
             continue
         oriented = link.from_(link.other(name))
         stored = link.edge_variable is not None
-        adjacency = plan.tools.operators.snapshot.adjacency(oriented.edge_type, oriented.direction, edges=stored)
+        adjacency = plan.tools.operators.tables.adjacency(oriented.edge_type, oriented.direction, edges=stored)
         growth.append(adjacency.pairs / max(1, len(adjacency)))
-    rows = plan.tools.operators.snapshot.nodes(plan.pattern.nodes[name].type_name).count
+    rows = plan.tools.operators.tables.nodes(plan.pattern.nodes[name].type_name).count
     share = plan.estimates.of(plan.pattern.nodes[name]) / max(1, rows)
     return (0, min(growth) * share - len(growth))
 

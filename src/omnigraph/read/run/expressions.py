@@ -12,9 +12,8 @@ from omnigraph.errors import EmbeddingUnavailable, ParameterError
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.values.columns import Array, Bools, Column
+from omnigraph.read.values.columns import Array, Bools, Column, Floats
 from omnigraph.read.values.comparing import Operand, Series, compare
-from omnigraph.read.values.vectors import Floats
 
 
 class Expressions:
@@ -44,8 +43,6 @@ class Expressions:
                 return self.constant(expression)
             case ir.TextMatch():
                 return Series(self._text_match(expression, frame))
-            case ir.Bm25() | ir.Nearest():
-                return Series(Column(pa.array(scores := self.scores(expression, frame), mask=np.isnan(scores))))
             case _:
                 raise TypeError(f"{type(expression).__name__} has no value by row")
 
@@ -91,54 +88,27 @@ class Expressions:
             raise ParameterError(self.query, {name: f"is {edits}, and a word cannot have fewer than 0 edits"})
         return edits
 
-    def scores(self, ranking: ir.Bm25 | ir.Nearest, frame: Frame) -> Floats:
-        """A score per row; NaN where there is nothing to score."""
-        rows = frame.rows[ranking.variable]
-        positions, missing = _present(frame.at(ranking.variable))
-        if not rows.count:
-            return np.full(frame.count, np.nan)
-        if isinstance(ranking, ir.Bm25):
-            query = self.constant(ranking.query)
-            if query is None:
-                return np.full(frame.count, np.nan)
-            index = rows.text_index(ranking.property)
-            scores: Floats = index.scores(str(query), positions)
-            scores[index.is_null if positions is None else index.is_null[positions]] = np.nan
-        else:
-            vector = self.vector(ranking)
-            if vector is None:
-                return np.full(frame.count, np.nan)
-            scores = rows.vectors(ranking.property).distances(vector, ranking.metric, positions)
-        if missing is not None:
-            scores[missing] = np.nan
-        return scores
-
-    def vector(self, ranking: ir.Nearest) -> Floats | None:
-        """The vector to measure from; a text is embedded first."""
-        query = self.constant(ranking.query)
-        if query is None:
-            return None
-        if not isinstance(query, str):
-            return np.asarray(query, dtype=np.float32).astype(np.float64)
-        key = (query, ranking.dimension)
+    def embedded(self, text: str, near: ir.Nearest) -> Floats:
+        """The vector of a text, for distances to a property; the same text is embedded once."""
+        key = (text, near.dimension)
         if key not in self._embedded:
-            self._embedded[key] = self._embed(query, ranking)
+            self._embedded[key] = self._embed(text, near)
         return self._embedded[key]
 
-    def _embed(self, text: str, ranking: ir.Nearest) -> Floats:
+    def _embed(self, text: str, near: ir.Nearest) -> Floats:
         client = self._embedder()
-        target = f"`{ranking.property}`"
+        target = f"`{near.property}`"
         if client is None:
             raise EmbeddingUnavailable(
                 f"query '{self.query}' looks for a text near {target}, and no embedding provider is configured; "
                 "set OMNIGRAPH_EMBED_PROVIDER, or pass a vector"
             )
-        if ranking.model is not None and ranking.model != client.model:
+        if near.model is not None and near.model != client.model:
             raise EmbeddingUnavailable(
-                f"{target} was embedded with model '{ranking.model}', and the configured client has "
+                f"{target} was embedded with model '{near.model}', and the configured client has "
                 f"'{client.model}'; configure that model, or pass a vector"
             )
-        return np.asarray(client.embed([text], ranking.dimension, "query")[0], dtype=np.float64)
+        return np.asarray(client.embed([text], near.dimension, "query")[0], dtype=np.float64)
 
 
 def _present(positions: Array | None) -> tuple[Array | None, Bools | None]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from omnigraph.read.data.adjacency import Adjacency, hashed_rows
 from omnigraph.read.data.pairs import BLOCK
-from omnigraph.read.data.tables import Snapshot
+from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import Link
 from omnigraph.read.run.frame import Frame
@@ -26,19 +26,19 @@ Take = Callable[[Ints, Positions], None]
 """Gets rows by number, each with a common neighbour; from several threads, each row from one."""
 
 
-def adjacency_of(snapshot: Snapshot, link: Link) -> Adjacency:
+def adjacency_of(tables: GraphTables, link: Link) -> Adjacency:
     """The adjacency that a link follows: with edges if it binds one."""
-    return snapshot.adjacency(link.edge_type, link.direction, edges=link.edge_variable is not None)
+    return tables.adjacency(link.edge_type, link.direction, edges=link.edge_variable is not None)
 
 
-def are_connected(snapshot: Snapshot, link: Link, sources: Array, targets: Array) -> Bools:
+def are_connected(tables: GraphTables, link: Link, sources: Array, targets: Array) -> Bools:
     """Which pairs of positions a hop connects; a function, from either side, answers at once."""
-    adjacency = adjacency_of(snapshot, link)
+    adjacency = adjacency_of(tables, link)
     if adjacency.is_function:
         return np.asarray(adjacency.only[sources] == targets)
     if link.source == link.target:
         return adjacency.contains(sources, targets)
-    back = adjacency_of(snapshot, link.from_(link.target))
+    back = adjacency_of(tables, link.from_(link.target))
     if back.is_function:
         return np.asarray(back.only[targets] == sources)
     if back.mean_degree < adjacency.mean_degree:
@@ -49,8 +49,8 @@ def are_connected(snapshot: Snapshot, link: Link, sources: Array, targets: Array
 class Intersection:
     """The common neighbours of the rows of a frame over some links."""
 
-    def __init__(self, snapshot: Snapshot, limits: Limits, frame: Frame, links: Sequence[Link]) -> None:
-        self.snapshot = snapshot
+    def __init__(self, tables: GraphTables, limits: Limits, frame: Frame, links: Sequence[Link]) -> None:
+        self.tables = tables
         self.limits = limits
         self.frame = frame
         self.links = links
@@ -62,7 +62,7 @@ class Intersection:
     def _degrees(self) -> Ints:
         return np.stack(
             [
-                adjacency_of(self.snapshot, link).degrees[self.frame.positions[link.source]].astype(np.int64)
+                adjacency_of(self.tables, link).degrees[self.frame.positions[link.source]].astype(np.int64)
                 for link in self.links
             ]
         )
@@ -86,7 +86,7 @@ class Intersection:
     def _counts_of_one(self, weigh: Callable[[Array], Array] | None) -> Ints:
         """The same for two links from one variable: the pairs that both have are a topology of their own."""
         one, two = ((link.edge_type, link.direction) for link in self.links)
-        adjacency, positions = self.snapshot.shared(one, two), self.frame.positions[self.links[0].source]
+        adjacency, positions = self.tables.shared(one, two), self.frame.positions[self.links[0].source]
         if weigh is None:
             return adjacency.degrees[positions].astype(np.int64)
         index, places, _ = adjacency.expand(positions)
@@ -94,13 +94,13 @@ class Intersection:
 
     def _go_through(self, take: Take) -> None:
         for link in self.links:
-            if adjacency_of(self.snapshot, link).is_function:
+            if adjacency_of(self.tables, link).is_function:
                 self._over_function(link, take)
                 return
         degrees = self._degrees()
         fewest = np.argmin(degrees, axis=0)
         for link in self.links:
-            adjacency_of(self.snapshot, link).prepare()
+            adjacency_of(self.tables, link).prepare()
         for number, link in enumerate(self.links):
             rows = np.flatnonzero((fewest == number) & (degrees[number] > 0))
             ends = np.cumsum(degrees[number][rows])
@@ -114,11 +114,11 @@ class Intersection:
 
     def _over_function(self, link: Link, take: Take) -> None:
         """Where one of the links leads to a single neighbour, that is the only one to look up."""
-        only = adjacency_of(self.snapshot, link).only[self.frame.positions[link.source]]
+        only = adjacency_of(self.tables, link).only[self.frame.positions[link.source]]
         rows = np.flatnonzero(only >= 0)
         for other in self._others(link):
             near = self.frame.positions[other.source][rows]
-            rows = rows[are_connected(self.snapshot, other, near, only[rows])]
+            rows = rows[are_connected(self.tables, other, near, only[rows])]
         take(rows, only[rows])
 
     def _blocks(self, rows: Ints, ends: Ints, link: Link, take: Take, first: int, last: int) -> None:
@@ -132,11 +132,11 @@ class Intersection:
 
     def _block(self, rows: Ints, link: Link, take: Take) -> None:
         self.limits.check()
-        adjacency = adjacency_of(self.snapshot, link)
+        adjacency = adjacency_of(self.tables, link)
         index, places, counts = adjacency.expand(self.frame.positions[link.source][rows])
         targets = adjacency.targets.take(places)
         for number, other in enumerate(self._others(link)):
-            checked, near = adjacency_of(self.snapshot, other), self.frame.positions[other.source][rows]
+            checked, near = adjacency_of(self.tables, other), self.frame.positions[other.source][rows]
             hashed = hashed_rows(near)
             maybe = checked.maybe_contains(hashed.take(index) if number else hashed.repeat(counts), targets)
             index, targets = index[maybe], targets[maybe]

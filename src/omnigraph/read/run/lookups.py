@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import EntityType
-from omnigraph.read.data.tables import Rows, Snapshot, WholeTable
+from omnigraph.read.data.tables import GraphTables, Rows, WholeTable
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import Link
 from omnigraph.read.run.expressions import Expressions
@@ -36,41 +36,41 @@ class TooWide(Exception):
 class Chosen(Rows):
     """Rows that were fetched; columns that were not fetched with them are fetched when somebody asks."""
 
-    def __init__(self, whole: WholeTable, table: pa.Table, snapshot: Snapshot) -> None:
+    def __init__(self, whole: WholeTable, table: pa.Table, tables: GraphTables) -> None:
         super().__init__(whole.entity, table.num_rows)
         self._whole = whole
-        self._snapshot = snapshot
+        self._tables = tables
         self._columns = {name: Column.of(table[name]) for name in table.column_names}
 
     def column(self, name: str) -> Column:
         if name not in self._columns:
             ids = self._columns["id"].arrow
-            found = fetch(self._snapshot, self._whole, "id", ids, ["id", name])
+            found = fetch(self._tables, self._whole, "id", ids, ["id", name])
             order = pc.index_in(ids, value_set=found["id"].combine_chunks())
             self._columns[name] = Column(Column.of(found[name]).arrow.take(order))
         return self._columns[name]
 
 
 def fetch(
-    snapshot: Snapshot, whole: WholeTable, column: str, values: pa.Array, columns: Sequence[str]
+    tables: GraphTables, whole: WholeTable, column: str, values: pa.Array, columns: Sequence[str]
 ) -> pa.Table:
     """The rows of a table that have one of the values in a column."""
     parts = []
     for start in range(0, len(values), _TOGETHER):
         some = ", ".join(sql_literal(value) for value in values.slice(start, _TOGETHER))
-        parts.append(_scan(snapshot, whole, columns, f"`{column}` in ({some})"))
+        parts.append(_scan(tables, whole, columns, f"`{column}` in ({some})"))
     if not parts:
-        return _scan(snapshot, whole, columns, "false")
+        return _scan(tables, whole, columns, "false")
     return pa.concat_tables(parts)
 
 
-def _scan(snapshot: Snapshot, whole: WholeTable, columns: Sequence[str], where: str | None) -> pa.Table:
-    snapshot.cache.check()
-    snapshot.cache.ask(whole.ref)
+def _scan(tables: GraphTables, whole: WholeTable, columns: Sequence[str], where: str | None) -> pa.Table:
+    tables.cache.check()
+    tables.cache.ask(whole.ref)
     if not whole.count or where == "false":
         schema = table_schema(whole.entity)
         return pa.schema([schema.field(name) for name in columns]).empty_table()
-    return snapshot.tables.scan(whole.ref, columns, where).read_all()
+    return tables.storage.scan(whole.ref, columns, where).read_all()
 
 
 class Lookups(Operators):
@@ -78,24 +78,24 @@ class Lookups(Operators):
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        tables: GraphTables,
         expressions: Expressions,
         limits: Limits,
         needed: Mapping[str, Set[str]],
         *,
         bounded: bool,
     ) -> None:
-        super().__init__(snapshot, expressions, limits)
+        super().__init__(tables, expressions, limits)
         self._needed = needed
         self._bounded = bounded
 
     def scanned(self, frame: Frame, variable: str, type_name: str, filters: Sequence[ir.Filter]) -> Frame:
         """Each row with each entity that passes the filters: what a table can check is checked there."""
-        whole = self.snapshot.nodes(type_name)
+        whole = self.tables.nodes(type_name)
         where = " and ".join(self._pushed(filters, variable, whole.entity)) or None
-        table = _scan(self.snapshot, whole, self._columns(variable, whole.entity, filters), where)
+        table = _scan(self.tables, whole, self._columns(variable, whole.entity, filters), where)
         self._check_width(table.num_rows)
-        rows = Chosen(whole, table, self.snapshot)
+        rows = Chosen(whole, table, self.tables)
         return self.filtered(self.scan(frame, variable, rows), filters)
 
     def _pushed(self, filters: Iterable[ir.Filter], variable: str, entity: EntityType) -> Iterable[str]:
@@ -136,9 +136,9 @@ class Lookups(Operators):
     def follow(self, frame: Frame, link: Link, target_type: str) -> Frame:
         """Each row with each neighbour, found through the index on the ends of edges."""
         frame = self._present(frame, link.source)
-        whole = self.snapshot.nodes(target_type)
-        edges = self.snapshot.edges(link.edge_type)
-        if link.min_hops > link.max_hops:
+        whole = self.tables.nodes(target_type)
+        edges = self.tables.edges(link.edge_type)
+        if link.is_impossible:
             frame = frame.take(np.zeros(0, dtype=np.int64))
         unique, inverse = np.unique(frame.positions[link.source], return_inverse=True)
         ids = frame.rows[link.source].column("id").take(unique)
@@ -147,12 +147,12 @@ class Lookups(Operators):
         self._check_width(len(reached))
         nodes = Chosen(
             whole,
-            fetch(self.snapshot, whole, "id", reached, self._columns(link.target, whole.entity)),
-            self.snapshot,
+            fetch(self.tables, whole, "id", reached, self._columns(link.target, whole.entity)),
+            self.tables,
         )
         places = filled(pc.index_in(target, value_set=nodes.column("id").arrow), -1)
         owners = filled(pc.index_in(source, value_set=ids), -1)
-        return self._joined(frame, link, inverse, (owners, places), nodes, Chosen(edges, found, self.snapshot))
+        return self._joined(frame, link, inverse, (owners, places), nodes, Chosen(edges, found, self.tables))
 
     def _edges(self, link: Link, edges: WholeTable, ids: pa.Array) -> tuple[pa.Array, pa.Array, pa.Table]:
         """The edges at some nodes: the near end, the far end and the edge of each."""
@@ -160,17 +160,17 @@ class Lookups(Operators):
         columns = sorted({"src", "dst", *asked})
         near: list[pa.Array] = []
         far: list[pa.Array] = []
-        tables: list[pa.Table] = []
+        parts: list[pa.Table] = []
         sides = {ir.Direction.OUT: ["src"], ir.Direction.IN: ["dst"], ir.Direction.BOTH: ["src", "dst"]}
         for side in sides[link.direction]:
-            table = fetch(self.snapshot, edges, side, ids, columns)
+            table = fetch(self.tables, edges, side, ids, columns)
             if side == "dst" and link.direction is ir.Direction.BOTH:
                 table = table.filter(pc.not_equal(table["src"], table["dst"]))
             other = "dst" if side == "src" else "src"
             near.append(Column.of(table[side]).arrow)
             far.append(Column.of(table[other]).arrow)
-            tables.append(table)
-        return pa.concat_arrays(near), pa.concat_arrays(far), pa.concat_tables(tables)
+            parts.append(table)
+        return pa.concat_arrays(near), pa.concat_arrays(far), pa.concat_tables(parts)
 
     def _joined(
         self,
@@ -206,7 +206,7 @@ class Lookups(Operators):
             "row#connected", frame.rows[link.source], np.arange(frame.count, dtype=np.int32)
         )
         hidden = Link(link.source, f"{link.target}#connected", link.edge_type, link.direction)
-        edge = self.snapshot.catalog.edges[link.edge_type]
+        edge = self.tables.catalog.edges[link.edge_type]
         grown = self.follow(tagged, hidden, edge.source if link.direction is ir.Direction.IN else edge.target)
         held = np.zeros(frame.count, dtype=np.bool_)
         arrived = self.same(grown, hidden.target, link.target)

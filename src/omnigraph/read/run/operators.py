@@ -10,9 +10,9 @@ import numpy as np
 
 from omnigraph.lang.query import ir
 from omnigraph.read.data.adjacency import Adjacency
-from omnigraph.read.data.tables import Rows, Snapshot
+from omnigraph.read.data.tables import GraphTables, Rows
 from omnigraph.read.limits import Limits
-from omnigraph.read.pattern.pattern import Link, closing, hops_of, link_of, mentioned
+from omnigraph.read.pattern.pattern import Link, link_of, mentioned
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import NO_ROW, Frame, joined
 from omnigraph.read.run.hops import reach_bounds, reached
@@ -28,27 +28,21 @@ _FEW: Final = 64
 class Operators:
     """The operators of one execution."""
 
-    def __init__(self, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> None:
-        self.snapshot = snapshot
+    def __init__(self, tables: GraphTables, expressions: Expressions, limits: Limits) -> None:
+        self.tables = tables
         self.expressions = expressions
         self.limits = limits
         self._reaches: dict[tuple[str, ir.Direction, int], Ints] = {}
 
     def run(self, operations: Sequence[ir.Operation], frame: Frame) -> Frame:
         """Operations one after the other, as written."""
-        index = 0
-        while index < len(operations):
-            operation = operations[index]
-            following = operations[index + 1] if index + 1 < len(operations) else None
-            index += 1
+        for operation in operations:
             self.limits.check()
             match operation:
                 case ir.NodeScan(variable, type_name, filters):
                     frame = self.scanned(frame, variable, type_name, filters)
                 case ir.Expand():
-                    closed = closing(operation, following)
-                    index += closed is not None
-                    frame = self._expand(frame, operation, closed)
+                    frame = self._expand(frame, operation)
                 case ir.Filter():
                     frame = self.filtered(frame, (operation,))
                 case ir.Optionally(inner, introduces):
@@ -65,7 +59,7 @@ class Operators:
 
     def scanned(self, frame: Frame, variable: str, type_name: str, filters: Sequence[ir.Filter]) -> Frame:
         """Each row with each entity of a type that passes the filters."""
-        return self.filtered(self.scan(frame, variable, self.snapshot.nodes(type_name)), filters)
+        return self.filtered(self.scan(frame, variable, self.tables.nodes(type_name)), filters)
 
     def scan(self, frame: Frame, variable: str, rows: Rows) -> Frame:
         """Each row with each entity."""
@@ -86,23 +80,17 @@ class Operators:
             weights = product(one.weights, two.weights)
         return Frame(total, {**one.rows, **two.rows}, {**one.positions, **two.positions}, weights)
 
-    def _expand(self, frame: Frame, expand: ir.Expand, closed: str | None) -> Frame:
-        link = self._link(expand, expand.target if closed is None else closed)
-        if closed is not None:
+    def _expand(self, frame: Frame, expand: ir.Expand) -> Frame:
+        link = link_of(expand)
+        if expand.closes is not None:
             return self.close(frame, link)
         return self.filtered(self.follow(frame, link, expand.target_type), expand.target_filters)
-
-    def _link(self, expand: ir.Expand, target: str) -> Link:
-        least, most = hops_of(expand, self.snapshot.catalog)
-        if least > most:
-            least, most = 2, 1
-        return link_of(expand, target, least, most)
 
     def sizes(self, frame: Frame, link: Link) -> Ints:
         """How many rows each row becomes when a link is followed; at most, if it is a chain of hops."""
         adjacency = self._adjacency(link)
         positions = frame.positions[link.source]
-        if not len(adjacency) or link.min_hops > link.max_hops:
+        if not len(adjacency) or link.is_impossible:
             return np.zeros(frame.count, dtype=np.int64)
         if link.is_hop:
             counts: Array = adjacency.degrees[positions]
@@ -124,7 +112,7 @@ class Operators:
         for operation in operations:
             match operation:
                 case ir.NodeScan(_, type_name, _):
-                    rows *= self.snapshot.nodes(type_name).count
+                    rows *= self.tables.nodes(type_name).count
                 case ir.Expand():
                     rows *= max(1.0, self._neighbours(operation))
                 case ir.Optionally(inner, _):
@@ -136,17 +124,17 @@ class Operators:
 
     def _neighbours(self, expand: ir.Expand) -> float:
         """How many an entity has on average; at most, if they are reached by a chain of hops."""
-        link = self._link(expand, expand.target)
+        link = link_of(expand)
         adjacency = self._adjacency(link)
-        if link.is_hop or link.min_hops > link.max_hops or not len(adjacency):
+        if link.is_hop or link.is_impossible or not len(adjacency):
             return adjacency.pairs / max(1, len(adjacency))
         return float(self._bounds(link, adjacency).mean())
 
     def follow(self, frame: Frame, link: Link, target_type: str) -> Frame:
         """Each row with each neighbour; with an edge variable, with each edge."""
         frame = self._present(frame, link.source)
-        rows = self.snapshot.nodes(target_type)
-        if link.min_hops > link.max_hops or not frame.count:
+        rows = self.tables.nodes(target_type)
+        if link.is_impossible or not frame.count:
             return self._nowhere(frame, link, rows)
         if not link.is_hop:
             index, found = reached(self._adjacency(link), frame.positions[link.source], link, self.limits)
@@ -160,21 +148,21 @@ class Operators:
         grown = frame.take(index).bind(link.target, rows, adjacency.targets[places])
         if link.edge_variable is None or adjacency.edges is None:
             return grown
-        return grown.bind(link.edge_variable, self.snapshot.edges(link.edge_type), adjacency.edges[places])
+        return grown.bind(link.edge_variable, self.tables.edges(link.edge_type), adjacency.edges[places])
 
     def _nowhere(self, frame: Frame, link: Link, rows: Rows) -> Frame:
         none = np.zeros(0, dtype=np.int32)
         empty = frame.take(np.zeros(0, dtype=np.int64)).bind(link.target, rows, none)
         if link.edge_variable is None:
             return empty
-        return empty.bind(link.edge_variable, self.snapshot.edges(link.edge_type), none)
+        return empty.bind(link.edge_variable, self.tables.edges(link.edge_type), none)
 
     def close(self, frame: Frame, link: Link) -> Frame:
         """The rows whose two variables are connected; with an edge variable, one row per edge."""
         frame = self._present(self._present(frame, link.source), link.target)
         if link.is_hop and link.edge_variable is None:
             return frame.keep(self.connected(frame, link))
-        edge = self.snapshot.catalog.edges[link.edge_type]
+        edge = self.tables.catalog.edges[link.edge_type]
         out = link.direction is not ir.Direction.IN
         hidden = replace(link, target=f"{link.target}#")
         grown = self.follow(frame, hidden, edge.target if out else edge.source)
@@ -183,14 +171,14 @@ class Operators:
 
     def connected(self, frame: Frame, link: Link) -> Bools:
         """For each row: is there such a hop between its two variables?"""
-        return are_connected(self.snapshot, link, frame.positions[link.source], frame.positions[link.target])
+        return are_connected(self.tables, link, frame.positions[link.source], frame.positions[link.target])
 
     def intersection(self, frame: Frame, links: Sequence[Link]) -> Intersection:
         """What the rows have in common over some links."""
-        return Intersection(self.snapshot, self.limits, frame, links)
+        return Intersection(self.tables, self.limits, frame, links)
 
     def _adjacency(self, link: Link) -> Adjacency:
-        return adjacency_of(self.snapshot, link)
+        return adjacency_of(self.tables, link)
 
     def _present(self, frame: Frame, variable: str) -> Frame:
         """The rows in which a variable has a value."""

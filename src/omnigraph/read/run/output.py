@@ -23,7 +23,6 @@ from omnigraph.read.values.counting import total
 from omnigraph.read.values.sorting import SortKey, first_rows
 
 _CELL: Final = 8
-RANKINGS = (ir.Nearest, ir.Bm25, ir.Rrf)
 _Values = Callable[[ir.Expr, Ints | None, pa.DataType], pa.Array]
 
 

@@ -1,8 +1,8 @@
-"""Rankings of the matched rows: distances, text scores, and the fusion of two of them."""
+"""Rankings of the matched rows: the scores of their arms, each computed once, and the fusion of two arms."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -12,45 +12,14 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import ParameterError
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.scores import SCORES
 from omnigraph.read.data.tables import Rows
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.values.columns import Array, Column, Ints
-from omnigraph.read.values.vectors import Floats
+from omnigraph.read.run.scorers import scorer_of
+from omnigraph.read.values.columns import Array, Bools, Column, Floats, Ints
 
 _WORTH_SELECTING: Final = 4_096
-
-
-def scores(ranking: ir.Ranking, frame: Frame, expressions: Expressions) -> Floats:
-    """The score of each row; NaN where a row has none."""
-    if not isinstance(ranking, ir.Rrf):
-        return expressions.scores(ranking, frame)
-    constant = _constant(ranking.k, expressions)
-    total = np.full(frame.count, np.nan)
-    for arm in (ranking.first, ranking.second):
-        ranks = arm_ranks(arm, frame, expressions)
-        present = ranks >= 0
-        total = np.where(present, np.nan_to_num(total, nan=0.0) + 1.0 / (constant + ranks + 1), total)
-    return total
-
-
-def arm_places(arm: ir.Nearest | ir.Bm25, frame: Frame, expressions: Expressions) -> Ints:
-    """For each row the place of its entity in one ranking; behind all others if it has none."""
-    ranks = arm_ranks(arm, frame, expressions)
-    return np.where(ranks < 0, frame.count, ranks)
-
-
-def arm_ranks(arm: ir.Nearest | ir.Bm25, frame: Frame, expressions: Expressions) -> Ints:
-    """For each row the place of its entity in one ranking of the distinct entities; -1 if it has none."""
-    entities, inverse = np.unique(frame.positions[arm.variable], return_inverse=True)
-    return _ranks(arm, Frame.of(arm.variable, frame.rows[arm.variable], entities), expressions)[inverse]
-
-
-def ranked(ranking: ir.Ranking, values: Floats) -> Array:
-    """Which rows a ranking keeps: those near enough to be measured, and those whose text fits at all."""
-    if isinstance(ranking, ir.Bm25):
-        return np.nan_to_num(values, nan=0.0) > 0
-    return ~np.isnan(values)
 
 
 def scored(
@@ -61,26 +30,26 @@ def scored(
     All scores are of all matched rows; only then do the rankings that the query is ordered by leave rows out. From
     here on scores are values like any other.
     """
-    rankings = list(dict.fromkeys(found for found in _rankings(query)))
+    rankings = query.rankings
     if not rankings:
         return query, frame
     ordered = [(order, resolved(order.expression, query)) for order in query.order]
     frame = _preselected(rankings, ordered, frame, most, expressions)
+    arms = Arms(frame, rankings, expressions)
     known: dict[ir.Expr, ir.Prop] = {}
     places: list[ir.Order] = []
     kept = np.ones(frame.count, dtype=np.bool_)
-    full = frame
     for index, ranking in enumerate(rankings):
-        values = scores(ranking, full, expressions)
+        values = arms.scores(ranking)
         known[ranking] = ir.Prop(f"score#{index}", "score")
         frame = _bound(frame, f"score#{index}", pa.array(values, mask=np.isnan(values)))
         if all(ranking != expression for _, expression in ordered):
             continue
-        kept &= ranked(ranking, values)
-        if isinstance(ranking, ir.Rrf) and not query.distinct:
-            for number, arm in enumerate((ranking.first, ranking.second)):
-                name = f"place#{index}.{number}"
-                frame = _bound(frame, name, pa.array(arm_places(arm, full, expressions)))
+        kept &= is_ranked(ranking, values)
+        if len(ranking.arms()) > 1 and not query.distinct:
+            for number, arm in enumerate(ranking.arms()):
+                name, ranks = f"place#{index}.{number}", arms.ranks(arm)
+                frame = _bound(frame, name, pa.array(np.where(ranks < 0, frame.count, ranks)))
                 places.append(ir.Order(ir.Prop(name, "place")))
     columns = tuple(replace(c, expression=known.get(c.expression, c.expression)) for c in query.columns)
     orders = tuple(
@@ -89,10 +58,101 @@ def scored(
     return replace(query, columns=columns, order=(*orders, *places)), frame.keep(kept)
 
 
-def _rankings(query: ir.QueryIR) -> Iterator[ir.Ranking]:
-    for expression in (*(c.expression for c in query.columns), *(o.expression for o in query.order)):
-        if isinstance(expression, ir.Nearest | ir.Bm25 | ir.Rrf):
-            yield expression
+class Arms:
+    """The scores of the rows of one frame. Every arm is scored once, whatever it is returned, ordered or fused by;
+    for a fusion, which ranks entities, each distinct entity is scored once."""
+
+    def __init__(self, frame: Frame, rankings: Iterable[ir.Ranking], expressions: Expressions) -> None:
+        self._frame = frame
+        self._expressions = expressions
+        self._fused = {arm for ranking in rankings if len(ranking.arms()) > 1 for arm in ranking.arms()}
+        self._entities: dict[str, tuple[Array | None, Ints | None]] = {}
+        self._scored: dict[ir.Score, Floats] = {}
+        self._ranks: dict[ir.Score, Ints] = {}
+
+    def scores(self, ranking: ir.Ranking) -> Floats:
+        """The score of each row; NaN where a row has none."""
+        if isinstance(ranking, ir.Rrf):
+            return self._reciprocal(ranking)
+        scores = self._of_entities(ranking)
+        inverse = self._distinct(ranking.variable)[1] if ranking in self._fused else None
+        return scores if inverse is None else scores[inverse]
+
+    def ranks(self, arm: ir.Score) -> Ints:
+        """For each row the rank of its entity among all distinct ones, from 0; -1 if the arm does not rank it."""
+        if arm not in self._ranks:
+            self._ranks[arm] = self._ranked(arm)
+        inverse = self._distinct(arm.variable)[1]
+        return self._ranks[arm] if inverse is None else self._ranks[arm][inverse]
+
+    def _reciprocal(self, fusion: ir.Rrf) -> Floats:
+        constant = fusing_constant(fusion, self._expressions)
+        total = np.full(self._frame.count, np.nan)
+        for arm in fusion.arms():
+            ranks = self.ranks(arm)
+            total = np.where(ranks >= 0, np.nan_to_num(total, nan=0.0) + 1.0 / (constant + ranks + 1), total)
+        return total
+
+    def _distinct(self, variable: str) -> tuple[Array | None, Ints | None]:
+        """The positions of the distinct entities of a variable (None: all of its rows, in order), and for each row
+        the number of its entity among them (None: its own)."""
+        if variable not in self._entities:
+            positions = self._frame.at(variable)
+            self._entities[variable] = (
+                (None, None) if positions is None else np.unique(positions, return_inverse=True)
+            )
+        return self._entities[variable]
+
+    def _of_entities(self, arm: ir.Score) -> Floats:
+        """The scores of the distinct entities of a fused arm; of the entities of all rows for any other arm."""
+        if arm not in self._scored:
+            variable = arm.variable
+            positions = self._distinct(variable)[0] if arm in self._fused else self._frame.at(variable)
+            self._scored[arm] = _scores(arm, self._frame.rows[variable], positions, self._expressions)
+        return self._scored[arm]
+
+    def _ranked(self, arm: ir.Score) -> Ints:
+        """The rank of each distinct entity; ties go by id."""
+        values = self._of_entities(arm)
+        kept = np.flatnonzero(is_ranked(arm, values))
+        score = -values[kept] if SCORES[arm.function].descending else values[kept]
+        distinct, _ = self._distinct(arm.variable)
+        ids = self._frame.rows[arm.variable].column("id").take(kept if distinct is None else distinct[kept])
+        places = np.empty(len(kept), dtype=np.int64)
+        places[np.asarray(pc.sort_indices(ids))] = np.arange(len(kept))
+        ranks = np.full(len(values), -1, dtype=np.int64)
+        ranks[kept[np.lexsort((places, score))]] = np.arange(len(kept))
+        return ranks
+
+
+def _scores(arm: ir.Score, rows: Rows, positions: Array | None, expressions: Expressions) -> Floats:
+    """The scores of the entities at some positions, or of all; NaN where the position is negative."""
+    count = rows.count if positions is None else len(positions)
+    scorer = scorer_of(arm, expressions) if rows.count else None
+    if scorer is None:
+        return np.full(count, np.nan)
+    if positions is None or not len(positions) or int(positions.min()) >= 0:
+        return scorer.scores(rows, positions)
+    missing = positions < 0
+    scores = scorer.scores(rows, np.where(missing, 0, positions))
+    scores[missing] = np.nan
+    return scores
+
+
+def is_ranked(ranking: ir.Ranking, scores: Floats) -> Bools:
+    """Which rows a ranking keeps: those that have a score, or those whose score is above zero."""
+    if SCORES[ranking.function].positive:
+        return np.nan_to_num(scores, nan=0.0) > 0
+    return ~np.isnan(scores)
+
+
+def fusing_constant(fusion: ir.Rrf, expressions: Expressions) -> int:
+    """The constant of a fusion; one that is not positive is refused."""
+    value = expressions.constant(fusion.k)
+    if isinstance(value, int) and value > 0:
+        return value
+    name = fusion.k.name if isinstance(fusion.k, ir.Param) else "k"
+    raise ParameterError(expressions.query, {name: f"is {value!r}, and the constant of `rrf` must be positive"})
 
 
 def resolved(expression: ir.Expr, query: ir.QueryIR) -> ir.Expr:
@@ -119,44 +179,21 @@ class Computed(Rows):
 
 
 def _preselected(
-    rankings: list[ir.Ranking],
-    ordered: list[tuple[ir.Order, ir.Expr]],
+    rankings: Sequence[ir.Ranking],
+    ordered: Sequence[tuple[ir.Order, ir.Expr]],
     frame: Frame,
     most: int | None,
     expressions: Expressions,
 ) -> Frame:
-    """The rows that can be among the nearest, where nothing else is asked and a whole type is ranked."""
+    """The rows that can be among the first ones, where a whole type is ordered by one score and nothing else."""
     ranking = rankings[0]
-    if len(rankings) > 1 or not isinstance(ranking, ir.Nearest) or most is None or not ordered:
+    if len(rankings) > 1 or not isinstance(ranking, ir.Score) or most is None or not ordered:
         return frame
     order, first = ordered[0]
-    if first != ranking or order.descending or frame.count < _WORTH_SELECTING:
+    if first != ranking or order.descending != SCORES[ranking.function].descending:
         return frame
-    if len(frame.positions) > 1 or frame.at(ranking.variable) is not None:
+    if frame.count < _WORTH_SELECTING or len(frame.positions) > 1 or frame.at(ranking.variable) is not None:
         return frame
-    vector = expressions.vector(ranking)
-    if vector is None:
-        return frame
-    column = frame.rows[ranking.variable].vectors(ranking.property)
-    return frame.take(column.nearest(vector, ranking.metric, most))
-
-
-def _constant(expression: ir.Expr, expressions: Expressions) -> int:
-    value = expressions.constant(expression)
-    if isinstance(value, int) and value > 0:
-        return value
-    name = expression.name if isinstance(expression, ir.Param) else "k"
-    raise ParameterError(expressions.query, {name: f"is {value!r}, and the constant of `rrf` must be positive"})
-
-
-def _ranks(arm: ir.Nearest | ir.Bm25, frame: Frame, expressions: Expressions) -> Ints:
-    """The place of each entity in one ranking, from 0; -1 for those it leaves out. Ties go by id."""
-    values = expressions.scores(arm, frame)
-    kept = np.flatnonzero(ranked(arm, values))
-    score = values[kept] if isinstance(arm, ir.Nearest) else -values[kept]
-    ids = frame.rows[arm.variable].column("id").take(frame.positions[arm.variable][kept])
-    places = np.empty(len(kept), dtype=np.int64)
-    places[np.asarray(pc.sort_indices(ids))] = np.arange(len(kept))
-    ranks = np.full(frame.count, -1, dtype=np.int64)
-    ranks[kept[np.lexsort((places, score))]] = np.arange(len(kept))
-    return ranks
+    scorer = scorer_of(ranking, expressions)
+    chosen = None if scorer is None else scorer.candidates(frame.rows[ranking.variable], most)
+    return frame if chosen is None else frame.take(chosen)

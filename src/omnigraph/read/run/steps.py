@@ -69,7 +69,7 @@ class Start(Step):
         return mine if not frame.positions and frame.total == 1 else tools.operators.crossed(frame, mine)
 
     def _matching(self, tools: Tools) -> Frame:
-        rows = tools.operators.snapshot.nodes(self.node.type_name)
+        rows = tools.operators.tables.nodes(self.node.type_name)
         if self.node.is_free:
             return Frame.of(self.node.variable, rows, rows.everything)
         weights = tools.weights.everywhere(self.node)
@@ -117,7 +117,7 @@ class Total(Step):
 
     def run(self, frame: Frame, tools: Tools) -> Frame:
         if self.node.is_free:
-            total = tools.operators.snapshot.nodes(self.node.type_name).count
+            total = tools.operators.tables.nodes(self.node.type_name).count
         else:
             total = counting.total(tools.weights.everywhere(self.node))
         weights = np.ones(frame.count, dtype=np.int64) if frame.weights is None else frame.weights
@@ -161,7 +161,7 @@ class Intersect(Step):
 
     def run(self, frame: Frame, tools: Tools) -> Frame:
         index, targets = tools.operators.intersection(frame, self.links).found()
-        rows = tools.operators.snapshot.nodes(self.node.type_name)
+        rows = tools.operators.tables.nodes(self.node.type_name)
         found = frame.take(index).bind(self.node.variable, rows, targets)
         if self.node.is_free or not found.count:
             return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from omnigraph.read.data.adjacency import Adjacency
-from omnigraph.read.data.tables import Snapshot
+from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import Node, Reach
 from omnigraph.read.run.expressions import Expressions
@@ -21,8 +21,8 @@ from omnigraph.read.values.counting import product, segment_sums
 class Weights:
     """The counts of one execution; what was counted for a whole type is kept until its end."""
 
-    def __init__(self, snapshot: Snapshot, expressions: Expressions, limits: Limits) -> None:
-        self.snapshot = snapshot
+    def __init__(self, tables: GraphTables, expressions: Expressions, limits: Limits) -> None:
+        self.tables = tables
         self.expressions = expressions
         self.limits = limits
         self._whole: dict[int, tuple[Node, Array]] = {}
@@ -32,7 +32,7 @@ class Weights:
         at most once, else counts."""
         if positions is None:
             return self.everywhere(node)
-        rows = self.snapshot.nodes(node.type_name).count
+        rows = self.tables.nodes(node.type_name).count
         if len(positions) > rows or (id(node) in self._whole):
             return self.everywhere(node)[positions]
         return self._weigh(node, positions)
@@ -46,7 +46,7 @@ class Weights:
         return found[1]
 
     def _weigh(self, node: Node, positions: Array | None) -> Array:
-        rows = self.snapshot.nodes(node.type_name)
+        rows = self.tables.nodes(node.type_name)
         count = rows.count if positions is None else len(positions)
         held = self._filtered(node, positions, count)
         if not node.has_subtrees:
@@ -63,7 +63,7 @@ class Weights:
 
     def _filtered(self, node: Node, positions: Array | None, count: int) -> Bools | None:
         """Which positions satisfy the node's own conditions; None if it has none."""
-        rows = self.snapshot.nodes(node.type_name)
+        rows = self.tables.nodes(node.type_name)
         held: Bools | None = None
         for condition in node.filters:
             here = rows.everything if positions is None else positions
@@ -90,7 +90,7 @@ class Weights:
         """For each position the sum of its neighbours' counts."""
         link, child = reach.link, reach.child
         stored = link.edge_variable is not None
-        adjacency = self.snapshot.adjacency(link.edge_type, link.direction, edges=stored)
+        adjacency = self.tables.adjacency(link.edge_type, link.direction, edges=stored)
         if child.is_free:
             return adjacency.degrees if positions is None else adjacency.degrees[positions]
         if positions is None:
@@ -111,7 +111,7 @@ class Weights:
 
     def _of_many(self, child: Node, neighbours: Array) -> Array:
         """Counts at positions that may repeat."""
-        if child.has_subtrees and len(neighbours) <= self.snapshot.nodes(child.type_name).count:
+        if child.has_subtrees and len(neighbours) <= self.tables.nodes(child.type_name).count:
             unique, inverse = np.unique(neighbours, return_inverse=True)
             return self.of(child, unique)[inverse]
         return self.of(child, neighbours)

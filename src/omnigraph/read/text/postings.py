@@ -9,22 +9,15 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.read.text.analysis import Word, terms_of, tokenize, words_of
+from omnigraph.read.text.bm25 import term_scores
 from omnigraph.read.text.spelling import Spelling
-from omnigraph.read.values.columns import Array, Bools, Ints, Positions
-
-Floats = npt.NDArray[np.float64]
-
-_SATURATION: Final = 1.2
-"""How soon more of the same word stops to matter: the k1 of BM25."""
-_LENGTH_MATTERS: Final = 0.75
-"""How much long documents are discounted: the b of BM25."""
+from omnigraph.read.values.columns import Array, Bools, Floats, Ints, Positions
 
 
 class _Range(NamedTuple):
@@ -107,21 +100,17 @@ class TextIndex:
             postings = self._term(term)
             if postings is None:
                 continue
-            having = postings.stop - postings.start
-            rarity = np.log(1 + (self._count - having + 0.5) / (having + 0.5))
+            places: slice | Ints
             if documents is None:
-                out[self._documents[slice(*postings)]] += times * rarity * self._weights(slice(*postings))
+                places = slice(*postings)
+                rows = self._documents[places]
             else:
                 rows, places = self._located(postings, documents)
-                out[rows] += times * rarity * self._weights(places)
+            frequencies = self._frequencies[places]
+            lengths = self._lengths[self._documents[places]] / self._average
+            having = postings.stop - postings.start
+            out[rows] += term_scores(times, self._count, having, frequencies, lengths)
         return out
-
-    def _weights(self, postings: slice | Ints) -> Floats:
-        """How much a term says about the documents of some of its postings, by its frequency in them."""
-        often = self._frequencies[postings].astype(np.float64)
-        lengths = self._lengths[self._documents[postings]] / self._average
-        discount = 1 - _LENGTH_MATTERS + _LENGTH_MATTERS * lengths
-        return np.asarray(often * (_SATURATION + 1) / (often + _SATURATION * discount))
 
     def _term(self, term: str) -> _Range | None:
         code = self._codes.get(term)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.int32]
 

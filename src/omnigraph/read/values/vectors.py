@@ -10,9 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.read.values.columns import Array, Bools
+from omnigraph.read.values.columns import Array, Bools, Floats, Ints
 
-Floats = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float32]
 Metric = Literal["cosine", "l2"]
 _BLOCK: Final = 1 << 15
@@ -48,7 +47,7 @@ class VectorColumn:
             out[~(self.valid if positions is None else self.valid[positions])] = np.nan
         return out
 
-    def nearest(self, query: Floats, metric: Metric, most: int) -> Array:
+    def nearest(self, query: Floats, metric: Metric, most: int) -> Ints:
         """Positions of all that can be among the ``most`` nearest, by a fast pass in 32 bits. What rounding could
         have moved across the border is among them, and so is every tie: exact distances decide."""
         scores = self.matrix @ query.astype(np.float32)

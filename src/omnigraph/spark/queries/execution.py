@@ -5,26 +5,29 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from omnigraph.bulk.pieces import pieces_of
+from omnigraph.bulk.pieces import Piece, pieces_of
+from omnigraph.bulk.runner import Done
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledRead
+from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.run.expressions import Expressions
-from omnigraph.read.values.vectors import Floats
+from omnigraph.read.run.scorers import RelativeScorer, Scorer, scorer_of
 from omnigraph.spark.queries.hops import most_hops
 from omnigraph.spark.queries.matching import Matched, Matching
 from omnigraph.spark.queries.output import Output, Page, as_frame, as_table
-from omnigraph.spark.queries.ranking import arms_of, fusing_constants, rankings_of, scored
-from omnigraph.spark.queries.reading import Values
+from omnigraph.spark.queries.ranking import fusing_constants, scored
+from omnigraph.spark.queries.reading import Batch, Values
 from omnigraph.spark.queries.scanning import Tables, check_scans
 from omnigraph.spark.queries.steps import Match, hops_in, match_of
-from omnigraph.spark.queries.texts import Statistics, statistics
 from omnigraph.spark.runner import SparkRunner
 
 Embedder = Callable[[], EmbeddingClient | None]
@@ -73,37 +76,40 @@ def _answer(
     read = query.ir
     match = match_of(read, graph.catalog)
     expressions = Expressions(query.name, {ir.NOW: _now(), **values}, embedder)
-    rankings = rankings_of(read)
     page = Page.of(read, expressions)
-    fusing = fusing_constants(rankings, match, expressions)
+    fusing = fusing_constants(read.rankings, expressions)
     for hop in hops_in(match.steps):
         most_hops(hop, graph)
     unranked = Values(query.name, expressions.params)
     check_scans(match, unranked)
 
-    arms = [arm for ranking in rankings for arm in arms_of(ranking)]
-    present = [arm for arm in arms if graph.rows(match.variables[arm.variable].table_key)]
-    vectors = {arm: tuple(found) for arm in present if (found := _vector(arm, expressions)) is not None}
-    counted = {arm: known for arm in present if (known := _counted(arm, graph, match, expressions, runner))}
-    tables = Tables(runner.spark, graph, match, replace(unranked, vectors=vectors, statistics=counted))
+    scorers = _scorers(read, match, graph, expressions, runner)
+    tables = Tables(runner.spark, graph, match, replace(unranked, scorers=scorers))
     rows = Matching(tables, expressions).run(match.steps, Matched(None, {}))
-    return Output(read, tables, expressions, rows).result(scored(rows, rankings, fusing, tables), page)
+    return Output(read, tables, expressions, rows).result(scored(rows, read.rankings, fusing, tables), page)
 
 
-def _vector(arm: ir.Nearest | ir.Bm25, expressions: Expressions) -> Floats | None:
-    """What distances are measured from."""
-    return expressions.vector(arm) if isinstance(arm, ir.Nearest) else None
+def _scorers(
+    query: ir.QueryIR, match: Match, graph: Snapshot, expressions: Expressions, runner: SparkRunner
+) -> dict[ir.Score, Scorer]:
+    """The scorers of all arms that have a score for any row."""
+    found: dict[ir.Score, Scorer] = {}
+    for arm in dict.fromkeys(arm for ranking in query.rankings for arm in ranking.arms()):
+        entity = match.variables[arm.variable]
+        scorer = scorer_of(arm, expressions) if graph.rows(entity.table_key) else None
+        if isinstance(scorer, RelativeScorer):
+            pieces = pieces_of(graph, entity.table_key)
+            counted = partial(_counted, scorer, entity, arm.property)
+            scorer = scorer.knowing(runner.run("statistics", counted, pieces))
+        if scorer is not None:
+            found[arm] = scorer
+    return found
 
 
-def _counted(
-    arm: ir.Nearest | ir.Bm25, graph: Snapshot, match: Match, expressions: Expressions, runner: SparkRunner
-) -> Statistics | None:
-    """The statistics of the texts that are scored."""
-    query = expressions.constant(arm.query) if isinstance(arm, ir.Bm25) else None
-    if query is None:
-        return None
-    pieces = pieces_of(graph, match.variables[arm.variable].table_key)
-    return statistics(runner, pieces, arm.property, str(query))
+def _counted(scorer: RelativeScorer[Any], entity: EntityType, column: str, piece: Piece) -> Done:
+    """What a scorer has to know about one piece of a table."""
+    batches = (Batch(entity, rows) for rows in piece.batches([column]))
+    return Done(scorer.counted(batches), rows=piece.rows)
 
 
 def _now() -> dt.datetime:

@@ -79,7 +79,7 @@ class Output:
         frame = scored.frame
         for order in self.query.order:
             expression = resolved(order.expression, self.query)
-            if isinstance(expression, ir.Nearest | ir.Bm25 | ir.Rrf):
+            if isinstance(expression, ir.Ranking):
                 frame = frame.where(is_ranked(expression, fn.col(scored.scores[expression])))
         return frame
 
@@ -163,7 +163,7 @@ class Output:
                 return kind
             case ir.Param(name):
                 return DATETIME if name == ir.NOW else self.query.params[name]
-            case ir.Nearest() | ir.Bm25() | ir.Rrf():
+            case ir.Score() | ir.Rrf():
                 return F64
             case _:
                 raise TypeError(f"{type(expression).__name__} has no type of its own")
@@ -177,7 +177,7 @@ class Output:
                 return fn.col(self.rows.variables[variable].named(expression))
             case ir.Param() | ir.Constant():
                 return literal(self.expressions.constant(expression), kind)
-            case ir.Nearest() | ir.Bm25() | ir.Rrf():
+            case ir.Score() | ir.Rrf():
                 return fn.col(scores[expression])
             case _:
                 raise TypeError(f"{type(expression).__name__} has no value by row")

@@ -9,12 +9,11 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.scores import SCORES
 from omnigraph.read.run.expressions import Expressions
-from omnigraph.read.run.ranking import scores as engine_scores
+from omnigraph.read.run.ranking import fusing_constant
 from omnigraph.spark.queries.matching import Matched
-from omnigraph.spark.queries.reading import Batch
 from omnigraph.spark.queries.scanning import Bound, Tables
-from omnigraph.spark.queries.steps import Match
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +25,9 @@ class Scored:
     places: Mapping[ir.Rrf, tuple[str, str]]
 
 
-def rankings_of(query: ir.QueryIR) -> list[ir.Ranking]:
-    """The rankings that a query returns or orders by, each once."""
-    every = (*(column.expression for column in query.columns), *(order.expression for order in query.order))
-    return list(dict.fromkeys(one for one in every if isinstance(one, ir.Nearest | ir.Bm25 | ir.Rrf)))
-
-
-def arms_of(ranking: ir.Ranking) -> tuple[ir.Nearest | ir.Bm25, ...]:
-    """What a ranking scores entities by."""
-    return (ranking.first, ranking.second) if isinstance(ranking, ir.Rrf) else (ranking,)
-
-
-def fusing_constants(rankings: Iterable[ir.Ranking], match: Match, expressions: Expressions) -> dict[ir.Rrf, int]:
+def fusing_constants(rankings: Iterable[ir.Ranking], expressions: Expressions) -> dict[ir.Rrf, int]:
     """The constant of each fusion. One that cannot be used is refused as the embedded engine refuses it."""
-    found: dict[ir.Rrf, int] = {}
-    for ranking in rankings:
-        if isinstance(ranking, ir.Rrf):
-            variable = ranking.first.variable
-            engine_scores(ranking, Batch.nothing(match.variables[variable]).frame(variable), expressions)
-            constant = expressions.constant(ranking.k)
-            assert isinstance(constant, int)  # noqa: S101  the engine has looked at it
-            found[ranking] = constant
-    return found
+    return {one: fusing_constant(one, expressions) for one in rankings if isinstance(one, ir.Rrf)}
 
 
 def scored(rows: Matched, rankings: Iterable[ir.Ranking], fusing: Mapping[ir.Rrf, int], tables: Tables) -> Scored:
@@ -56,7 +36,7 @@ def scored(rows: Matched, rankings: Iterable[ir.Ranking], fusing: Mapping[ir.Rrf
     scores: dict[ir.Ranking, str] = {}
     places: dict[ir.Rrf, tuple[str, str]] = {}
     for ranking in rankings:
-        bound = rows.variables[arms_of(ranking)[0].variable]
+        bound = rows.variables[ranking.variable]
         if not isinstance(ranking, ir.Rrf):
             scores[ranking] = bound.columns[ranking]
             continue
@@ -70,10 +50,10 @@ def scored(rows: Matched, rankings: Iterable[ir.Ranking], fusing: Mapping[ir.Rrf
 
 def is_ranked(ranking: ir.Ranking, score: Column) -> Column:
     """Does a row stay when the rows are ordered by this score?"""
-    return score > 0 if isinstance(ranking, ir.Bm25) else score.isNotNull()
+    return score > 0 if SCORES[ranking.function].positive else score.isNotNull()
 
 
-def _place(arm: ir.Nearest | ir.Bm25, bound: Bound) -> Column:
+def _place(arm: ir.Score, bound: Bound) -> Column:
     """The place of a row's entity among all that the arm ranks, from 0; null if it ranks it not.
 
     One task sees all rows for it: a place depends on all of them.
@@ -81,7 +61,7 @@ def _place(arm: ir.Nearest | ir.Bm25, bound: Bound) -> Column:
     score = fn.col(bound.columns[arm])
     present = is_ranked(arm, score)
     counted = fn.when(present, score)
-    best_first = counted.desc_nulls_last() if isinstance(arm, ir.Bm25) else counted.asc_nulls_last()
+    best_first = counted.desc_nulls_last() if SCORES[arm.function].descending else counted.asc_nulls_last()
     everything = Window.partitionBy(fn.lit(0))
     return fn.when(present, fn.dense_rank().over(everything.orderBy(best_first, fn.col(bound.id))) - 1)
 

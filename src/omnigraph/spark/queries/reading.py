@@ -20,26 +20,24 @@ from omnigraph.lang.query import ir
 from omnigraph.read.data.tables import Rows
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
+from omnigraph.read.run.scorers import Scorer
 from omnigraph.read.text.postings import TextIndex
 from omnigraph.read.values.columns import Bools, Column
 from omnigraph.read.values.comparing import Series
-from omnigraph.read.values.vectors import Floats
 from omnigraph.spark.frames import arrow_type
 from omnigraph.spark.queries.steps import Carried, Entity, Scan
-from omnigraph.spark.queries.texts import Statistics, scores
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What is the same for all rows of an execution: parameters, the vectors and the texts to rank by.
+    """What is the same for all rows of an execution: parameters, and the scorers of the arms of its rankings.
 
-    A vector or statistics that are missing mean that there is nothing to rank by.
+    An arm without a scorer has no score for any row.
     """
 
     query: str
     params: Mapping[str, Value]
-    vectors: Mapping[ir.Nearest | ir.Bm25, tuple[float, ...]] = field(default_factory=dict)
-    statistics: Mapping[ir.Nearest | ir.Bm25, Statistics] = field(default_factory=dict)
+    scorers: Mapping[ir.Score, Scorer] = field(default_factory=dict)
 
     @property
     def expressions(self) -> Expressions:
@@ -134,19 +132,9 @@ class Reading:
             case ir.Filter():
                 held: Bools = expressions.holds(item, frame)
                 return pa.array(held)
-            case ir.Nearest() | ir.Bm25():
-                found = self._scores(item, rows)
-                return pa.array(found, mask=np.isnan(found))
-
-    def _scores(self, ranking: ir.Nearest | ir.Bm25, rows: Batch) -> Floats:
-        """The score of each row; NaN where there is nothing to score."""
-        if isinstance(ranking, ir.Nearest):
-            vector = self.values.vectors.get(ranking)
-            if vector is not None and rows.count:
-                return rows.vectors(ranking.property).distances(np.asarray(vector), ranking.metric)
-        else:
-            known = self.values.statistics.get(ranking)
-            if known is not None and rows.count:
-                query = self.values.expressions.constant(ranking.query)
-                return scores(rows.column(ranking.property).arrow, str(query), known)
-        return np.full(rows.count, np.nan)
+            case ir.Score():
+                scorer = self.values.scorers.get(item)
+                if scorer is None or not rows.count:
+                    return pa.nulls(rows.count, pa.float64())
+                scores = scorer.scores(rows)
+                return pa.array(scores, mask=np.isnan(scores))

@@ -149,7 +149,7 @@ def kind_of(item: Carried | ir.Var, entity: Entity) -> ValueType:
     match item:
         case ir.Prop(_, name):
             return _kind(entity, name)
-        case ir.Nearest() | ir.Bm25():
+        case ir.Score():
             return F64
         case ir.Var():
             return STRING

@@ -13,10 +13,10 @@ from typing import Literal
 
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
-from omnigraph.read.pattern.pattern import closing, hops_of, mentioned
+from omnigraph.read.pattern.pattern import mentioned
 
 Entity = EntityType
-Carried = ir.Prop | ir.TextMatch | ir.Nearest | ir.Bm25 | ir.Filter
+Carried = ir.Prop | ir.TextMatch | ir.Score | ir.Filter
 """What a variable can bring along as a column: a property, or something worked out while its table is read."""
 
 
@@ -108,20 +108,14 @@ class _Arranging:
     def _steps(
         self, operations: Sequence[ir.Operation], known: dict[str, Entity], pushed: Mapping[str, list[ir.Filter]]
     ) -> Iterator[Step]:
-        index = 0
         checked = {condition for conditions in pushed.values() for condition in conditions}
-        while index < len(operations):
-            operation = operations[index]
-            following = operations[index + 1] if index + 1 < len(operations) else None
-            index += 1
+        for operation in operations:
             match operation:
                 case ir.NodeScan(variable, type_name, filters):
                     known[variable] = self.catalog.nodes[type_name]
                     yield Scan(variable, known[variable], (*filters, *pushed.get(variable, ())))
                 case ir.Expand():
-                    closed = closing(operation, following)
-                    index += closed is not None
-                    yield self._hop(operation, closed, known, pushed)
+                    yield self._hop(operation, known, pushed)
                 case ir.Filter() if operation not in checked:
                     self.carry(_compared(operation), known)
                     yield Keep(operation)
@@ -132,22 +126,16 @@ class _Arranging:
                 case ir.AntiJoin(_, inner):
                     yield Block("absent", self.block(inner, dict(known)))
 
-    def _hop(
-        self,
-        expand: ir.Expand,
-        closed: str | None,
-        known: dict[str, Entity],
-        pushed: Mapping[str, list[ir.Filter]],
-    ) -> Hop:
+    def _hop(self, expand: ir.Expand, known: dict[str, Entity], pushed: Mapping[str, list[ir.Filter]]) -> Hop:
         edge = self.catalog.edges[expand.edge_type]
-        least, most = hops_of(expand, self.catalog)
+        least, most = expand.hops
         edges = None
         if expand.edge_variable is not None:
             known[expand.edge_variable] = edge
             edges = Scan(expand.edge_variable, edge, tuple(pushed.get(expand.edge_variable, ())))
         target: Scan | str
-        if closed is not None:
-            target = closed
+        if expand.closes is not None:
+            target = expand.closes
         else:
             node = known[expand.target] = self.catalog.nodes[expand.target_type]
             conditions = (*expand.target_filters, *pushed.get(expand.target, ()))
@@ -187,11 +175,10 @@ def values_in(expression: ir.Expr | None) -> Iterator[tuple[str, Carried]]:
     match expression:
         case ir.Prop(variable, name) if name != "id":
             yield variable, expression
-        case ir.TextMatch() | ir.Nearest() | ir.Bm25():
+        case ir.TextMatch():
             yield expression.variable, expression
-        case ir.Rrf(first, second, _):
-            yield first.variable, first
-            yield second.variable, second
+        case ir.Score() | ir.Rrf():
+            yield from ((arm.variable, arm) for arm in expression.arms())
         case ir.Agg(_, argument, _):
             yield from values_in(argument)
 

@@ -142,7 +142,7 @@ def _delete(op: ir.DeleteOp, values: Mapping[str, Value], run: Executed) -> None
     base = run.pending.base
     table_key = f"{op.kind}:{op.type_name}"
     where = where_clause(op.predicates, base.schema(table_key), values)
-    ids = one_chunk(base.scan(table_key, ["id"], where.sql("`"))["id"])
+    ids = one_chunk(base.scan(table_key, ["id"], where.sql)["id"])
     if not len(ids):
         return
     if op.kind == "edge":

@@ -1,4 +1,4 @@
-"""Predicates of update and delete: the same for Lance on committed rows and for DataFusion on pending ones."""
+"""Predicates of update and delete: checked by Lance on committed rows, and in memory on pending ones."""
 
 from __future__ import annotations
 
@@ -7,48 +7,53 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from datafusion import SessionContext
 
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
+from omnigraph.read.values.columns import Column
+from omnigraph.read.values.comparing import Series, compare
 from omnigraph.storage.filters import compared
 
 _COLUMNS = {"from": "src", "to": "dst"}
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """Conditions that must all hold, as `(column, what it is compared to)`. None matches nothing."""
+class Comparison:
+    """A column compared with a value; ``filter`` is the same as Lance's filters write it."""
 
-    conditions: tuple[tuple[str, str], ...] | None
+    column: str
+    op: ir.Op
+    value: Value
+    filter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Comparisons that must all hold. None matches nothing."""
+
+    comparisons: tuple[Comparison, ...] | None
 
     @property
     def matches_nothing(self) -> bool:
-        return self.conditions is None
+        return self.comparisons is None
 
     @property
-    def columns(self) -> set[str]:
-        return {column for column, _ in self.conditions or ()}
-
-    def sql(self, quote: str) -> str:
-        """The text, with names quoted as a dialect does: Lance by backticks, DataFusion by double quotes."""
-        if self.conditions is None:
-            return "false"
-        return " and ".join(f"{quote}{column}{quote} {rest}" for column, rest in self.conditions)
+    def sql(self) -> str:
+        """The predicate as one filter of Lance."""
+        return "false" if self.comparisons is None else " and ".join(one.filter for one in self.comparisons)
 
 
 def where_clause(predicates: Iterable[ir.Predicate], schema: pa.Schema, values: Mapping[str, Value]) -> Where:
     """The predicates of a statement with its values. A null on either side matches nothing."""
-    conditions: list[tuple[str, str]] = []
+    comparisons: list[Comparison] = []
     for predicate in predicates:
         name = _COLUMNS.get(predicate.property, predicate.property)
         value = evaluate(predicate.value, values)
         rest = None if value is None else compared(schema.field(name).type, predicate.op, value)
         if rest is None:
             return Where(None)
-        conditions.append((name, rest))
-    return Where(tuple(conditions))
+        comparisons.append(Comparison(name, predicate.op, value, f"`{name}` {rest}"))
+    return Where(tuple(comparisons))
 
 
 def evaluate(expression: ir.Expr, values: Mapping[str, Value]) -> Value:
@@ -62,12 +67,9 @@ def evaluate(expression: ir.Expr, values: Mapping[str, Value]) -> Value:
 
 def matching(rows: pa.Table, where: Where) -> pa.Table:
     """The rows of a table in memory that satisfy a predicate."""
-    if where.matches_nothing or not rows.num_rows:
+    if where.comparisons is None:
         return rows.slice(0, 0)
-    columns = {name: rows[name] for name in sorted(where.columns)}
-    numbered = pa.table({**columns, "row#": np.arange(rows.num_rows)})
-    context = SessionContext()
-    context.register_record_batches("pending", [numbered.to_batches()])
-    statement = f'select "row#" from pending where {where.sql(chr(34))}'  # noqa: S608  no text of a user's is in it
-    found = pa.table(context.sql(statement))["row#"]
-    return rows.take(found.take(pc.sort_indices(found)))
+    held = np.ones(rows.num_rows, dtype=np.bool_)
+    for one in where.comparisons:
+        held &= compare(one.op, Series(Column.of(rows[one.column])), one.value, rows.num_rows)
+    return rows.filter(pa.array(held))

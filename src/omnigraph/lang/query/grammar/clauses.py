@@ -205,7 +205,7 @@ class ClauseParser(ExpressionParser):
             return NullTest(left, negated, start.span.to(self.last))
         operator = self._operator()
         if operator is None:
-            if isinstance(left, TextCall) and left.function != "bm25":
+            if isinstance(left, TextCall):
                 return TextPredicate(left, start.span.to(self.last))
             self._not_a_clause(left)
         assert operator is not None  # noqa: S101  _not_a_clause never returns

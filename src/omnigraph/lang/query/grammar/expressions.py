@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.parsing import I64_MAX, Cursor, describe, shorten
+from omnigraph.lang.query.scores import ARMS, SCORES, Operand, ScoreFunction
 from omnigraph.lang.query.syntax import (
     AGGREGATES,
     LITERALS,
     NO_NULL,
+    TEXT_PREDICATES,
     Aggregate,
     AliasRef,
     BoolLiteral,
@@ -18,10 +20,9 @@ from omnigraph.lang.query.syntax import (
     IntegerLiteral,
     ListLiteral,
     Literal,
-    Nearest,
     Now,
     PropertyRef,
-    Rrf,
+    ScoreCall,
     StringLiteral,
     TextCall,
     TextFunction,
@@ -30,8 +31,7 @@ from omnigraph.lang.query.syntax import (
 from omnigraph.lang.source import Name
 from omnigraph.lang.tokens import FLOAT, IDENT, INTEGER, STRING, VARIABLE, Token
 
-_TEXT_FUNCTIONS: tuple[TextFunction, ...] = ("search", "fuzzy", "match_text", "bm25")
-_FUNCTIONS = (*AGGREGATES, *_TEXT_FUNCTIONS, "nearest", "rrf", "now", "date", "datetime")
+_FUNCTIONS = (*AGGREGATES, *TEXT_PREDICATES, *SCORES, "now", "date", "datetime")
 
 
 class ExpressionParser(Cursor):
@@ -94,46 +94,47 @@ class ExpressionParser(Cursor):
                 argument = self.expression()
                 self.expect(")", "`)`")
                 return Aggregate(aggregate, argument, distinct, name.span.to(self.last))
-        if function == "nearest":
-            return self._nearest(name)
-        if function == "rrf":
-            return self._rrf(name)
-        for text_function in _TEXT_FUNCTIONS:
+        for text_function in TEXT_PREDICATES:
             if function == text_function:
                 return self._text_call(name, text_function)
-        raise AssertionError(function)
+        return self._score_call(name, SCORES[function])
 
     def _accept_distinct(self) -> bool:
         """`distinct` in front of an argument; an alias of that name would be followed by `)`."""
         return self.peek().kind != ")" and self.accept_word("distinct") is not None
 
-    def _nearest(self, name: Token) -> Nearest:
-        target = self.expression()
-        if not isinstance(target, PropertyRef):
-            self.fail("the first argument of `nearest` is a property", span=self.last, remedy="write `$x.vector`")
-        self.expect(",", "`,` and what to be near to")
-        query = self.expression()
+    def _score_call(self, name: Token, function: ScoreFunction) -> ScoreCall:
+        operands: list[Expression] = []
+        for operand in function.operands:
+            if operand.optional and not self.accept(","):
+                break
+            if operands and not operand.optional:
+                self.expect(",", f"`,` and {operand.wanted}")
+            operands.append(self._operand(function, operand))
         self.expect(")", "`)`")
-        span = name.span.to(self.last)
-        if self.at_word("asc", "desc"):
-            self.fail("`nearest` has only one direction: the nearest first", remedy="leave it out")
-        return Nearest(target, query, span)
-
-    def _rrf(self, name: Token) -> Rrf:
-        first = self._ranking()
-        self.expect(",", "`,` and a second ranking")
-        second = self._ranking()
-        k = self.expression() if self.accept(",") else None
-        self.expect(")", "`)`")
-        return Rrf(first, second, k, name.span.to(self.last))
-
-    def _ranking(self) -> Expression:
-        if not self.at_word("nearest", "bm25") or self.peek().kind != "(":
+        call = ScoreCall(function.name, tuple(operands), name.span.to(self.last))
+        if function.direction is not None and self.at_word("asc", "desc"):
             self.fail(
-                f"expected `nearest(…)` or `bm25(…)`, found {describe(self.token)}",
-                remedy="`rrf` fuses two rankings",
+                f"`{function.name}` has only one direction: {function.direction}",
+                remedy="leave it out",
             )
-        return self.expression()
+        return call
+
+    def _operand(self, function: ScoreFunction, operand: Operand) -> Expression:
+        if operand.kind == "ranking" and not (self.at_word(*ARMS) and self.peek().kind == "("):
+            expected = " or ".join(f"`{arm}(…)`" for arm in ARMS)
+            self.fail(
+                f"expected {expected}, found {describe(self.token)}",
+                remedy=f"`{function.name}` fuses two rankings",
+            )
+        expression = self.expression()
+        if operand.kind == "property" and not isinstance(expression, PropertyRef):
+            self.fail(
+                f"the first argument of `{function.name}` is a property",
+                span=self.last,
+                remedy=f"write `{operand.example}`",
+            )
+        return expression
 
     def _text_call(self, name: Token, function: TextFunction) -> TextCall:
         subject = self.expression()

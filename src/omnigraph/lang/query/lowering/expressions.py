@@ -15,16 +15,15 @@ from omnigraph.lang.query.syntax import (
     FloatLiteral,
     IntegerLiteral,
     ListLiteral,
-    Nearest,
     Now,
     PropertyRef,
-    Rrf,
+    ScoreCall,
     StringLiteral,
     TextCall,
     Variable,
 )
+from omnigraph.lang.query.typecheck.rankings import RULES
 from omnigraph.lang.query.typecheck.scope import Scope
-from omnigraph.lang.schema.catalog import NodeType
 from omnigraph.lang.values import (
     BOOL,
     DATE,
@@ -39,7 +38,6 @@ from omnigraph.lang.values import (
 )
 
 _DEFAULT_EDITS = ir.Constant(2, I64)
-_DEFAULT_K = ir.Constant(60, I64)
 
 
 def lower_expression(expression: Expression, scope: Scope, params: Mapping[str, ValueType]) -> ir.Expr:
@@ -57,14 +55,8 @@ def lower_expression(expression: Expression, scope: Scope, params: Mapping[str, 
             return ir.Agg(function, lower_expression(argument, scope, params), distinct)
         case TextCall():
             return _text_call(expression, scope, params)
-        case Nearest():
-            return _nearest(expression, scope, params)
-        case Rrf(first, second, k):
-            return ir.Rrf(
-                _ranking(first, scope, params),
-                _ranking(second, scope, params),
-                _DEFAULT_K if k is None else lower_expression(k, scope, params),
-            )
+        case ScoreCall(function, operands):
+            return RULES[function].ranking([lower_expression(one, scope, params) for one in operands], scope)
         case _:
             return lower_literal(expression)
 
@@ -113,34 +105,11 @@ def _list(items: tuple[Expression, ...]) -> ir.Constant:
     return ir.Constant(tuple(values), ValueType(scalar, is_list=True))
 
 
-def _text_call(call: TextCall, scope: Scope, params: Mapping[str, ValueType]) -> ir.TextMatch | ir.Bm25:
+def _text_call(call: TextCall, scope: Scope, params: Mapping[str, ValueType]) -> ir.TextMatch:
     assert isinstance(call.subject, PropertyRef)  # noqa: S101  the checker asks for a property
     variable, name = call.subject.variable.name, call.subject.property.text
     query = lower_expression(call.query, scope, params)
-    if call.function == "bm25":
-        return ir.Bm25(variable, name, query)
     edits = None
     if call.function == "fuzzy":
         edits = _DEFAULT_EDITS if call.edits is None else lower_expression(call.edits, scope, params)
     return ir.TextMatch(call.function, variable, name, query, edits)
-
-
-def _nearest(call: Nearest, scope: Scope, params: Mapping[str, ValueType]) -> ir.Nearest:
-    bound = scope.find(call.target.variable.name)
-    assert bound is not None  # noqa: S101  the checker found it
-    assert isinstance(bound.type, NodeType)  # noqa: S101
-    prop = bound.type.properties[call.target.property.text]
-    return ir.Nearest(
-        call.target.variable.name,
-        prop.name,
-        lower_expression(call.query, scope, params),
-        prop.type.dimension or 0,
-        "l2" if prop.embed is None else "cosine",
-        None if prop.embed is None else prop.embed.model,
-    )
-
-
-def _ranking(expression: Expression, scope: Scope, params: Mapping[str, ValueType]) -> ir.Nearest | ir.Bm25:
-    lowered = lower_expression(expression, scope, params)
-    assert isinstance(lowered, ir.Nearest | ir.Bm25)  # noqa: S101  the grammar allows nothing else
-    return lowered

@@ -9,23 +9,24 @@ from omnigraph.lang.query import ir
 from omnigraph.lang.query.lowering.dependencies import Known, Waiting, introduced_by, mentioned_by, untouched_by
 from omnigraph.lang.query.lowering.expressions import lower_expression
 from omnigraph.lang.query.lowering.renaming import rename
+from omnigraph.lang.query.scores import SCORES
 from omnigraph.lang.query.syntax import (
     AliasRef,
     Comparison,
     Expression,
     IntegerLiteral,
     ListLiteral,
-    Nearest,
     NullTest,
     Ordering,
     PropertyRef,
     QuerySyntax,
     ReadBody,
+    ScoreCall,
     TextPredicate,
     Variable,
 )
 from omnigraph.lang.query.typecheck.patterns import Condition, Pattern, Step
-from omnigraph.lang.query.typecheck.results import ResultColumn, is_ranking
+from omnigraph.lang.query.typecheck.results import ResultColumn
 from omnigraph.lang.query.typecheck.scope import Scope
 from omnigraph.lang.values import BOOL, STRING, U64, ValueType
 
@@ -78,15 +79,12 @@ def _order(
     """A sort key. Rankings put the best first, through an alias unless a direction says otherwise."""
     expression = ordering.expression
     key = lower_expression(expression, scope, params)
-    if is_ranking(expression):
-        return ir.Order(key, descending=not isinstance(expression, Nearest))
+    if isinstance(expression, ScoreCall):
+        return ir.Order(key, descending=SCORES[expression.function].descending)
     if ordering.direction is not None:
         return ir.Order(key, descending=ordering.direction == "desc")
-    best_is_largest = False
-    if isinstance(expression, AliasRef):
-        column = columns[expression.name]
-        best_is_largest = column.is_score and not isinstance(column.expression, Nearest)
-    return ir.Order(key, descending=best_is_largest)
+    named = columns[expression.name].expression if isinstance(expression, AliasRef) else None
+    return ir.Order(key, descending=isinstance(named, ScoreCall) and SCORES[named.function].descending)
 
 
 class _Lowering:
@@ -184,10 +182,9 @@ class _Lowering:
             source, target, target_type = target, source, step.source_type
             direction = _REVERSED[direction]
         closes = target in known
-        reached = self._hidden(target) if closes else target
         yield ir.Expand(
             source=source,
-            target=reached,
+            target=self._hidden(target) if closes else target,
             edge_type=step.edge.name,
             direction=direction,
             target_type=target_type,
@@ -196,12 +193,12 @@ class _Lowering:
             target_filters=() if closes else tuple(self._matches(pattern, target)),
             edge_variable=step.edge_variable,
             backwards=backwards and (step.min_hops, step.max_hops) != (1, 1),
+            closes=target if closes else None,
+            chains=step.edge.symmetric,
         )
         if step.edge_variable is not None:
             known.own.add(step.edge_variable)
-        if closes:
-            yield ir.Filter(ir.Prop(reached, "id"), ir.Op.EQ, ir.Prop(target, "id"))
-        else:
+        if not closes:
             learn(target)
 
     def _matches(self, pattern: Pattern, name: str) -> Iterator[ir.Filter]:

@@ -18,13 +18,14 @@ def _operation(operation: ir.Operation, names: Mapping[str, str]) -> ir.Operatio
         case ir.NodeScan(variable, type_name, filters):
             return ir.NodeScan(names.get(variable, variable), type_name, _filters(filters, names))
         case ir.Expand():
-            edge = operation.edge_variable
+            edge, closes = operation.edge_variable, operation.closes
             return replace(
                 operation,
                 source=names.get(operation.source, operation.source),
                 target=names.get(operation.target, operation.target),
                 target_filters=_filters(operation.target_filters, names),
                 edge_variable=None if edge is None else names.get(edge, edge),
+                closes=None if closes is None else names.get(closes, closes),
             )
         case ir.Filter():
             return _filter(operation, names)

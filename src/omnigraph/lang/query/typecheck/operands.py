@@ -20,10 +20,9 @@ from omnigraph.lang.query.syntax import (
     IntegerLiteral,
     ListLiteral,
     Literal,
-    Nearest,
     Now,
     PropertyRef,
-    Rrf,
+    ScoreCall,
     StringLiteral,
     TextCall,
     Variable,
@@ -111,10 +110,10 @@ def value_type(expression: Expression, scope: Scope, context: Context, role: str
             return property_type(expression, scope, context)
         case Now():
             return DATETIME
-        case TextCall(function) if function != "bm25":
+        case TextCall():
             check_text_call(expression, scope, context)
             return BOOL
-        case TextCall() | Nearest() | Rrf():
+        case ScoreCall():
             context.report(
                 "T7",
                 f"a score cannot be {role}",
@@ -175,24 +174,37 @@ def bare_edge(variable: Variable, context: Context) -> None:
 
 
 def check_text_call(call: TextCall, scope: Scope, context: Context) -> None:
-    """The operands of search, fuzzy, match_text and bm25."""
-    code = "T19" if call.function in ("search", "fuzzy") else "T20"
-    if not isinstance(call.subject, PropertyRef):
-        context.report(
-            code,
-            f"the first argument of `{call.function}` is a String property",
-            call.span,
-            f'write `{call.function}($x.title, "…")`',
-        )
-    else:
-        subject = searched_type(call.subject, scope, context)
-        if subject is not None and not subject.is_string:
-            context.report(code, f"`{call.function}` searches String properties, not {subject}", call.subject.span)
-    _constant(call.query, "String", code, call.function, scope, context)
+    """The operands of search, fuzzy and match_text."""
+    code = "T20" if call.function == "match_text" else "T19"
+    check_text_search(call, call.subject, call.query, code, scope, context)
     if call.edits is not None:
-        _constant(call.edits, "integer", code, call.function, scope, context)
+        check_constant(call.edits, "integer", code, call.function, scope, context)
         if isinstance(call.edits, IntegerLiteral) and call.edits.value < 0:
             context.report(code, "the number of edits cannot be negative", call.edits.span)
+
+
+def check_text_search(
+    call: TextCall | ScoreCall,
+    subject: Expression,
+    query: Expression,
+    code: str,
+    scope: Scope,
+    context: Context,
+) -> None:
+    """The two operands of every search of texts: a String property, and a text to look for."""
+    function = call.function
+    if not isinstance(subject, PropertyRef):
+        context.report(
+            code,
+            f"the first argument of `{function}` is a String property",
+            call.span,
+            f'write `{function}($x.title, "…")`',
+        )
+    else:
+        searched = searched_type(subject, scope, context)
+        if searched is not None and not searched.is_string:
+            context.report(code, f"`{function}` searches String properties, not {searched}", subject.span)
+    check_constant(query, "String", code, function, scope, context)
 
 
 def searched_type(reference: PropertyRef, scope: Scope, context: Context) -> ValueType | None:
@@ -204,7 +216,7 @@ def searched_type(reference: PropertyRef, scope: Scope, context: Context) -> Val
     return property_type(reference, scope, context)
 
 
-def _constant(
+def check_constant(
     expression: Expression, wanted: str, code: str, function: str, scope: Scope, context: Context
 ) -> None:
     """An operand that is the same for all rows: a literal or a parameter of the wanted type."""
@@ -222,65 +234,6 @@ def _constant(
     fits = found.is_string if wanted == "String" else found.is_integer
     if not fits:
         context.report(code, f"this operand of `{function}` must be {wanted}, not {found}", expression.span)
-
-
-def check_ranking(expression: Expression, scope: Scope, context: Context) -> None:
-    """The operands of nearest, bm25 and rrf."""
-    match expression:
-        case Nearest():
-            _check_nearest(expression, scope, context)
-        case TextCall():
-            check_text_call(expression, scope, context)
-        case Rrf(first, second, k):
-            check_ranking(first, scope, context)
-            check_ranking(second, scope, context)
-            if _ranked(first) != _ranked(second):
-                context.report(
-                    "T21",
-                    f"`rrf` fuses rankings of one variable, not of `${_ranked(first)}` and `${_ranked(second)}`",
-                    expression.span,
-                )
-            if k is not None:
-                _constant(k, "integer", "T21", "rrf", scope, context)
-                if isinstance(k, IntegerLiteral) and k.value <= 0:
-                    context.report("T21", "the constant of `rrf` must be positive", k.span)
-
-
-def _ranked(expression: Expression) -> str:
-    """The variable a ranking ranks."""
-    if isinstance(expression, Nearest):
-        return expression.target.variable.name
-    if isinstance(expression, TextCall) and isinstance(expression.subject, PropertyRef):
-        return expression.subject.variable.name
-    return ""
-
-
-def _check_nearest(call: Nearest, scope: Scope, context: Context) -> None:
-    if scope.find(call.target.variable.name) is None:
-        context.report("T15", f"variable `${call.target.variable.name}` is not bound here", call.target.span)
-        return
-    target = searched_type(call.target, scope, context)
-    if target is None:
-        return
-    if target.dimension is None:
-        context.report("T15", f"`nearest` needs a Vector property, not {target}", call.target.span)
-        return
-    query = call.query
-    if isinstance(query, ListLiteral):
-        check_vector_literal(query, target.dimension, "T15", context)
-        return
-    if not isinstance(query, StringLiteral | Variable):
-        context.report(
-            "T15",
-            "the query of `nearest` is a list of numbers, a text, or a parameter",
-            query.span,
-            "it has to be the same for all rows",
-        )
-        return
-    found = value_type(query, scope, context, "a query of `nearest`")
-    if found is None or found.is_string or found.dimension == target.dimension:
-        return
-    context.report("T15", f"the query is {found}, and `{call.target.property}` is {target.required()}", query.span)
 
 
 def check_vector_literal(literal: ListLiteral, dimension: int, code: str, context: Context) -> None:

@@ -20,6 +20,7 @@ from omnigraph.lang.query.syntax import (
     OptionalBlock,
     PropertyMatch,
     PropertyRef,
+    ScoreCall,
     StringLiteral,
     TextCall,
     TextPredicate,
@@ -442,5 +443,8 @@ def mentioned_in(expression: Expression) -> Iterator[str]:
         case TextCall():
             yield from mentioned_in(expression.subject)
             yield from mentioned_in(expression.query)
+        case ScoreCall(_, operands):
+            for operand in operands:
+                yield from mentioned_in(operand)
         case _:
             return

@@ -7,23 +7,24 @@ from dataclasses import dataclass
 from functools import partial
 
 from omnigraph.lang.diagnostics import suggest
+from omnigraph.lang.query.scores import SCORES
 from omnigraph.lang.query.syntax import (
     LITERALS,
     Aggregate,
     AliasRef,
     Expression,
     IntegerLiteral,
-    Nearest,
     Now,
     Ordering,
     Projection,
     PropertyRef,
     ReadBody,
-    Rrf,
+    ScoreCall,
     TextCall,
     Variable,
 )
-from omnigraph.lang.query.typecheck.operands import bare_edge, check_ranking, literal_type, unknown_variable
+from omnigraph.lang.query.typecheck.operands import bare_edge, literal_type, unknown_variable
+from omnigraph.lang.query.typecheck.rankings import check_ranking
 from omnigraph.lang.query.typecheck.scope import Context, Scope, property_type
 from omnigraph.lang.schema.catalog import EdgeType
 from omnigraph.lang.values import DATETIME, F64, I64, STRING, U64, Scalar, ValueType
@@ -39,17 +40,6 @@ class ResultColumn:
     expression: Expression
     type: ValueType | None
     aliased: bool
-
-    @property
-    def is_score(self) -> bool:
-        return is_ranking(self.expression)
-
-
-def is_ranking(expression: Expression) -> bool:
-    """Is it nearest, bm25 or rrf?"""
-    if isinstance(expression, TextCall):
-        return expression.function == "bm25"
-    return isinstance(expression, Nearest | Rrf)
 
 
 def check_results(body: ReadBody, scope: Scope, context: Context) -> list[ResultColumn]:
@@ -71,9 +61,16 @@ def check_results(body: ReadBody, scope: Scope, context: Context) -> list[Result
         _check_count(word, count, context)
     if body.limit is None:
         for column in columns:
-            if isinstance(column.expression, Rrf):
-                context.report("T21", "`rrf` needs a `limit`", column.expression.span, "add `limit 10`")
+            if isinstance(column.expression, ScoreCall):
+                _check_limit(column.expression, context, ordered=False)
     return columns
+
+
+def _check_limit(call: ScoreCall, context: Context, *, ordered: bool) -> None:
+    """Report a ranking that needs a `limit`, in a query that has none."""
+    rule = SCORES[call.function].limit
+    if rule is not None and (ordered or rule.returned):
+        context.report(rule.code, rule.message, call.span, "add `limit 10`")
 
 
 def column_name(expression: Expression) -> str:
@@ -96,7 +93,7 @@ def column_name(expression: Expression) -> str:
 def _column(projection: Projection, scope: Scope, context: Context) -> ResultColumn:
     expression, alias = projection.expression, projection.alias
     found = _projected_type(expression, scope, context)
-    if is_ranking(expression) and alias is None:
+    if isinstance(expression, ScoreCall) and alias is None:
         context.report(
             "Q113", "a score needs a name", projection.span, "add an alias: `as score`, and order by it"
         )
@@ -124,7 +121,7 @@ def _projected_type(expression: Expression, scope: Scope, context: Context) -> V
                 f"a property is written `$x.{expression.name}`; aliases can be used in `order` only",
             )
             return None
-        case TextCall() | Nearest() | Rrf() if is_ranking(expression):
+        case ScoreCall():
             check_ranking(expression, scope, context)
             return F64.or_null()
         case TextCall():
@@ -159,7 +156,7 @@ def _aggregate_type(call: Aggregate, scope: Scope, context: Context) -> ValueTyp
     if isinstance(argument, Aggregate):
         context.report("T8", "an aggregate cannot hold another one", argument.span)
         return None
-    if isinstance(argument, TextCall | Nearest | Rrf | AliasRef):
+    if isinstance(argument, TextCall | ScoreCall | AliasRef):
         context.report("T8", f"`{call.function}` aggregates properties and nodes", argument.span)
         return None
     is_node = isinstance(argument, Variable) and argument.name not in context.parameters
@@ -210,33 +207,28 @@ class _Orderings:
     def check(self) -> None:
         for position, ordering in enumerate(self.body.order):
             self._ordering(position, ordering)
-        nearest = next((o for o in self.body.order if isinstance(o.expression, Nearest)), None)
+        calls = [o.expression for o in self.body.order if isinstance(o.expression, ScoreCall)]
+        alone = next((call for call in calls if not SCORES[call.function].beside_aliases), None)
         by_alias = any(isinstance(o.expression, AliasRef) for o in self.body.order)
-        if nearest is not None and by_alias:
+        if alone is not None and by_alias:
             self.context.report(
                 "T18",
-                "`nearest` cannot be combined with an alias in `order`",
-                nearest.span,
+                f"`{alone.function}` cannot be combined with an alias in `order`",
+                alone.span,
                 "return the distance with an alias and order by that alias",
             )
         if self.body.limit is None:
-            for ranking in self._rankings():
-                self._needs_limit(ranking)
+            for call in self._rankings():
+                _check_limit(call, self.context, ordered=True)
 
-    def _rankings(self) -> Iterator[Expression]:
+    def _rankings(self) -> Iterator[ScoreCall]:
         """The rankings that order the result, directly or through an alias."""
         for ordering in self.body.order:
             expression: Expression = ordering.expression
             if isinstance(expression, AliasRef) and expression.name in self.columns:
                 expression = self.columns[expression.name].expression
-            if is_ranking(expression):
+            if isinstance(expression, ScoreCall):
                 yield expression
-
-    def _needs_limit(self, ranking: Expression) -> None:
-        if isinstance(ranking, Nearest):
-            self.context.report("T17", "ordering by `nearest` needs a `limit`", ranking.span, "add `limit 10`")
-        elif isinstance(ranking, Rrf):
-            self.context.report("T21", "`rrf` needs a `limit`", ranking.span, "add `limit 10`")
 
     def _ordering(self, position: int, ordering: Ordering) -> None:
         expression, context = ordering.expression, self.context
@@ -247,7 +239,7 @@ class _Orderings:
                 self._by_alias(name, expression)
             case Variable(name) if (given := context.parameters.get(name)) is not None and given.is_blob:
                 self._orderable(given, expression)
-            case TextCall() | Nearest() | Rrf() if is_ranking(expression):
+            case ScoreCall():
                 check_ranking(expression, self.scope, context)
                 if position > 0:
                     context.report(
@@ -260,7 +252,7 @@ class _Orderings:
                     context.report(
                         "Q111", f"{self.projected_only} query cannot be ranked by a search", expression.span
                     )
-                if ordering.direction == "asc" and not isinstance(expression, Nearest):
+                if ordering.direction == "asc":
                     context.warn(
                         "L301",
                         "a ranking always puts the best first; `asc` has no effect",
