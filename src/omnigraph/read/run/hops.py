@@ -10,26 +10,32 @@ import numpy as np
 from omnigraph.read.data.adjacency import Adjacency
 from omnigraph.read.limits import Limits
 from omnigraph.read.values.columns import Array, Ints, Positions, distinct_numbers
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
-_CELLS: Final = 1 << 24
-_ENTRIES: Final = 1 << 18
-"""How many neighbours are looked at in one go: between two of them somebody may stop the query."""
 _SHIFT: Final = np.int64(32)
 _LOW: Final = np.int64(0xFFFFFFFF)
 
 
-def reached(adjacency: Adjacency, sources: Array, least: int, most: int, limits: Limits) -> tuple[Ints, Positions]:
+def reached(
+    adjacency: Adjacency,
+    sources: Array,
+    least: int,
+    most: int,
+    limits: Limits,
+    settings: ReadSettings = READ_DEFAULTS,
+) -> tuple[Ints, Positions]:
     """For each source what it reaches, as pairs of the source's number and a position.
 
     A node counts at its shortest distance. A source is reached only by its own loop, in one hop; a loop on the way
     reaches its node once more, one hop later.
     """
     unique, inverse = np.unique(sources, return_inverse=True)
-    step = max(1, _CELLS // max(adjacency.width, 1))
+    step = max(1, settings.visited_cells // max(adjacency.width, 1))
     owners: list[Ints] = []
     found: list[Positions] = []
     for low in range(0, len(unique), step):
-        some_owners, some_found = _search(adjacency, unique[low : low + step], least, most, limits)
+        some = unique[low : low + step]
+        some_owners, some_found = _search(adjacency, some, least, most, limits, settings.hop_entries)
         owners.append(some_owners + low)
         found.append(some_found)
     all_owners = np.concatenate(owners) if owners else np.zeros(0, dtype=np.int64)
@@ -52,7 +58,9 @@ def reach_bounds(adjacency: Adjacency, most: int, limits: Limits) -> Ints:
     return bounds
 
 
-def _search(adjacency: Adjacency, sources: Array, least: int, most: int, limits: Limits) -> tuple[Ints, Positions]:
+def _search(
+    adjacency: Adjacency, sources: Array, least: int, most: int, limits: Limits, entries: int
+) -> tuple[Ints, Positions]:
     """Breadth first from several sources side by side; a table says who has been where."""
     limits.allocate(0, len(sources) * adjacency.width * (2 if least > 1 else 1))
     visited = np.zeros((len(sources), adjacency.width), dtype=np.bool_)
@@ -64,7 +72,7 @@ def _search(adjacency: Adjacency, sources: Array, least: int, most: int, limits:
     found: list[Positions] = []
     for hop in range(1, most + 1):
         new = [who[:0]]
-        for some in _stretches(adjacency, where):
+        for some in _stretches(adjacency, where, entries):
             rows, places, _ = adjacency.expand(where[some], lambda total: limits.allocate(total, total * 40))
             next_who, next_where = who[some][rows], adjacency.targets[places].astype(np.int64)
             looped = next_where == where[some][rows]
@@ -87,13 +95,13 @@ def _search(adjacency: Adjacency, sources: Array, least: int, most: int, limits:
     return np.concatenate(owners), np.concatenate(found)
 
 
-def _stretches(adjacency: Adjacency, positions: Ints) -> Iterator[slice]:
-    """The positions in stretches with a bounded number of neighbours each; a single position may have more."""
+def _stretches(adjacency: Adjacency, positions: Ints, entries: int) -> Iterator[slice]:
+    """The positions in stretches with at most so many neighbours each; a single position may have more."""
     ends = np.cumsum(adjacency.degrees[positions], dtype=np.int64)
     low = 0
     while low < len(positions):
         begun = int(ends[low - 1]) if low else 0
-        high = max(low + 1, int(np.searchsorted(ends, begun + _ENTRIES, side="right")))
+        high = max(low + 1, int(np.searchsorted(ends, begun + entries, side="right")))
         yield slice(low, high)
         low = high
 

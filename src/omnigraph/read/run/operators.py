@@ -136,9 +136,8 @@ class Operators:
         if link.is_impossible or not frame.count:
             return self._nowhere(frame, link, rows)
         if not link.is_hop:
-            index, found = reached(
-                self._adjacency(link), frame.positions[link.source], link.min_hops, link.max_hops, self.limits
-            )
+            sources, hops = frame.positions[link.source], (link.min_hops, link.max_hops)
+            index, found = reached(self._adjacency(link), sources, *hops, self.limits, self.tables.settings)
             return self._grown(frame, index).bind(link.target, rows, found)
         adjacency = self._adjacency(link)
         positions = frame.positions[link.source]
