@@ -89,14 +89,14 @@ def build(home: Path, nodes: int, edges: int) -> None:
     request = WriteRequest("load", repository.branches.find("main"))
     for table_key, rows in _pieces(nodes, edges):
 
-        def prepare(base: Base, key: str = table_key, rows: pa.Table = rows) -> Prepared:
+        def prepare(base: Base, key: str = table_key, rows: pa.Table = rows) -> Prepared[None]:
             def stage(ref: TableRef, operation: str) -> StagedTable:
                 handle = repository.tables.open(ref)
                 fitting = rows.cast(base.schema(key))
                 staged = stage_append(handle, ref.location, ref.branch, fitting, operation)
                 return StagedTable(staged, base.pin(key).row_count + rows.num_rows)
 
-            return Prepared({}, repeatable=True, stages={key: stage})
+            return Prepared({}, None, repeatable=True, stages={key: stage})
 
         commit_write(repository, request, prepare)
 

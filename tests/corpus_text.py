@@ -128,11 +128,17 @@ def _annotation(annotation: AnnotationShape) -> str:
 
 
 def finding_lines(report: Mapping[str, Any]) -> list[str]:
-    """A lint report as `severity code message`: the errors of each query, then the findings (no code is `-`)."""
+    """A lint report as `severity code message`: errors and warnings of each query, then the findings.
+
+    A warning of a query that is no finding has no code, which is written `-`.
+    """
     errors = [d for result in report["results"] for d in result.get("diagnostics", ())]
+    found = {f["message"] for f in report["findings"]}
+    remarks = [w for result in report["results"] for w in result.get("warnings", ()) if w not in found]
     return [
         *(f"error {d['code']} {d['message']}" for d in errors),
-        *(f"{f['severity']} {f['code'] or '-'} {f['message']}" for f in report["findings"]),
+        *(f"warning - {remark}" for remark in remarks),
+        *(f"{f['severity']} {f['code']} {f['message']}" for f in report["findings"]),
     ]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.errors import (
     BadValue,
     BatchDone,
+    BatchOutcomeUnknown,
     BranchExists,
     BranchInUse,
     BranchNotFound,
@@ -72,6 +73,7 @@ from omnigraph.errors import (
     StorageUnavailable,
     StoreUnsupported,
     StreamOutOfStep,
+    SumOverflow,
     TableDrift,
     UpgradeRequired,
     Violation,
@@ -99,7 +101,7 @@ if TYPE_CHECKING:
     from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
     from omnigraph.recovery.jobs import LeftJob
-    from omnigraph.settings import BulkSettings, ReadSettings, Settings
+    from omnigraph.settings import BulkSettings, ReadSettings, Settings, WriteSettings
     from omnigraph.write.mutations.requests import MutationResult
 
 __version__ = "0.1.0"
@@ -109,6 +111,7 @@ __all__ = [
     "At",
     "BadValue",
     "BatchDone",
+    "BatchOutcomeUnknown",
     "Branch",
     "BranchExists",
     "BranchInUse",
@@ -193,11 +196,13 @@ __all__ = [
     "StorageUnavailable",
     "StoreUnsupported",
     "StreamOutOfStep",
+    "SumOverflow",
     "TableDrift",
     "TablePin",
     "Target",
     "UpgradeRequired",
     "Violation",
+    "WriteSettings",
     "__version__",
     "init",
     "lang",
@@ -232,6 +237,7 @@ _LAZY = {
     "Snapshot": "omnigraph.manifest.snapshot",
     "TablePin": "omnigraph.manifest.state",
     "Target": "omnigraph.read.result.result",
+    "WriteSettings": "omnigraph.settings",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",
 }

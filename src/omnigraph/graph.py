@@ -31,9 +31,8 @@ from omnigraph.errors import (
 )
 from omnigraph.keywords import At, EngineName, LoadKeywords, LoadMode, Place, engine_named, mode_named, shown_state
 from omnigraph.lang.parameters import bind_parameters
-from omnigraph.lang.query.compile import compile_mutation, compile_query, compile_read
+from omnigraph.lang.query.compile import CompiledMutation, compile_mutation, compile_query, compile_read
 from omnigraph.lang.query.explain import explain_ir
-from omnigraph.lang.query.ir import QueryIR
 from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.maintenance.indices import IndexReport, ensure_indices
@@ -259,7 +258,7 @@ class Graph:
         of the language."""
         compiled = compile_query(text_argument("text", text), self.catalog, optional_text("name", name))
         unbound = params is None and any(not kind.nullable for kind in compiled.params.values())
-        if not isinstance(compiled.ir, QueryIR) or (unbound and not analyze):
+        if isinstance(compiled, CompiledMutation) or (unbound and not analyze):
             return explain_ir(compiled.ir)
         state = self.snapshot(branch, at=at)
         if not analyze:
@@ -292,6 +291,7 @@ class Graph:
             actor=self._who(actor),
             if_commit=optional_text("if_commit", if_commit),
             embedder=self._embedder(),
+            settings=self._settings.write,
         )
 
     def load(

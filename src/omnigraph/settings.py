@@ -65,8 +65,17 @@ class BulkSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteSettings:
+    """Sizes for mutations."""
+
+    mutation_bytes: int = 256 << 20
+    """How many bytes of rows one mutation may hold in memory; larger changes belong in a load."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All sizes of one open graph."""
 
     read: ReadSettings = field(default_factory=ReadSettings)
+    write: WriteSettings = field(default_factory=WriteSettings)
     bulk: BulkSettings = field(default_factory=BulkSettings)

@@ -153,6 +153,9 @@ class TestQuestions:
         missing = omnigraph("query", "-e", ONE, "--json", cwd=folder)
         assert missing.code == 1
         assert "is required" in missing.json["parameters"]["call"]
+        unknown = omnigraph("query", "-e", ONE, "--params", '{"call": "cob", "cal": "ace"}', cwd=folder)
+        assert unknown.code == 1
+        assert "parameter 'cal' is not declared by the query; did you mean `call`?" in unknown.err
 
     def test_a_mutation_is_refused(self, folder: Path) -> None:
         ran = omnigraph("query", "retire", "--query", QUERIES, "--params", '{"call": "ace"}', cwd=folder)

@@ -76,12 +76,11 @@ def traversals(draw: st.DrawFn) -> syntax.Traversal:
 
 @st.composite
 def comparisons(draw: st.DrawFn) -> syntax.Comparison:
-    """A comparison; a bare variable and a word would read as a traversal."""
+    """A comparison; a word between two bare variables would read as a traversal."""
     left, right = draw(expressions), draw(expressions)
     operators: Sequence[str] = (*syntax.SYMBOLS, *syntax.WORD_OPERATORS)
-    if isinstance(left, syntax.Variable):
-        reads_as_edge = isinstance(right, syntax.Variable | syntax.PropertyRef)
-        operators = syntax.SYMBOLS if reads_as_edge else (*syntax.SYMBOLS, "in")
+    if isinstance(left, syntax.Variable) and isinstance(right, syntax.Variable):
+        operators = syntax.SYMBOLS
     return draw(st.builds(syntax.Comparison, st.just(left), st.sampled_from(operators), st.just(right)))
 
 

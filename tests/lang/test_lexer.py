@@ -83,6 +83,12 @@ def test_other_blanks_are_not_whitespace(space: str) -> None:
     assert mistakes(f"a{space}b") == [("P002", 2, "")]
 
 
+def test_a_byte_order_mark_is_skipped_at_the_beginning_only() -> None:
+    assert tokens("\ufeffnode A") == [(IDENT, "node"), (TYPE_NAME, "A")]
+    assert mistakes("\ufeffnode ;") == mistakes("node ;") == [("P002", 6, "")]
+    assert mistakes("node \ufeff") == [("P002", 6, "")]
+
+
 class TestComments:
     def test_both_kinds_are_kept_beside_the_tokens(self) -> None:
         found, _ = lexed("a // to the end\nb /* with * and\nlines */ c")

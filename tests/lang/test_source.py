@@ -23,6 +23,13 @@ def test_spans_join() -> None:
     assert Span(1, 3).to(Span(7, 9)) == Span(1, 9)
 
 
+def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
+    source = Source("\ufeffab\ncd")
+    assert source.text == "ab\ncd"
+    assert source.position(1) == (1, 2)
+    assert Source("a\ufeff").text == "a\ufeff"
+
+
 class TestRendering:
     def test_headline_place_line_underline_and_remedy(self) -> None:
         source = Source("node A {\n  x: Strin\n}\n", "city.pg")

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.lang.typed_queries import SCHEMA, typed_reads
 
 from omnigraph.lang.query import ir
-from omnigraph.lang.query.compile import compile_query
+from omnigraph.lang.query.compile import compile_read
 from omnigraph.lang.query.explain import explain_ir
 from omnigraph.lang.query.format import format_queries
 from omnigraph.lang.schema.catalog import load_catalog
@@ -58,8 +58,7 @@ def _variables(expression: ir.Expr | None) -> Iterator[str]:
 
 def check_plan(text: str) -> str:
     """Compile a query, check its plan, and return it as text."""
-    compiled = compile_query(text, CATALOG)
-    assert isinstance(compiled.ir, ir.QueryIR)
+    compiled = compile_read(text, CATALOG)
     known = check_order(compiled.ir.pipeline, set())
     for column in compiled.ir.columns:
         assert set(_variables(column.expression)) <= known

@@ -148,7 +148,7 @@ def _conditions(draw: st.DrawFn, names: _Names, name: str) -> str:
     else:
         forms += [f"${name}.{prop} {op} {value}" for op in ("=", "!=", "<", ">=")]
     if kind == "text":
-        forms += [f"${name}.{prop} in $texts", f'${name}.{prop} in ["a"]']
+        forms += [f"${name}.{prop} in $texts", f'${name}.{prop} in ["a"]', f"$texts contains ${name}.{prop}"]
         forms += [f'${name}.{prop} starts_with "a"', f'["a"] contains ${name}.{prop}']
         if names.types[name] in ("Pilot", "Base"):
             forms += [f"search(${name}.{prop}, $text)", f'fuzzy(${name}.{prop}, "a", 1)']

@@ -176,6 +176,7 @@ class Operands:
         if not turned.startswith("-"):
             yield f"{turned} {self.random.choice(_SYMBOLS)} {left}"
         yield f"{left} in {self.items(prop.kind)}"
+        yield f"{self.items(prop.kind)} contains {left}"
         yield f"[{', '.join(self.known(variable.type, prop) for _ in range(3))}] contains {left}"
         for _ in range(3 if prop.kind == "text" else FAMILIES[prop.kind] == "string"):
             yield from self._about_text(left, variable, scope)

@@ -13,7 +13,6 @@ from tests.read.reference_rows import GraphData
 
 from omnigraph.graph import Graph
 from omnigraph.lang.parameters import bind_parameters
-from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import compile_read
 from omnigraph.lang.schema.catalog import EntityType
 
@@ -76,7 +75,6 @@ def reference_answer(
 ) -> Answer:
     """What the reference interpreter says to a query."""
     compiled = compile_read(text, graph.catalog, name)
-    assert isinstance(compiled.ir, ir.QueryIR)
     bound = bind_parameters(compiled.name, compiled.params, params)
 
     def embed(query: str, dimension: int) -> list[float]:

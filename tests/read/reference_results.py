@@ -10,7 +10,9 @@ from typing import Any
 from tests.read.reference_rows import Interpreter, Row, counts
 from tests.read.reference_values import Refused, aggregate, frozen, sorted_by
 
+from omnigraph.errors import SumOverflow
 from omnigraph.lang.query import ir
+from omnigraph.lang.values import INTEGER_BOUNDS
 
 Key = tuple[Sequence[Any], bool]
 """A sort key: a value for each row, and whether the largest comes first."""
@@ -21,8 +23,8 @@ class Answer:
     """The columns, and all rows that `offset` and `limit` choose from.
 
     ``ordered`` rows are in the one order the language allows; others may come in any. Where lists or vectors
-    would have to break ties there is no such order, for they have none. ``rounded`` is an order by sums or
-    averages, whose last digits depend on who adds them up.
+    would have to break ties there is no such order, for they have none. ``rounded`` is an order by averages or
+    sums of floats, whose last digits depend on who adds them up.
     """
 
     columns: list[str]
@@ -100,17 +102,23 @@ class _Results:
                 members.setdefault(tuple(map(frozen, key)), []).append(row)
         shown = [
             tuple(
-                self._value(column.expression, group[0]) if keyed else self._aggregated(column.expression, group)
+                self._value(column.expression, group[0]) if keyed else self._aggregated(column, group)
                 for column, keyed in zip(columns, is_key, strict=True)
             )
             for group in members.values()
         ]
         return self._by_columns(shown, [i for i, keyed in enumerate(is_key) if keyed])
 
-    def _aggregated(self, expression: ir.Expr, group: Sequence[Row]) -> Any:
+    def _aggregated(self, column: ir.Column, group: Sequence[Row]) -> Any:
+        expression = column.expression
         assert isinstance(expression, ir.Agg)
         values = [self._value(expression.argument, row) for row in group]
-        return aggregate(expression.function, values, expression.distinct)
+        found = aggregate(expression.function, values, expression.distinct)
+        if expression.function == "sum" and found is not None and column.type.is_integer:
+            low, high = INTEGER_BOUNDS[column.type.scalar]
+            if not low <= found <= high:
+                raise SumOverflow(self.query.name, column.name)
+        return found
 
     def _by_columns(self, shown: list[tuple[Any, ...]], ties: Sequence[int]) -> list[tuple[Any, ...]]:
         if not self.ordered:
@@ -119,8 +127,9 @@ class _Results:
         for order in self.query.order:
             position = self._position(order.expression)
             keys.append(([row[position] for row in shown], order.descending))
-            summed = self.query.columns[position].expression
-            self.rounded |= isinstance(summed, ir.Agg) and summed.function in ("sum", "avg")
+            column = self.query.columns[position]
+            is_added = isinstance(column.expression, ir.Agg) and column.expression.function in ("sum", "avg")
+            self.rounded |= is_added and not column.type.is_integer
         keys += [([row[i] for row in shown], False) for i in ties]
         self.ordered = all(self.query.columns[i].type.is_plain for i in ties)
         return _sorted(shown, keys)

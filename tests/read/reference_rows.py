@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from tests.read.reference_search import Embed, bm25, cosine, fused, l2, matches, matches_fuzzily, ranks
 from tests.read.reference_values import (
@@ -70,6 +70,13 @@ class GraphData:
 
 def _types(entity: EntityType) -> Mapping[str, ValueType]:
     return {name: prop.type for name, prop in entity.properties.items()}
+
+
+_REVERSED: Final = {
+    ir.Direction.OUT: ir.Direction.IN,
+    ir.Direction.IN: ir.Direction.OUT,
+    ir.Direction.BOTH: ir.Direction.BOTH,
+}
 
 
 class TooManyRows(Exception):
@@ -146,11 +153,19 @@ class Interpreter:
             if expand.min_hops > 1:
                 return []
             return list(dict.fromkeys(reached for _, reached in self._steps(edge, start, expand.direction)))
+        if expand.backwards:
+            lefts = self.data.all_nodes[expand.target_type]
+            forth = _REVERSED[expand.direction]
+            return [left for left in lefts if start in self._searched(edge, left, forth, expand)]
+        return self._searched(edge, start, expand.direction, expand)
+
+    def _searched(self, edge: EdgeType, start: str, direction: ir.Direction, expand: ir.Expand) -> list[str]:
+        """What is found from the left variable of a clause."""
         frontier, visited, seen = [start], {start}, dict[str, None]()
         for hop in range(1, expand.max_hops + 1):
             following = []
             for at in frontier:
-                for _, reached in self._steps(edge, at, expand.direction):
+                for _, reached in self._steps(edge, at, direction):
                     if reached == at:
                         if hop >= expand.min_hops:
                             seen[reached] = None

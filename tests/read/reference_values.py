@@ -129,4 +129,6 @@ def aggregate(function: str, values: Sequence[Any], distinct: bool) -> Any:
     if function == "max":
         return max(present)
     total = sum(map(Fraction, present), Fraction())
-    return float(total if function == "sum" else total / len(present))
+    if function == "avg":
+        return float(total / len(present))
+    return int(total) if all(isinstance(value, int) for value in present) else float(total)

@@ -63,12 +63,12 @@ def commit(graph: Graph, job: RunningJob, file: StagedFile) -> None:
         handle = graph._repository.tables.open(ref)
         fragment = file.fragment(column_ids(handle.lance_schema), place(graph).version)
         staged = stage_appended_files(handle, ref.location, ref.branch, [fragment], operation)
-        return StagedTable(staged, base_of(graph).pin(PERSON).row_count + file.rows)
+        return StagedTable(staged, base_of(graph).pin(PERSON).row_count + file.rows, frozenset({file.name}))
 
     stages: dict[str, Stage] = {PERSON: stage_table}
     request = WriteRequest("load", graph._repository.branches.find("main"))
-    commit_write(graph._repository, request, lambda _: Prepared({}, True, stages=stages), job.lock)
-    job.committed = {file.name}
+    written = commit_write(graph._repository, request, lambda _: Prepared({}, None, True, stages=stages), job.lock)
+    job.committed = written.files
 
 
 def names_of(graph: Graph) -> list[str]:

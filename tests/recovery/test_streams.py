@@ -8,16 +8,26 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.recovery.racers import errors, meeting, once, together
+from tests.faults.store import Rule, faulty_store
+from tests.recovery.racers import errors, meeting, once, together, with_short_leases
 from tests.recovery.scenes import KNOWS, PERSON, assert_settled, contents, edge, new_graph, person, sidecars
+from tests.recovery.test_locks import take_lease_away
 from tests.recovery.test_windows import OUTCOMES, Interrupted
-from tests.stores import Store, present
+from tests.stores import S3Server, Store, present
 
 import omnigraph
 from omnigraph import Graph, failpoints
 from omnigraph.bulk.load.options import Mode
 from omnigraph.bulk.load.small import prepare_load
-from omnigraph.errors import BatchDone, RequestError, StreamOutOfStep
+from omnigraph.errors import (
+    BatchDone,
+    BatchOutcomeUnknown,
+    LockLost,
+    Outcome,
+    RequestError,
+    StorageUnavailable,
+    StreamOutOfStep,
+)
 from omnigraph.manifest.publisher import COMMIT_TAIL, BranchName, Change, CommitDraft
 from omnigraph.manifest.state import MANIFEST_SCHEMA, Commit, decode, encode
 from omnigraph.manifest.streams import Batch, StreamMark, check_stream_name
@@ -36,7 +46,7 @@ def write(graph: Graph, batch: Batch, records: Records, branch: str = "main") ->
     repository = graph._repository
     change = prepare_load(repository, records, Mode.MERGE, None).change
     request = WriteRequest("load", repository.branches.find(branch), batch=batch)
-    return commit_write(repository, request, lambda _: Prepared(change.delta, repeatable=True))
+    return commit_write(repository, request, lambda _: Prepared(change.delta, None, repeatable=True)).commit
 
 
 def run(graph: Graph, numbers: list[int], stream: str = "s", branch: str = "main") -> list[int]:
@@ -188,6 +198,88 @@ def test_an_empty_batch_that_dies(local_store: Store, failpoint: str, done: bool
     if not done:
         assert write(again, Batch("s", 0), []) is None
     assert run(again, [1]) == []
+
+
+class TestAnEmptyBatchWhoseReplyIsLost:
+    """Its mark is all there is to write, so the mark says what became of it."""
+
+    def test_a_mark_that_was_written_counts_although_the_store_reported_an_error(self, store: Store) -> None:
+        graph = new_graph(store)
+
+        def refuse() -> None:
+            raise StorageUnavailable(store.uri, "no answer")
+
+        with failpoints.armed("publish.after_commit", refuse):
+            assert write(graph, Batch("s", 0), []) is None
+        assert marks(graph) == {"s": 0}
+        assert run(graph, [1]) == []
+
+    def test_the_mark_is_found(self, s3_server: S3Server) -> None:
+        with faulty_store(s3_server) as faults:
+            graph = new_graph(faults.store)
+            version = graph.snapshot().manifest_version
+            faults.arm(Rule("PUT", "__manifest/_versions/*", 1, "lost"))
+            assert write(graph, Batch("s", 0), []) is None
+            assert faults.disarm() == [1]
+            assert (marks(graph), graph.snapshot().manifest_version) == ({"s": 0}, version + 1)
+            with pytest.raises(BatchDone):
+                write(graph, Batch("s", 0), [])
+
+    def test_the_mark_is_on_its_way(self, s3_server: S3Server) -> None:
+        """A retry is safe, whichever of the two requests arrives first."""
+        with faulty_store(s3_server) as faults:
+            graph = new_graph(faults.store)
+            faults.arm(Rule("PUT", "__manifest/_versions/*", 1, "late"))
+            with pytest.raises(BatchOutcomeUnknown, match="write the batch again") as caught:
+                write(graph, Batch("s", 0), [])
+            unknown = caught.value
+            assert unknown.outcome is Outcome.UNKNOWN
+            assert (unknown.stream, unknown.branch, unknown.batch) == ("s", "main", 0)
+            faults.disarm()
+            assert marks(graph) == {}
+            assert write(graph, Batch("s", 0), []) is None
+            assert faults.release() == 1
+            assert marks(graph) == {"s": 0}
+            assert run(graph, [1]) == []
+
+    def test_the_store_does_not_answer(self, s3_server: S3Server) -> None:
+        graph = new_graph(store := s3_server.moody_store())
+
+        def go_silent() -> None:
+            s3_server.lose_patience(0)
+            raise StorageUnavailable(store.uri, "no answer")
+
+        try:
+            with (
+                failpoints.armed("publish.after_commit", go_silent),
+                pytest.raises(BatchOutcomeUnknown, match="no answer"),
+            ):
+                write(graph, Batch("s", 0), [])
+        finally:
+            s3_server.lose_patience(float("inf"))
+        assert run(omnigraph.open(store.uri, storage_options=store.options), [0]) == [0]
+
+    def test_on_a_disk_a_mark_that_is_not_there_was_not_written(self, local_store: Store) -> None:
+        graph = new_graph(local_store)
+
+        def refuse() -> None:
+            raise StorageUnavailable("the disk", "it is full")
+
+        with (
+            failpoints.armed("publish.before_commit", refuse),
+            pytest.raises(StorageUnavailable, match="it is full") as caught,
+        ):
+            write(graph, Batch("s", 0), [])
+        assert (caught.value.outcome, marks(graph)) == (Outcome.NOTHING_WRITTEN, {})
+
+    def test_a_writer_that_lost_its_lock_wrote_nothing(self, s3_store: Store) -> None:
+        graph = with_short_leases(new_graph(s3_store), s3_store)
+        with (
+            failpoints.armed("recovery.sidecar_list", lambda: take_lease_away(s3_store)),
+            pytest.raises(LockLost) as caught,
+        ):
+            write(graph, Batch("s", 0), [])
+        assert (caught.value.outcome, marks(graph)) == (Outcome.NOTHING_WRITTEN, {})
 
 
 def test_a_batch_is_known_when_its_commit_left_the_manifest(local_store: Store) -> None:

@@ -91,7 +91,7 @@ def put(graph: Graph, *changes: TableDelta) -> None:
     repository = graph._repository
     delta = {one.table_key: one for one in changes}
     request = WriteRequest("load", repository.branches.find("main"))
-    commit_write(repository, request, lambda _: Prepared(delta, repeatable=False, lineage_only=True))
+    commit_write(repository, request, lambda _: Prepared(delta, None, repeatable=False, lineage_only=True))
 
 
 def indexed(base: Base, columns: Mapping[str, Sequence[str]]) -> Base:

@@ -6,6 +6,7 @@ Every test runs four times: values are looked up one by one or by one pass over 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from tests.write.support import Row, base_of, change, indexed, messages, new_graph, put
@@ -13,8 +14,7 @@ from tests.write.support import Row, base_of, change, indexed, messages, new_gra
 from omnigraph.errors import ConstraintViolation, KeyConflict
 from omnigraph.graph import Graph
 from omnigraph.lang.schema.catalog import load_catalog
-from omnigraph.write import base as base_module
-from omnigraph.write.base import Base
+from omnigraph.write.base import PROBE_LIMIT, Base
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import read_set, validate
 
@@ -77,17 +77,18 @@ def indexed_base(graph: Graph) -> Base:
     return indexed(base_of(graph), INDEXES)
 
 
-@pytest.fixture(params=["probes", "passes"])
-def lookups(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "passes":
-        monkeypatch.setattr(base_module, "_PROBE_LIMIT", 0)
+@pytest.fixture(params=[PROBE_LIMIT, 0], ids=["probes", "passes"])
+def probe_limit(request: pytest.FixtureRequest) -> int:
+    """How many values are looked up one by one; with none, whole columns are read."""
+    limit: int = request.param
+    return limit
 
 
 @pytest.fixture(params=["plain", "indexed"])
-def found(request: pytest.FixtureRequest, lookups: None, graph: Graph, indexed_base: Base) -> Check:
+def found(request: pytest.FixtureRequest, probe_limit: int, graph: Graph, indexed_base: Base) -> Check:
     """What the evaluator has against changes."""
-    ground = indexed_base if request.param == "indexed" else base_of(graph)
-    return lambda *changes: messages(ground, *changes)
+    state = indexed_base if request.param == "indexed" else base_of(graph)
+    return lambda *changes: messages(replace(state, probe_limit=probe_limit), *changes)
 
 
 Check = Callable[..., list[str]]
@@ -229,18 +230,19 @@ class TestCardinality:
 
 
 class TestAppending:
-    def test_ids_that_are_there(self, graph: Graph, lookups: None) -> None:
+    def test_ids_that_are_there(self, graph: Graph, probe_limit: int) -> None:
         rows = [person("ada"), person("new"), person("bob")]
         with pytest.raises(KeyConflict) as raised:
-            validate({PERSON: to(PERSON, rows, strict=True)}, base_of(graph))
+            validate({PERSON: to(PERSON, rows, strict=True)}, replace(base_of(graph), probe_limit=probe_limit))
         assert (raised.value.table_key, sorted(raised.value.ids), raised.value.total) == (
             PERSON,
             ["ada", "bob"],
             2,
         )
 
-    def test_new_ids(self, graph: Graph, lookups: None) -> None:
-        validate({PERSON: to(PERSON, [person("new")], strict=True)}, base_of(graph))
+    def test_new_ids(self, graph: Graph, probe_limit: int) -> None:
+        state = replace(base_of(graph), probe_limit=probe_limit)
+        validate({PERSON: to(PERSON, [person("new")], strict=True)}, state)
 
 
 @pytest.mark.parametrize(

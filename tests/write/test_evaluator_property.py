@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.write import reference
 from tests.write.support import base_of, change, new_graph, put, refusal
 
 from omnigraph.graph import Graph
 from omnigraph.lang.schema.catalog import load_catalog
-from omnigraph.write import base as base_module
+from omnigraph.write.base import PROBE_LIMIT
 from omnigraph.write.delta import TableDelta
 
 SCHEMA = """
@@ -89,20 +90,19 @@ def graph() -> Graph:
     return new_graph(SCHEMA)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None)
 @given(before=graphs(), change=changes())
-@pytest.mark.parametrize("limit", [base_module._PROBE_LIMIT, 1, 0])
+@pytest.mark.parametrize("limit", [PROBE_LIMIT, 1, 0])
 def test_the_evaluator_says_what_the_reference_says(
     limit: int,
     before: dict[str, reference.Rows],
     change: dict[str, reference.Change],
     graph: Graph,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     put(graph, *(as_delta(key, reference.Change(rows, replaces=True)) for key, rows in before.items()))
-    monkeypatch.setattr(base_module, "_PROBE_LIMIT", limit)
     expected = reference.complaints(CATALOG, before, change)
-    error = refusal(base_of(graph), *(as_delta(key, one) for key, one in change.items()))
+    state = replace(base_of(graph), probe_limit=limit)
+    error = refusal(state, *(as_delta(key, one) for key, one in change.items()))
     said = sorted(violation.message for violation in error.violations) if error else []
     assert (error.total if error else 0) == len(expected)
     assert said == expected if len(expected) <= 20 else set(said) <= set(expected)

@@ -76,7 +76,8 @@ def is_place(data: object) -> bool:
 
 def names_a_file(data: str) -> bool:
     """Is a text the name of a file, rather than records?"""
-    return bool(data.strip()) and "\n" not in data and not data.lstrip().startswith(("{", "//"))
+    text = data.removeprefix("\ufeff").lstrip()
+    return bool(text) and "\n" not in data and not text.startswith(("{", "//"))
 
 
 def _are_places(data: object) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO, Final, Protocol
 
 import obstore
@@ -113,6 +114,16 @@ class _LastLine:
 
 def read_range(name: str, options: Mapping[str, str], start: int, stop: int) -> Lines:
     """The lines whose first byte lies in the range: every line of a file is in exactly one of its ranges."""
+    found = _read_range(name, options, start, stop)
+    return found if start else _without_mark(found)
+
+
+def _without_mark(first: Lines) -> Lines:
+    """The first lines of a file without its byte-order mark."""
+    return replace(first, data=first.data.removeprefix(BOM_UTF8))
+
+
+def _read_range(name: str, options: Mapping[str, str], start: int, stop: int) -> Lines:
     with closing(_opened(name, options)) as file:
         before = 1 if start else 0
         data = file.read_at(start - before, stop - start + before)
@@ -134,7 +145,8 @@ def unpacked(name: str, options: Mapping[str, str], compression: str, size: int)
     with open_file(name, options) as raw:
         try:
             stream = pa.CompressedInputStream(raw, compression)
-            yield from _portions(stream, size)
+            for number, lines in enumerate(_portions(stream, size)):
+                yield lines if number else _without_mark(lines)
         except (pa.ArrowException, OSError) as error:
             raise SourceUnusable(name, f"it cannot be unpacked as {compression}: {error}") from error
 

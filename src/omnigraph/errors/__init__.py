@@ -36,6 +36,7 @@
     │   ├── QueryTimeout         the query took longer than its timeout
     │   ├── QueryMemoryExceeded  the query needs more memory than its limit
     │   ├── CountOverflow        the query counts more matches than an integer can hold
+    │   ├── SumOverflow          a sum over integers that a 64-bit integer cannot hold
     │   └── QueryCancelled       the caller cancelled the query
     ├── PipelineError            a bulk job, an export or a stream that did not finish
     │   ├── JavaUnavailable      Spark needs Java, and there is none, or one that is too old
@@ -54,6 +55,7 @@
     │   ├── LockTimeout          another writer held the lock too long
     │   └── LockLost             this writer paused, and its lock was given to another
     ├── OutcomeUnknown           look for the commit before you retry
+    ├── BatchOutcomeUnknown      write the stream's micro-batch again; it is not written twice
     ├── BranchOutcomeUnknown     look at the list of branches before you retry
     └── StorageError             ask an operator
         ├── IncompleteFile       the store did not keep all bytes of a file
@@ -102,6 +104,7 @@ from omnigraph.errors.language import (
     SchemaError,
 )
 from omnigraph.errors.outcomes import (
+    BatchOutcomeUnknown,
     BranchOutcomeUnknown,
     OutcomeUnknown,
 )
@@ -122,6 +125,7 @@ from omnigraph.errors.queries import (
     QueryMemoryExceeded,
     QueryStopped,
     QueryTimeout,
+    SumOverflow,
 )
 from omnigraph.errors.requests import (
     BranchExists,
@@ -163,6 +167,7 @@ from omnigraph.problems import (
 __all__ = [
     "BadValue",
     "BatchDone",
+    "BatchOutcomeUnknown",
     "BranchExists",
     "BranchInUse",
     "BranchNotFound",
@@ -224,6 +229,7 @@ __all__ = [
     "StorageUnavailable",
     "StoreUnsupported",
     "StreamOutOfStep",
+    "SumOverflow",
     "TableDrift",
     "TableMoved",
     "UpgradeRequired",

@@ -38,6 +38,38 @@ class OutcomeUnknown(OmniError):
         }
 
 
+class BatchOutcomeUnknown(OmniError):
+    """A stream's micro-batch without rows was to be marked as done, and the store did not answer whether it was.
+
+    To write the batch again is safe: if it is done, that raises BatchDone.
+    """
+
+    outcome = Outcome.UNKNOWN
+
+    def __init__(self, stream: str, branch: str, batch: int, reason: str) -> None:
+        super().__init__(stream, branch, batch, reason)
+        self.stream = stream
+        self.branch = branch
+        self.batch = batch
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"it is not known whether batch {self.batch} of stream '{self.stream}', which has no rows, was marked"
+            f" as done on branch '{self.branch}': {self.reason}. Restart the stream, or write the batch again: it"
+            " is not written twice"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "error": str(self),
+            "stream": self.stream,
+            "branch": self.branch,
+            "batch": self.batch,
+            "reason": self.reason,
+        }
+
+
 class BranchOutcomeUnknown(OmniError):
     """A branch that the store may or may not have created or deleted, because it stopped answering."""
 

@@ -70,6 +70,24 @@ class CountOverflow(QueryStopped):
         return {"error": str(self), "query": self.query}
 
 
+class SumOverflow(QueryStopped):
+    """A sum over integers is larger, or smaller, than a 64-bit integer can say."""
+
+    def __init__(self, query: str, expression: str) -> None:
+        super().__init__(query, expression)
+        self.query = query
+        self.expression = expression
+
+    def __str__(self) -> str:
+        return (
+            f"query '{self.query}': {self.expression} is beyond what a 64-bit integer can say; "
+            "add conditions, group by more, or store the property as a float"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "query": self.query, "expression": self.expression}
+
+
 class QueryCancelled(QueryStopped):
     """A query that the caller cancelled."""
 

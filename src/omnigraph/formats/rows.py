@@ -70,7 +70,8 @@ def _column(field: pa.Field, prop: Property | None, values: Sequence[Any]) -> pa
     try:
         return pa.array(values, field.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
-        raise BadValue(f"a value of {field.name} does not fit {field.type}: {error}") from error
+        wanted = field.type if prop is None else prop.type.required()
+        raise BadValue(f"a value of {field.name} does not fit {wanted}") from error
 
 
 def blob_bytes(name: str, value: Any) -> bytes | None:

@@ -9,7 +9,14 @@ Return $p.name
 """
 
 from omnigraph.lang.parameters import bind_parameters
-from omnigraph.lang.query.compile import CompiledQuery, compile_mutation, compile_query, compile_read
+from omnigraph.lang.query.compile import (
+    CompiledMutation,
+    CompiledQuery,
+    CompiledRead,
+    compile_mutation,
+    compile_query,
+    compile_read,
+)
 from omnigraph.lang.query.explain import explain_ir
 from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.lang.schema.catalog import Catalog, load_catalog
@@ -18,7 +25,9 @@ from omnigraph.lang.schema.resolve import CompiledSchema, compile_schema
 
 __all__ = [
     "Catalog",
+    "CompiledMutation",
     "CompiledQuery",
+    "CompiledRead",
     "CompiledSchema",
     "LintReport",
     "MigrationPlan",

@@ -31,6 +31,7 @@ SCHEMA: Final = {
     "S125": "reserved property name",
     "S126": "enum value repeated",
     "S127": "regular expression does not compile",
+    "S128": "regular expression that would be matched in another sense than it was written",
     "C201": "node type declared twice",
     "C202": "edge type declared twice",
     "C203": "edge endpoint is not a node type",

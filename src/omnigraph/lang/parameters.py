@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.errors import ParameterError
+from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar, ValueType, parse_date, parse_datetime
 
 Value = str | int | float | bool | dt.date | dt.datetime | bytes | tuple["Value", ...] | None
@@ -40,10 +41,9 @@ def bind_parameters(
     given: Mapping[str, object] | None,
     numbers: NumberRules = NATIVE,
 ) -> dict[str, Value]:
-    """The typed values of all declared parameters; ParameterError names each that is missing or does not fit.
+    """The typed values of all declared parameters; a nullable one that is left out is null.
 
-    A nullable parameter that is left out is null. Values for parameters nobody declared are ignored, but an
-    object among them is refused, because no parameter can hold one.
+    ParameterError names each parameter that is missing, does not fit, or is not declared by the query.
     """
     if given is not None and not isinstance(given, Mapping):
         raise ParameterError(query, {"params": f"must be an object, not {_described(given)}"})
@@ -61,12 +61,17 @@ def bind_parameters(
             bound[name] = _convert(values[name], wanted, numbers)
         except ValueError as error:
             problems[name] = str(error)
-    for name, value in values.items():
-        if name not in declared and isinstance(value, Mapping):
-            problems[name] = "is not declared by the query, and objects cannot be passed"
+    for name in values:
+        if name not in declared:
+            problems[name] = f"is not declared by the query; {_declared_instead(str(name), declared)}"
     if problems:
         raise ParameterError(query, problems)
     return bound
+
+
+def _declared_instead(name: str, declared: Iterable[str]) -> str:
+    """What the caller may have meant by a parameter that the query does not have."""
+    return suggest(name, declared) or "it has no parameters"
 
 
 def _convert(value: object, wanted: ValueType, numbers: NumberRules) -> Value:

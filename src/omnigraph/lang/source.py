@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +22,7 @@ MAX_DEPTH: Final = 48
 """How deep blocks, lists and calls may nest."""
 
 _CONTEXT: Final = 60
+_BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 class Span(NamedTuple):
@@ -53,10 +53,13 @@ class Name:
 
 @dataclass(frozen=True)
 class Source:
-    """A named text in one of the two languages."""
+    """A named text in one of the two languages, without the byte-order mark that it may begin with."""
 
     text: str
     name: str = "<text>"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", self.text.removeprefix(_BYTE_ORDER_MARK))
 
     @cached_property
     def line_starts(self) -> list[int]:
@@ -91,13 +94,11 @@ class Source:
 
 def decode(data: bytes, name: str) -> Source:
     """The text of a file, or an error that names the first byte that is not UTF-8."""
-    body = data.removeprefix(codecs.BOM_UTF8)
     try:
-        return Source(body.decode("utf-8"), name)
+        return Source(data.decode("utf-8"), name)
     except UnicodeDecodeError as error:
-        offset = error.start + len(data) - len(body)
-        readable = Source(body[: error.start].decode("utf-8") + "\ufffd", name)
+        readable = Source(data[: error.start].decode("utf-8") + "\ufffd", name)
         at = Span(len(readable.text) - 1, len(readable.text))
-        message = f"{name} is not UTF-8: byte 0x{data[offset]:02x} at offset {offset}"
+        message = f"{name} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
         problem = readable.diagnostic("P005", "parse error", message, at, "save the file as UTF-8")
         raise LanguageError([problem]) from None

@@ -60,21 +60,20 @@ def ensure_indices(repository: Repository, branch: Branch, actor: str | None = N
     A table that changes meanwhile is planned and built again; what was built for the others is kept.
     """
     builder = _Builder(repository.tables)
-    plans: dict[str, TablePlan] = {}
 
-    def prepare(base: Base) -> Prepared:
-        plans.clear()
-        plans.update(_plans(base))
+    def prepare(base: Base) -> Prepared[dict[str, TablePlan]]:
+        plans = _plans(base)
         stages: dict[str, Stage] = {
             key: partial(builder.stage, plan.build, base.pin(key).row_count)
             for key, plan in plans.items()
             if plan.build
         }
-        return Prepared({}, repeatable=True, stages=stages)
+        return Prepared({}, plans, repeatable=True, stages=stages)
 
-    commit = commit_write(repository, WriteRequest(WRITER, branch, actor), prepare)
+    written = commit_write(repository, WriteRequest(WRITER, branch, actor), prepare)
+    plans = written.result
     return IndexReport(
-        commit,
+        written.commit,
         tuple(BuiltIndex(key, s.column, s.kind, s.name) for key, plan in plans.items() for s in plan.build),
         tuple(deferred for plan in plans.values() for deferred in plan.deferred),
     )

@@ -37,7 +37,7 @@ from omnigraph.manifest.drafts import initial_state as initial_state
 from omnigraph.manifest.lineage import Archive
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
 from omnigraph.manifest.state import Commit, ManifestState, decode, encode
-from omnigraph.manifest.streams import Batch, marked
+from omnigraph.manifest.streams import Batch, is_done, marked
 from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import number, seal, unseal
 from omnigraph.storage.locks import CommitLock
@@ -143,13 +143,26 @@ class Manifest:
         return self.archive.find(graph_commit_id)
 
     def note_batch(self, branch: BranchName, batch: Batch, lock: CommitLock) -> ManifestState:
-        """Make a version without a commit, which says that a stream's batch without rows is done."""
+        """Make a version without a commit, which marks a stream's batch without rows as done."""
 
-        def successor(current: ManifestState) -> ManifestState:
+        def successor(current: ManifestState) -> ManifestState | None:
+            if is_done(current.streams, branch.native, batch):
+                return None
             streams = marked(current.streams, branch.native, batch, None)
             return replace(current, version=current.version + 1, streams=streams)
 
         return self._swap(branch, successor, lock)
+
+    def has_batch(self, native: str | None, batch: Batch) -> bool:
+        """Is a stream's batch marked as done in the newest state of a branch?
+
+        The writer of the mark may have failed before it synced what it published, so that is done here.
+        """
+        state = self.latest(native)
+        if not is_done(state.streams, native, batch):
+            return False
+        self._tables.sync_version(TableRef(layout.MANIFEST, native, state.version))
+        return True
 
     def _swap(
         self,

@@ -67,6 +67,12 @@ def own_marks(marks: Marks, native: str | None) -> dict[str, StreamMark]:
     return {name: mark for name, mark in marks.items() if mark.native == native}
 
 
+def is_done(marks: Marks, native: str | None, batch: Batch) -> bool:
+    """Is a batch, or a later one of its stream, marked as done on this incarnation of a branch?"""
+    mark = own_marks(marks, native).get(batch.stream)
+    return mark is not None and batch.number <= mark.batch.number
+
+
 def require_next(marks: Marks, branch: str, native: str | None, batch: Batch) -> None:
     """Raise BatchDone if a batch is done, StreamOutOfStep if it is not the one that comes next."""
     mark = own_marks(marks, native).get(batch.stream)

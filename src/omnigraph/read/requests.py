@@ -12,7 +12,7 @@ import pyarrow as pa
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query import ir
-from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.lang.query.compile import CompiledRead
 from omnigraph.lang.query.explain import show
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
@@ -37,7 +37,7 @@ class Reader:
 
     def run(
         self,
-        query: CompiledQuery,
+        query: CompiledRead,
         params: Mapping[str, object] | None,
         snapshot: Snapshot,
         limits: Limits,
@@ -47,14 +47,13 @@ class Reader:
         with self._tables(snapshot, limits) as tables:
             return execute(self._prepared(query), tables, expressions, limits)
 
-    def plan(self, query: CompiledQuery, params: Mapping[str, object] | None, snapshot: Snapshot) -> Trace:
+    def plan(self, query: CompiledRead, params: Mapping[str, object] | None, snapshot: Snapshot) -> Trace:
         """How the rows of a read would be found."""
         expressions, limits = self._expressions(query, params), Limits(query.name)
         with self._tables(snapshot, limits) as tables:
             return plan(self._prepared(query), tables, expressions, limits)
 
-    def _prepared(self, query: CompiledQuery) -> Prepared:
-        assert isinstance(query.ir, ir.QueryIR)  # noqa: S101  the compiler was asked for a read
+    def _prepared(self, query: CompiledRead) -> Prepared:
         return self.preparations.of(query.ir, self.repository.catalog)
 
     @contextmanager
@@ -65,7 +64,7 @@ class Reader:
         finally:
             held.release()
 
-    def _expressions(self, query: CompiledQuery, params: Mapping[str, object] | None) -> Expressions:
+    def _expressions(self, query: CompiledRead, params: Mapping[str, object] | None) -> Expressions:
         values = bind_parameters(query.name, query.params, params)
         values[ir.NOW] = _now()
         return Expressions(query.name, values, self.embedder)

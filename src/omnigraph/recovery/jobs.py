@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -82,7 +82,7 @@ class RunningJob:
         self.repository = repository
         self.record = record
         self.lock = lock
-        self.committed: set[str] | None = None
+        self.committed: Set[str] | None = None
         self.removed: tuple[str, ...] = ()
 
     def forget(self) -> None:

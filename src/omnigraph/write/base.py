@@ -1,4 +1,4 @@
-"""The state a write is prepared against: one pinned snapshot of one branch."""
+"""The base of a write: one pinned snapshot of a branch, and how a writer looks up rows in it."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ from omnigraph.storage.filters import sql_literal
 from omnigraph.storage.tables import TableRef
 from omnigraph.storage.unavailable import translated
 
-_PROBE_LIMIT: Final = 5_000
-"""Up to this many values are looked up one by one; beyond, one column is read and joined."""
+PROBE_LIMIT: Final = 5_000
+"""Up to this many values are looked up one by one; for more, one column is read and joined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A branch as a writer sees it: its catalog, and every table at the version it is pinned at."""
+    """A branch as a writer sees it: its catalog, and every table at its pinned version."""
 
     repository: Repository
     branch: Branch
     snapshot: Snapshot
-    passes: dict[tuple[str, ...], pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Whole columns that were read, by table key and names: one write often asks for the same ones."""
+    probe_limit: int = PROBE_LIMIT
+    cached: dict[tuple[str, ...], pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Whole columns read so far, by table key and column names: one write often needs the same ones again."""
 
     @property
     def catalog(self) -> Catalog:
-        """The schema that the branch has."""
+        """The schema of the branch."""
         return self.snapshot.catalog
 
     def entity(self, table_key: str) -> EntityType:
@@ -53,7 +54,7 @@ class Base:
         return self.snapshot.tables[table_key]
 
     def ref(self, table_key: str) -> TableRef:
-        """Where the table's rows are."""
+        """The version of the Lance table that holds the rows."""
         return self.pin(table_key).ref
 
     def open(self, table_key: str) -> LanceDataset:
@@ -63,16 +64,16 @@ class Base:
         return self.pin(table_key).row_count == 0
 
     def scan(self, table_key: str, columns: Sequence[str], where: str | None = None) -> pa.Table:
-        """Committed rows."""
+        """Committed rows that a filter in Lance's SQL keeps."""
         if self.is_empty(table_key) or where == "false":
             schema = self.schema(table_key)
             return pa.schema([schema.field(name) for name in columns]).empty_table()
         return self.repository.tables.scan(self.ref(table_key), columns, where).read_all()
 
-    def whole_rows(self, table_key: str, where: str, most: int | None = None) -> pa.Table:
+    def whole_rows(self, table_key: str, where: str, limit: int | None = None) -> pa.Table:
         """Committed rows with all their columns, in the form in which rows are written: blobs with their bytes.
 
-        More than ``most`` bytes are not read: that is a ResourceLimit.
+        Reading more than ``limit`` bytes raises ResourceLimit.
         """
         schema = self.schema(table_key)
         nullable = pa.schema([field.with_nullable(True) for field in schema])
@@ -82,52 +83,55 @@ class Base:
             handle = self.repository.tables.verified(self.ref(table_key), LOOKUP_BYTES)
             scanner = handle.scanner(schema.names, filter=where, blob_handling="all_binary")
             reader = scanner.to_reader()
-            rows = pa.Table.from_batches(_bounded(reader, most), reader.schema)
+            rows = pa.Table.from_batches(_limited(reader, limit), reader.schema)
         for index, prop in enumerate(map(self.entity(table_key).properties.get, schema.names)):
             if prop is not None and prop.type.is_blob:
                 rows = rows.set_column(index, prop.name, lance.blob_array(rows.column(index).to_pylist()))
         return rows.cast(nullable)
 
     def rows_with(self, table_key: str, wanted: Mapping[str, pa.Array], columns: Sequence[str]) -> pa.Table:
-        """Committed rows whose columns all have one of the values wanted of them.
+        """Committed rows that have, in each column of ``wanted``, one of the values given for it.
 
-        A column with few wanted values is probed for; if all have many, one pass reads the columns.
+        A column with few values is probed; if all columns have many, one pass reads them whole.
         """
         sets = {name: _distinct(values) for name, values in wanted.items()}
-        few = {name: values for name, values in sets.items() if len(values) <= _PROBE_LIMIT}
+        few = {name: values for name, values in sets.items() if len(values) <= self.probe_limit}
         if not all(map(len, sets.values())):
             return self.scan(table_key, columns, "false")
         probes = [f"`{name}` in ({', '.join(map(sql_literal, values))})" for name, values in few.items()]
         needed = sorted({*columns, *sets})
-        rows = self.scan(table_key, needed, " and ".join(probes)) if probes else self._pass(table_key, needed)
+        if probes:
+            rows = self.scan(table_key, needed, " and ".join(probes))
+        else:
+            rows = self._whole_columns(table_key, needed)
         for name in sets.keys() - few.keys():
             rows = rows.filter(pc.is_in(rows[name], value_set=sets[name]))
         return rows.select(list(columns))
 
-    def _pass(self, table_key: str, columns: Sequence[str]) -> pa.Table:
+    def _whole_columns(self, table_key: str, columns: Sequence[str]) -> pa.Table:
         """Whole columns of a table, read once."""
         key = (table_key, *columns)
-        if key not in self.passes:
-            self.passes[key] = self.scan(table_key, columns)
-        return self.passes[key]
+        if key not in self.cached:
+            self.cached[key] = self.scan(table_key, columns)
+        return self.cached[key]
 
     def existing(self, table_key: str, ids: pa.Array) -> pa.Array:
-        """Those of the ids that are committed."""
+        """The ids that committed rows have."""
         return self.rows_with(table_key, {"id": ids}, ["id"])["id"].combine_chunks()
 
 
-def _bounded(batches: Iterable[pa.RecordBatch], most: int | None) -> Iterator[pa.RecordBatch]:
-    """The batches, as long as they have no more bytes than that."""
+def _limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """The batches; ResourceLimit as soon as they have more bytes than the limit."""
     size = 0
     for batch in batches:
         size += batch.nbytes
-        if most is not None and size > most:
-            raise ResourceLimit("bytes changed by one mutation", most, size)
+        if limit is not None and size > limit:
+            raise ResourceLimit("bytes changed by one mutation", limit, size)
         yield batch
 
 
 def _distinct(values: pa.Array) -> pa.Array:
-    """The values that are looked for: no nulls, none twice, and zero with either sign."""
+    """The values to look up: without nulls and repetitions, and zero with either sign."""
     found = pc.unique(values.drop_null())
     if pa.types.is_floating(found.type) and pc.any(pc.equal(found, 0.0)).as_py():
         found = pc.unique(pa.concat_arrays([found, pa.array([0.0, -0.0], found.type)]))
@@ -135,5 +139,5 @@ def _distinct(values: pa.Array) -> pa.Array:
 
 
 def capture(repository: Repository, branch: Branch) -> Base:
-    """The newest state of a branch, for a write to build on."""
+    """Pin the newest state of a branch."""
     return Base(repository, branch, repository.snapshot(branch))

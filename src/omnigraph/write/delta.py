@@ -1,4 +1,4 @@
-"""What a write will change, table by table, before any of it is durable."""
+"""The change a write makes, table by table, in memory: rows to insert or replace, ids to delete."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 class TableDelta:
     """The change of one table.
 
-    ``upserts`` are whole rows with unique ids. ``replaces`` makes them the table's whole content. ``strict`` rows
-    must not exist yet; ``fresh`` ones cannot, because their ids were just generated.
+    ``upserts`` are whole rows with unique ids; with ``replaces`` they become the table's whole content. ``strict``
+    means that none of their ids may exist yet, ``fresh`` that none can, because they were just generated.
     """
 
     table_key: str
@@ -30,7 +30,7 @@ class TableDelta:
 
     @property
     def replaced(self) -> pa.Array:
-        """The ids of committed rows that do not stay as they are; those of rows known to be new are left out."""
+        """The ids of committed rows that the change replaces or deletes; ids known to be new are left out."""
         new = self.fresh or self.strict
         return self.deletes if new else pa.concat_arrays([self.ids, self.deletes])
 
@@ -45,7 +45,7 @@ def one_chunk(values: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def last_per_id(rows: pa.Table) -> pa.Table:
-    """The rows without those that a later row of the same id replaces; the order stays."""
+    """The last row of each id, in the order they came."""
     ids = one_chunk(rows["id"])
     if pc.count_distinct(ids).as_py() == len(ids):
         return rows
@@ -56,7 +56,7 @@ def last_per_id(rows: pa.Table) -> pa.Table:
 
 
 def without(rows: pa.Table, ids: pa.Array, column: str = "id") -> pa.Table:
-    """The rows whose column has none of the values."""
+    """The rows whose value in a column is not among ``ids``."""
     if not len(ids) or not rows.num_rows:
         return rows
     return rows.filter(pc.invert(pc.is_in(rows[column], value_set=ids)))

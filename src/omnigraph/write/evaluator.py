@@ -1,8 +1,8 @@
-"""The one evaluator: a complete delta against a pinned base, every rule of the schema, decided once.
+"""The evaluator: checks a complete delta against a pinned snapshot, by every rule of the schema.
 
-Rules of single rows come from `write.rules`. What is decided here takes several rows or several tables: keys,
-unique groups, referential integrity, cardinality. Each is a small question, asked with an index probe where few
-rows are concerned and one pass over one column where many are.
+Rules of single rows come from `write.rules`. The rules here take several rows or several tables: keys, unique
+groups, referential integrity, cardinality. Each looks up the committed rows it needs with an index probe if they
+are few, and with one pass over one column if they are many.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from omnigraph.write.rules import SHOWN, Describe, Violations, check_rows
 
 Delta = Mapping[str, TableDelta]
 _NUMBER: Final = "row number"
-"""A column of our own; no property can have that name."""
+"""The name of a helper column; no property can have it."""
 
 
-def validate(delta: Delta, base: Base, most: int = SHOWN) -> None:
-    """Raise unless everything the delta leaves behind keeps the schema's promises; lists the first ``most``."""
-    found = Violations(most)
+def validate(delta: Delta, base: Base, limit: int = SHOWN) -> None:
+    """Raise ConstraintViolation unless the graph keeps every rule after the delta; it lists ``limit`` of them."""
+    found = Violations(limit)
     for table_key, change in delta.items():
         check_rows(base.entity(table_key), change.upserts, found)
     for table_key, change in delta.items():
         if change.strict:
-            check_new(change, base, most)
+            check_new(change, base, limit)
         for group in base.entity(table_key).uniques:
             check_unique(change, group, base, found)
     for table_key, change in delta.items():
@@ -47,7 +47,7 @@ def validate(delta: Delta, base: Base, most: int = SHOWN) -> None:
 
 
 def read_set(delta: Delta, catalog: Catalog) -> set[str]:
-    """The tables whose rows decided whether the delta is allowed: its own, endpoints, and edges of what goes."""
+    """The tables that validation reads: the delta's own, the nodes of its edges, the edges of removed nodes."""
     read = set(delta)
     for table_key, change in delta.items():
         kind, _, name = table_key.partition(":")
@@ -59,15 +59,15 @@ def read_set(delta: Delta, catalog: Catalog) -> set[str]:
     return read
 
 
-def check_new(change: TableDelta, base: Base, most: int = SHOWN) -> None:
-    """A strict insert names nothing that is there."""
+def check_new(change: TableDelta, base: Base, limit: int = SHOWN) -> None:
+    """Raise KeyConflict if a strict insert has an id that exists."""
     taken = base.existing(change.table_key, change.ids)
     if len(taken):
-        raise KeyConflict(change.table_key, taken.slice(0, most).to_pylist(), len(taken))
+        raise KeyConflict(change.table_key, taken.slice(0, limit).to_pylist(), len(taken))
 
 
 def check_unique(change: TableDelta, group: Sequence[str], base: Base, found: Violations) -> None:
-    """No two surviving rows share a tuple; a tuple with a null is exempt."""
+    """No two rows that are there after the change share the values of a group; a null makes a row exempt."""
     columns = [*group, "id"]
     mine = change.upserts.select(columns).drop_null()
     if not mine.num_rows:
@@ -78,29 +78,29 @@ def check_unique(change: TableDelta, group: Sequence[str], base: Base, found: Vi
         kept = base.rows_with(change.table_key, wanted, columns)
         kept = without(kept, change.replaced)
         together = pa.concat_tables([mine, kept.cast(mine.schema)])
-    # Of rows that share a value, the last one that the change brought is the one that is too much.
+    # Of rows that share a value, the violation is reported for the last one that the change brings.
     brought = np.where(np.arange(together.num_rows) < mine.num_rows, np.arange(together.num_rows), -1)
     numbered = _one_zero(together).append_column(_NUMBER, pa.array(brought))
     counted = [("id", "min"), ("id", "max"), ("id", "count"), (_NUMBER, "max")]
     holders = numbered.group_by(list(group)).aggregate(counted)
     shared = holders.filter(pc.greater(holders["id_count"], 1))
     name = base.entity(change.table_key).name
-    for row in shared.slice(0, found.most).to_pylist():
+    for row in shared.slice(0, found.limit).to_pylist():
         message = unique_message(name, group, [row[column] for column in group], row["id_min"], row["id_max"])
         last = mine["id"][row[f"{_NUMBER}_max"]].as_py()
         found.note(Violation(change.table_key, last, "unique", message))
-    found.total += max(0, shared.num_rows - found.most)
+    found.total += max(0, shared.num_rows - found.limit)
 
 
 def unique_message(name: str, group: Sequence[str], values: Sequence[object], low: str, high: str) -> str:
-    """What is said of two rows that share what must be unique."""
+    """The message about two rows that share values which must be unique."""
     where = f"{name}.{group[0]}" if len(group) == 1 else f"{name}.({', '.join(group)})"
     value = str(values[0]) if len(group) == 1 else "(" + ", ".join(map(str, values)) + ")"
     return f"@unique violation on {where}: value '{value}' held by '{low}' and '{high}'"
 
 
 def _one_zero(rows: pa.Table) -> pa.Table:
-    """The rows with -0.0 as 0.0, which is the same number."""
+    """The rows with -0.0 replaced by 0.0, so that both count as the same value."""
     for index, field in enumerate(rows.schema):
         if pa.types.is_floating(field.type):
             rows = rows.set_column(index, field, pc.add(rows.column(index), pa.scalar(0.0, field.type)))
@@ -108,7 +108,7 @@ def _one_zero(rows: pa.Table) -> pa.Table:
 
 
 def check_endpoints(edge: EdgeType, change: TableDelta, delta: Delta, base: Base, found: Violations) -> None:
-    """Every end of a new or changed edge is a node that is there afterwards."""
+    """Every end of a new or changed edge is a node that exists after the change."""
     if not change.upserts.num_rows:
         return
     for column in ("src", "dst"):
@@ -118,19 +118,19 @@ def check_endpoints(edge: EdgeType, change: TableDelta, delta: Delta, base: Base
 
 
 def missing_ends(edge: EdgeType, column: str, ends: pa.ChunkedArray, delta: Delta, base: Base) -> pa.Array:
-    """Those ends of edges, on one side, that are no nodes once the delta is applied."""
+    """The ends of edges, on one side, that are no nodes after the delta is applied."""
     node_type = edge.source if column == "src" else edge.target
     return _missing_nodes(f"node:{node_type}", ends, delta, base)
 
 
 def note_dangling(edge: EdgeType, column: str, rows: pa.Table, missing: pa.Array, found: Violations) -> None:
-    """Note the edges whose end on one side is one of the missing nodes; rows have that column and the id."""
+    """Add a violation for each edge whose end on one side is missing; ``rows`` have that column and the id."""
     broken = pc.is_in(rows[column], value_set=missing)
     found.add(rows, broken, "endpoint", endpoint_describer(edge, column))
 
 
 def endpoint_describer(edge: EdgeType, column: str) -> Describe:
-    """What is said of an edge whose end on one side is missing."""
+    """Makes the message about an edge whose end on one side is missing."""
     node_type = edge.source if column == "src" else edge.target
 
     def describe(row: dict[str, object]) -> tuple[str, str]:
@@ -143,7 +143,7 @@ def endpoint_describer(edge: EdgeType, column: str) -> Describe:
 
 
 def _missing_nodes(table_key: str, ids: pa.ChunkedArray, delta: Delta, base: Base) -> pa.Array:
-    """Those of the ids that no node has once the delta is applied, each once."""
+    """The distinct ids that no node has after the delta is applied."""
     change = delta.get(table_key)
     if change is not None:
         ids = ids.filter(pc.invert(pc.is_in(ids, value_set=change.ids)))
@@ -157,7 +157,7 @@ def _missing_nodes(table_key: str, ids: pa.ChunkedArray, delta: Delta, base: Bas
 
 
 def check_kept_edges(node: NodeType, change: TableDelta, delta: Delta, base: Base, found: Violations) -> None:
-    """No edge that stays points to a node that goes."""
+    """No edge that the change keeps has an end that the change removes."""
     removed = change.deletes
     if change.replaces and not base.is_empty(change.table_key):
         before = one_chunk(base.scan(change.table_key, ["id"])["id"])
@@ -179,7 +179,7 @@ def check_kept_edges(node: NodeType, change: TableDelta, delta: Delta, base: Bas
 
 
 def check_cardinality(edge: EdgeType, change: TableDelta, delta: Delta, base: Base, found: Violations) -> None:
-    """Every source whose edges were added, moved or removed has an allowed number of them."""
+    """Every source whose edges change has an allowed number of them afterwards."""
     if edge.minimum == 0 and edge.maximum is None:
         return
     after = change.upserts.select(["src"])
@@ -201,17 +201,17 @@ def check_cardinality(edge: EdgeType, change: TableDelta, delta: Delta, base: Ba
         (f"(min {edge.minimum})", pc.less(numbers, edge.minimum)),
     ):
         wrong = counted.filter(broken).sort_by("src")
-        for row in wrong.slice(0, found.most).to_pylist():
+        for row in wrong.slice(0, found.limit).to_pylist():
             message = cardinality_message(edge, row["src"], row["count_all"] or 0, bound)
             found.note(Violation(edge.table_key, row["src"], "card", message))
-        found.total += max(0, wrong.num_rows - found.most)
+        found.total += max(0, wrong.num_rows - found.limit)
 
 
 def cardinality_message(edge: EdgeType, source: str, count: int, bound: str) -> str:
-    """What is said of a node with too many edges, or too few."""
+    """The message about a node with too many edges, or too few."""
     return f"@card violation on edge {edge.name}: source '{source}' has {count} edges {bound}"
 
 
 def _above(numbers: pa.ChunkedArray, maximum: int | None) -> pa.ChunkedArray:
-    """Where the numbers exceed a maximum, if there is one."""
+    """A mask of the numbers above a maximum; all false if there is none."""
     return pc.greater(numbers, numbers if maximum is None else maximum)

@@ -1,27 +1,38 @@
-"""What became of a write that failed behind its sidecar. Others may finish it or undo it, so it is looked up."""
+"""What became of a write that failed, where the error alone does not say.
+
+Once the sidecar is written, recovery can finish the write or undo it. The writer gives up its lock and looks for
+its commit in the manifest, and at its tables for what recovery will do. A stream's batch without rows has neither
+sidecar nor commit; there the mark of the batch is looked for.
+"""
 
 from __future__ import annotations
 
-from omnigraph.errors import OmniError, OutcomeUnknown, StorageError
+from dataclasses import dataclass
+from typing import Final
+
+from omnigraph.errors import BatchOutcomeUnknown, OmniError, OutcomeUnknown, StorageError
+from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
+from omnigraph.manifest.streams import Batch
 from omnigraph.recovery.heal import can_arrive_late, heal, will_be_undone
 from omnigraph.recovery.sidecar import Sidecar
 
+_ON_ITS_WAY: Final = "its last request may still arrive"
 
-class InDoubt(Exception):
-    """A write failed behind its point of no return; ``cause`` says why."""
 
-    def __init__(self, sidecar: Sidecar, cause: Exception) -> None:
-        super().__init__(sidecar, cause)
-        self.sidecar = sidecar
-        self.cause = cause
+@dataclass(frozen=True, slots=True)
+class InDoubt:
+    """A write that failed after its sidecar was written, and the error that ended it."""
+
+    sidecar: Sidecar
+    cause: Exception
 
 
 def find_out(repository: Repository, doubt: InDoubt) -> Commit:
-    """The commit of a write that failed and is in the graph nevertheless; the writer holds no lock any more.
+    """The commit of a write in doubt, if it was made after all. The caller holds no lock.
 
-    If the write was undone, its cause is raised: nothing was written. If that cannot be told, OutcomeUnknown.
+    If the write was undone, its own error is raised: nothing was written. If neither is certain, OutcomeUnknown.
     """
     sidecar, cause = doubt.sidecar, doubt.cause
     try:
@@ -38,17 +49,41 @@ def find_out(repository: Repository, doubt: InDoubt) -> Commit:
 
 
 def _problem(repository: Repository, doubt: InDoubt) -> str | None:
-    """Resolve the write like that of any dead writer; what keeps us from knowing how it ended, if that fails."""
+    """Heal the branch like after any dead writer; the reason why the outcome stays open, if there is one."""
     try:
         heal(repository, doubt.sidecar.branch.name)
     except OmniError as error:
         return str(error)
     if not doubt.sidecar.moves and isinstance(doubt.cause, StorageError) and can_arrive_late(repository):
-        return "its last request may still arrive"
+        return _ON_ITS_WAY
     return None
 
 
 def _unknown(doubt: InDoubt, problem: str) -> OutcomeUnknown:
-    """The causes' own remedies are left out: to retry is what must not be done now."""
-    causes = "; ".join(reason.partition(". ")[0].rstrip(".") for reason in (str(doubt.cause), problem))
-    return OutcomeUnknown(doubt.sidecar.branch.name, doubt.sidecar.draft.graph_commit_id, causes)
+    """The causes without their remedies, which advise a retry: that must wait until the outcome is known."""
+    reason = _reason(doubt.cause, problem)
+    return OutcomeUnknown(doubt.sidecar.branch.name, doubt.sidecar.draft.graph_commit_id, reason)
+
+
+def _reason(cause: Exception, problem: str) -> str:
+    return "; ".join(text.partition(". ")[0].rstrip(".") for text in (str(cause), problem))
+
+
+def require_noted(repository: Repository, branch: Branch, batch: Batch, cause: Exception) -> None:
+    """Return if a batch without rows is marked as done although marking it failed with ``cause``.
+
+    If it is not, the cause is raised: nothing was written. If neither is certain, BatchOutcomeUnknown.
+    """
+    if isinstance(cause, OmniError) and not isinstance(cause, StorageError):
+        raise cause
+    try:
+        noted = repository.manifest.has_batch(branch.native, batch)
+    except OmniError as error:
+        reason = _reason(cause, str(error))
+        raise BatchOutcomeUnknown(batch.stream, branch.name, batch.number, reason) from cause
+    if noted:
+        return
+    if isinstance(cause, StorageError) and can_arrive_late(repository):
+        reason = _reason(cause, _ON_ITS_WAY)
+        raise BatchOutcomeUnknown(batch.stream, branch.name, batch.number, reason) from cause
+    raise cause

@@ -1,16 +1,20 @@
-"""The one way to write: every writer prepares a change and hands it to `commit_write`.
+"""The one way to write: every writer gives `commit_write` a function that prepares its change.
 
 ::
 
-    heal         resolve what dead writers left
-    capture      pin the branch's state
-    prepare      the writer executes and validates in memory, and its change is staged; no table moves
-    lock         the branch's commit lock
-    revalidate   nothing moved since; else prepare again (in the end under the lock), or a typed conflict
-    Phase A      the sidecar
+    heal         finish or undo what dead writers left
+    capture      pin the branch's newest snapshot
+    prepare      the writer computes its change in memory
+    validate     the change keeps every rule of the schema
+    stage        the change is written as files that no table refers to yet
+    lock         take the branch's commit lock
+    revalidate   nothing the change depends on has moved; else retry (the last time under the lock), or a conflict
+    Phase A      write the sidecar
     Phase B      commit each staged table
-    Phase C      publish the manifest
+    Phase C      publish the manifest: the compare-and-swap that makes the write visible
     Phase D      remove the sidecar
+
+What the writer's function found out on the way comes back with the commit, as `Written.result`.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from ulid import ULID
 
@@ -51,19 +55,26 @@ from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import read_set, validate
-from omnigraph.write.outcomes import InDoubt, find_out
+from omnigraph.write.outcomes import InDoubt, find_out, require_noted
 from omnigraph.write.rules import SHOWN
 
 OPTIMISTIC_ATTEMPTS: Final = 2
 """How often a change is prepared without the lock before it is prepared under it."""
 
+Result = TypeVar("Result")
+"""What a writer finds out while it prepares: counts, a plan, a report."""
+
 
 @dataclass(frozen=True, slots=True)
 class StagedTable:
-    """The staged change of one table, and how many rows the table has with it."""
+    """The staged change of one table, and how many rows the table has with it.
+
+    ``files`` names the data files that a bulk job wrote before and that the change refers to.
+    """
 
     staged: Staged
     rows: int
+    files: frozenset[str] = frozenset()
 
 
 Stage = Callable[[TableRef, str], StagedTable]
@@ -71,30 +82,62 @@ Stage = Callable[[TableRef, str], StagedTable]
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A change a writer wants committed. ``repeatable`` ones may be prepared again when something moved.
+class Prepared(Generic[Result]):
+    """A change that is ready to be validated and staged, and what the writer found out while preparing it.
 
-    ``delta`` has rows, which are validated and then staged. ``stages`` has tables of which the writer knows
-    better how to stage their change, and that no rule of the schema can object to it; ``reads`` names the tables
-    whose rows told it so. Of what objects, the first ``most`` are listed.
+    A ``repeatable`` change may be prepared again when a table has moved; any other fails with the conflict. A
+    change of no table is committed only if it is ``lineage_only``.
     """
 
     delta: Mapping[str, TableDelta]
+    """Rows by table. They are validated, then staged."""
+
+    result: Result
+    """Given back in `Written`."""
+
     repeatable: bool
     lineage_only: bool = False
     stages: Mapping[str, Stage] = field(default_factory=dict)
+    """Tables that the writer has validated and stages itself."""
+
     reads: frozenset[str] = frozenset()
-    most: int = SHOWN
+    """Tables whose rows the writer relied on to validate ``stages``."""
+
+    message: str | None = None
+    """The commit's message, if not the one of the request."""
+
+    limit: int = SHOWN
+    """How many violations an error lists."""
 
     @property
     def tables(self) -> set[str]:
         """The tables that change."""
         return {*self.delta, *self.stages}
 
+    @property
+    def is_empty(self) -> bool:
+        """Is there nothing to commit?"""
+        return not self.tables and not self.lineage_only
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[Result]):
+    """What became of a write: its commit, None if there was nothing to change, and the writer's own result.
+
+    ``files`` names the data files of a bulk job that the commit refers to.
+    """
+
+    commit: Commit | None
+    result: Result
+    files: frozenset[str] = frozenset()
+
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """Who writes what kind of change to which branch; a ``batch`` of a stream is written once, in its turn."""
+    """Who writes to which branch, and on which condition: ``if_commit`` names the commit the branch must be at.
+
+    A ``batch`` of a stream is written once, and only after the batch before it.
+    """
 
     writer: str
     branch: Branch
@@ -106,101 +149,112 @@ class WriteRequest:
 
 @dataclass(frozen=True, slots=True)
 class _StagedMove:
-    staged: Staged
+    """One staged table, and the move from its version now to the one that the commit makes."""
+
+    table: StagedTable
     move: TableMove
 
 
 @dataclass(frozen=True, slots=True)
-class _Ready:
+class _Ready(Generic[Result]):
     """A change that is staged, and the state it was prepared against."""
 
     base: Base
-    prepared: Prepared
+    prepared: Prepared[Result]
     staged: list[_StagedMove]
 
 
-Prepare = Callable[[Base], Prepared]
+Prepare = Callable[[Base], Prepared[Result]]
+"""A writer's own part: computes its change over one state of the branch. It is called again for a retry."""
 
-_PUT_RIGHT: Final = ConflictError("a late request of a dead writer was undone; the write is prepared again")
-"""Says that a write has to be prepared again although nothing that it read has changed."""
+_LATE_VERSION_UNDONE: Final = ConflictError("a late request of a dead writer was undone; the write is retried")
+"""A reason to prepare any change again, even one that is not repeatable: nothing that it read has changed."""
 
 
 def commit_write(
-    repository: Repository, request: WriteRequest, prepare: Prepare, keeper: Held | None = None
-) -> Commit | None:
-    """Run a write to its end; the commit it published, or None if there was nothing to change.
+    repository: Repository, request: WriteRequest, prepare: Prepare[Result], job_lock: Held | None = None
+) -> Written[Result]:
+    """Run a write to its end: its commit, and the result of the ``prepare`` call that was committed.
 
-    A batch of a stream that is committed already raises BatchDone. A change that may be prepared again is first
-    prepared without the lock. If others are faster each time, it takes the lock first, and then none can be.
-    A ``keeper`` is a lock of the writer's own, without which others may have removed what it has staged.
+    A repeatable change is prepared up to twice without the lock; if other writers are faster both times, it is
+    prepared once more under the lock. A batch of a stream that is committed already raises BatchDone. A bulk job
+    passes its ``job_lock``: only while the job holds it are its staged files safe from `recovery.jobs.reclaim`.
     """
     repository.require_writable()
     optional_text("actor", request.actor, LONGEST_ACTOR)
     optional_text("message", request.message, LONGEST_MESSAGE)
-    try:
-        return _commit_write(repository, request, prepare, keeper)
-    except InDoubt as error:
-        doubt = error
-    return find_out(repository, doubt)
+    ready, end = _prepare_and_commit(repository, request, prepare, job_lock)
+    commit = find_out(repository, end) if isinstance(end, InDoubt) else end
+    files = (one.table.files for one in ready.staged)
+    return Written(commit, ready.prepared.result, frozenset().union(*files))
 
 
-def _commit_write(
-    repository: Repository, request: WriteRequest, prepare: Prepare, keeper: Held | None
-) -> Commit | None:
+def _prepare_and_commit(
+    repository: Repository, request: WriteRequest, prepare: Prepare[Result], job_lock: Held | None
+) -> tuple[_Ready[Result], Commit | InDoubt | None]:
+    """The change that was prepared last, and its commit; None if it changes nothing. Holds no lock afterwards."""
     operation_id = str(ULID())
     for _ in range(OPTIMISTIC_ATTEMPTS):
         heal(repository, request.branch.name)
         ready = _make_ready(repository, request, prepare, operation_id, None)
-        if ready is None:
+        if ready.prepared.is_empty:
             _finish_empty(repository, request, None)
-            return None
+            return ready, None
         hit("write.after_stage")
         with repository.locks.commit(request.branch.name) as lock:
             hit("write.after_lock")
             conflict = _revalidate(request, ready, lock)
             if conflict is None:
-                return _commit(repository, request, operation_id, ready.staged, lock, keeper)
-        if not (conflict is _PUT_RIGHT or (ready.prepared.repeatable and isinstance(conflict, ManifestConflict))):
+                return ready, _commit(repository, request, operation_id, ready, lock, job_lock)
+        is_moved = ready.prepared.repeatable and isinstance(conflict, ManifestConflict)
+        if not is_moved and conflict is not _LATE_VERSION_UNDONE:
             raise conflict
     with repository.locks.commit(request.branch.name) as lock:
         while True:
             heal_branch(repository, request.branch.name, lock)
             ready = _make_ready(repository, request, prepare, operation_id, lock)
-            if ready is None:
+            if ready.prepared.is_empty:
                 _finish_empty(repository, request, lock)
-                return None
+                return ready, None
             conflict = _revalidate(request, ready, lock)
             if conflict is None:
-                return _commit(repository, request, operation_id, ready.staged, lock, keeper)
-            if conflict is not _PUT_RIGHT:
+                return ready, _commit(repository, request, operation_id, ready, lock, job_lock)
+            if conflict is not _LATE_VERSION_UNDONE:
                 raise conflict
 
 
 def _make_ready(
-    repository: Repository, request: WriteRequest, prepare: Prepare, operation_id: str, lock: CommitLock | None
-) -> _Ready | None:
-    """Capture, prepare, validate and stage; None if there is nothing to change. No table moves."""
+    repository: Repository,
+    request: WriteRequest,
+    prepare: Prepare[Result],
+    operation_id: str,
+    lock: CommitLock | None,
+) -> _Ready[Result]:
+    """Capture, prepare, validate and stage. No table moves."""
     base = capture(repository, request.branch)
     _require_unchanged(request, base.snapshot)
     prepared = prepare(base)
-    if not prepared.tables and not prepared.lineage_only:
-        return None
-    validate(prepared.delta, base, prepared.most)
+    optional_text("message", prepared.message, LONGEST_MESSAGE)
+    if prepared.is_empty:
+        return _Ready(base, prepared, [])
+    validate(prepared.delta, base, prepared.limit)
     _fork(base, prepared.tables, lock)
     stages: dict[str, Stage] = {key: partial(_stage_rows, base, change) for key, change in prepared.delta.items()}
     stages.update(prepared.stages)
-    staged = [_stage(base, key, stage, operation_id) for key, stage in stages.items()]
-    return _Ready(base, prepared, staged)
+    return _Ready(base, prepared, [_stage(base, key, stage, operation_id) for key, stage in stages.items()])
 
 
 def _finish_empty(repository: Repository, request: WriteRequest, lock: CommitLock | None) -> None:
-    """Nothing is to be changed: a stream's batch without rows is noted as done, under the lock."""
+    """There is nothing to change: a stream's batch without rows is marked as done, under the lock."""
     if request.batch is None:
         return
     with repository.locks.commit(request.branch.name) if lock is None else nullcontext(lock) as held:
         heal_branch(repository, request.branch.name, held)
         _require_unchanged(request, repository.snapshot(request.branch))
-        repository.manifest.note_batch(request.branch.ref, request.batch, held)
+        try:
+            repository.manifest.note_batch(request.branch.ref, request.batch, held)
+        except Exception as error:  # noqa: BLE001  whatever it is, the mark may be there
+            require_noted(repository, request.branch, request.batch, error)
 
 
 def _require_unchanged(request: WriteRequest, snapshot: Snapshot) -> None:
@@ -242,9 +296,9 @@ def _stage(base: Base, table_key: str, stage: Stage, operation_id: str) -> _Stag
     """Write one table's change as files that nothing refers to yet, in the branch's own tree."""
     before = base.pin(table_key)
     ref = TableRef(before.location, base.branch.native or before.table_branch, before.table_version)
-    done = stage(ref, operation_id)
-    after = TablePin(table_key, ref.location, ref.version + 1, ref.branch, done.rows)
-    return _StagedMove(done.staged, TableMove(before, after, (done.staged.transaction_id,)))
+    table = stage(ref, operation_id)
+    after = TablePin(table_key, ref.location, ref.version + 1, ref.branch, table.rows)
+    return _StagedMove(table, TableMove(before, after, (table.staged.transaction_id,)))
 
 
 def _stage_rows(base: Base, change: TableDelta, ref: TableRef, operation_id: str) -> StagedTable:
@@ -263,10 +317,10 @@ def _stage_rows(base: Base, change: TableDelta, ref: TableRef, operation_id: str
     return StagedTable(mixed.staged, rows + mixed.inserted - mixed.deleted)
 
 
-def _revalidate(request: WriteRequest, ready: _Ready, lock: CommitLock) -> OmniError | None:
-    """Under the lock: does the change still fit? The conflict, if it does not.
+def _revalidate(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) -> OmniError | None:
+    """Under the lock: the conflict, if a table that the change depends on has moved since it was captured.
 
-    A writer that died since we looked has left a sidecar; it is healed here, and the change prepared again.
+    A writer that died in between has left a sidecar, which is healed first and may be the cause of the conflict.
     """
     base, prepared = ready.base, ready.prepared
     repository = base.repository
@@ -280,14 +334,14 @@ def _revalidate(request: WriteRequest, ready: _Ready, lock: CommitLock) -> OmniE
             if pin is None or (pin.table_version, pin.location) != (before.table_version, before.location):
                 actual = 0 if pin is None else pin.table_version
                 return ManifestConflict(key, before.table_version, actual)
-    for table in ready.staged:
-        after = table.move.after
+    for one in ready.staged:
+        after = one.move.after
         if repository.tables.moved(TableRef(after.location, after.table_branch, after.table_version - 1)):
             lock.verify()
-            pin = current.tables[table.move.table_key]
+            pin = current.tables[one.move.table_key]
             if undo_late_version(repository, request.branch.ref, pin, after.table_branch, lock):
-                return _PUT_RIGHT
-            return _drift(repository, request, table.move)
+                return _LATE_VERSION_UNDONE
+            return _drift(repository, request, one.move)
     return None
 
 
@@ -307,25 +361,27 @@ def _commit(
     repository: Repository,
     request: WriteRequest,
     operation_id: str,
-    staged: list[_StagedMove],
+    ready: _Ready[Result],
     lock: CommitLock,
-    keeper: Held | None,
-) -> Commit:
-    """Phases A to D. Until there is a sidecar, an error means that nothing was written. From then on the write can
-    be finished by this writer or by recovery, and an error leaves it in doubt."""
-    draft = CommitDraft(request.writer, str(ULID()), request.actor, request.message, batch=request.batch)
-    sidecar = Sidecar(operation_id, request.writer, request.branch.ref, draft, tuple(t.move for t in staged))
+    job_lock: Held | None,
+) -> Commit | InDoubt:
+    """Phases A to D. An error before the sidecar is written means that nothing was written. After that, recovery
+    can finish the write as well as this writer, so an error leaves it in doubt."""
+    message = request.message if ready.prepared.message is None else ready.prepared.message
+    draft = CommitDraft(request.writer, str(ULID()), request.actor, message, batch=request.batch)
+    moves = tuple(one.move for one in ready.staged)
+    sidecar = Sidecar(operation_id, request.writer, request.branch.ref, draft, moves)
     lock.verify()
-    if keeper is not None:
-        keeper.verify()
+    if job_lock is not None:
+        job_lock.verify()
     if sidecar.moves:
         write_sidecar(repository.objects, sidecar)
     try:
         hit("write.after_sidecar")
-        commit = _move_and_publish(repository, sidecar, staged, lock)
+        commit = _move_and_publish(repository, sidecar, ready.staged, lock)
         hit("write.after_publish")
-    except Exception as error:  # noqa: BLE001  whatever it is, others may finish the write
-        raise InDoubt(sidecar, error) from None
+    except Exception as error:  # noqa: BLE001  whatever it is, recovery may finish the write
+        return InDoubt(sidecar, error)
     if sidecar.moves:
         _remove_sidecar(repository, sidecar)
     hit("write.after_sidecar_delete")
@@ -337,13 +393,13 @@ def _move_and_publish(
 ) -> Commit:
     """Phases B and C: commit each table, then make all of it visible."""
     pins: dict[str, TablePin] = {}
-    for index, table in enumerate(staged):
+    for index, one in enumerate(staged):
         if index:
             hit("write.between_tables")
         lock.verify()
-        move = table.move
+        move = one.move
         try:
-            done = repository.tables.commit_staged(table.staged)
+            done = repository.tables.commit_staged(one.table.staged)
         except TableMoved as error:
             raise ManifestConflict(move.table_key, move.before.table_version, move.after.table_version) from error
         pins[move.table_key] = replace(move.after, checksum=done.checksum)
@@ -358,7 +414,7 @@ def _move_and_publish(
 
 
 def _remove_sidecar(repository: Repository, sidecar: Sidecar) -> None:
-    """Phase D. The write is done; a sidecar that stays is removed by the next one."""
+    """Phase D. The write is done; a sidecar that cannot be removed is left to the next write."""
     try:
         delete_sidecar(repository.objects, sidecar.key)
     except OmniError as error:

@@ -1,6 +1,6 @@
-"""Rules that one row decides: required values, enums, `@range`, `@check`. Arrow in, violations out.
+"""Rules that concern a single row: required values, enums, `@range`, `@check`. Arrow in, violations out.
 
-These functions know no graph and no store, so the same code checks a mutation here and a batch in a Spark task.
+These functions need no graph and no store, so the same code checks a mutation here and a batch in a Spark task.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,44 +16,47 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import Violation
 from omnigraph.lang.schema.catalog import EntityType, NodeType
+from omnigraph.lang.schema.patterns import matches
 from omnigraph.lang.values import FLOATS
 
-SHOWN = 20
+SHOWN: Final = 20
+"""How many violations an error lists, if the caller sets no other limit."""
 
 
 class Violations:
-    """Violations found so far: the first ``most`` in full, the rest by number."""
+    """Collects violations: up to ``limit`` are listed, all are counted."""
 
-    def __init__(self, most: int = SHOWN) -> None:
-        self.most = most
+    def __init__(self, limit: int = SHOWN) -> None:
+        self.limit = limit
         self.listed: list[Violation] = []
         self.total = 0
 
     def add(self, rows: pa.Table, broken: pa.ChunkedArray | pa.Array, rule: str, describe: Describe) -> None:
-        """Note the rows of a mask; ``describe`` makes the message of one row."""
+        """Add a violation for each row of the mask ``broken``; ``describe`` makes the message of one row."""
         count = pc.sum(broken).as_py() or 0
         if not count:
             return
         self.total += count
-        room = self.most - len(self.listed)
+        room = self.limit - len(self.listed)
         if room > 0:
             for row in rows.filter(broken).slice(0, room).to_pylist():
                 table_key, message = describe(row)
                 self.listed.append(Violation(table_key, row["id"], rule, message))
 
     def note(self, violation: Violation, count: int = 1) -> None:
-        """Note one violation that stands for ``count`` rows."""
+        """Add one violation that stands for ``count`` rows."""
         self.total += count
-        if len(self.listed) < self.most:
+        if len(self.listed) < self.limit:
             self.listed.append(violation)
 
 
 Describe = Callable[[dict[str, object]], tuple[str, str]]
+"""From a row that breaks a rule to its table key and the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """The rows that break one rule of one column; the message is the value between two texts."""
+    """The rows that break one rule of one column, as a mask. A message has the row's value between two texts."""
 
     column: str
     rule: str
@@ -68,7 +72,7 @@ def check_rows(entity: EntityType, rows: pa.Table, found: Violations) -> None:
 
 
 def broken_rows(entity: EntityType, rows: pa.Table) -> pa.ChunkedArray:
-    """The rows that break any rule that concerns single rows, as a mask."""
+    """The rows that break any rule that concerns single rows, as one mask."""
     masks = [broken.mask for broken in _broken(entity, rows)]
     none = pa.chunked_array([pa.array(np.zeros(rows.num_rows, bool))])
     return reduce(pc.or_, masks, none)
@@ -116,11 +120,11 @@ def _broken_constraints(node: NodeType, rows: pa.Table) -> Iterator[_Broken]:
     for column, patterns in node.checks.items():
         values = rows[column]
         for pattern in patterns:
-            mask = _present(values, pc.invert(pc.match_substring_regex(values, pattern)))
+            mask = _present(values, pc.invert(matches(values, pattern)))
             said = f"@check violation on {node.name}.{column}: '"
             yield _Broken(column, "check", mask, said, f"' does not match {pattern}")
 
 
 def _present(values: pa.ChunkedArray, mask: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The mask where there is a value, false where there is none."""
+    """The mask, but false where the value is null."""
     return pc.fill_null(pc.and_kleene(pc.is_valid(values), mask), False)

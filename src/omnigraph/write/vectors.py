@@ -1,4 +1,4 @@
-"""Vectors of `@embed` properties: computed from the texts of rows, where an embedding provider is configured."""
+"""Vectors of `@embed` properties, computed from the texts of rows by the configured embedding provider."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from omnigraph.lang.schema.catalog import NodeType, Property
 def fill_vectors(
     node: NodeType, rows: pa.Table, given: Mapping[str, bool], client: EmbeddingClient | None
 ) -> tuple[pa.Table, list[str]]:
-    """Compute the vectors of `@embed` properties that rows do not bring; the names of those left null.
+    """The rows with the `@embed` vectors that they lack, and the names of properties that stay null.
 
-    ``given`` says for a property whether its values came with the rows and are to be kept where present.
+    ``given`` says of a property whether its vectors came with the rows: those are kept, any others are computed
+    anew. Without a client nullable vectors stay null, and required ones raise EmbeddingUnavailable.
     """
     skipped: list[str] = []
     for name, embed in node.embeds.items():
@@ -45,7 +46,7 @@ def fill_vectors(
 
 
 def require_model(node: NodeType, name: str, client: EmbeddingClient) -> None:
-    """Refuse a client of another model than the schema names for a vector."""
+    """Raise EmbeddingUnavailable if the schema names another model for a vector than the client's."""
     wanted = node.embeds[name].model
     if wanted is not None and wanted != client.model:
         raise EmbeddingUnavailable(
@@ -54,7 +55,7 @@ def require_model(node: NodeType, name: str, client: EmbeddingClient) -> None:
 
 
 def _without_values(rows: pa.Table, name: str) -> pa.Table:
-    """The rows with one column emptied."""
+    """The rows with nulls in one column."""
     index = rows.schema.get_field_index(name)
     field = rows.schema.field(index)
     return rows.set_column(index, field, pa.nulls(rows.num_rows, field.type))
@@ -63,7 +64,7 @@ def _without_values(rows: pa.Table, name: str) -> pa.Table:
 def with_vectors(
     rows: pa.Table, prop: Property, positions: pa.Array, sources: pa.ChunkedArray, client: EmbeddingClient
 ) -> pa.Table:
-    """The rows with new vectors at some positions, computed from their sources."""
+    """The rows with new vectors of a property at some positions, computed from the texts in ``sources``."""
     dimension = prop.type.dimension or 0
     texts = sources.take(positions).to_pylist()
     vectors = client.embed(texts, dimension, "document")
@@ -79,7 +80,7 @@ def with_vectors(
 
 
 def warn_unembedded(names: Iterable[str]) -> None:
-    """Warn once that vectors stayed empty, at the line that called `Graph`."""
+    """Warn once that vectors stayed null; the warning points to the line that called `Graph`."""
     shown = sorted(set(names))
     if shown:
         warnings.warn(

@@ -53,6 +53,18 @@ class TestInputs:
         assert graph.load(data, mode="append").nodes == {"Person": 1}
         assert ids_of(graph, "node:Person") == ["Ada"]
 
+    @pytest.mark.parametrize("marked", [f"\ufeff{LINE}", f"\ufeff // people\n{LINE}", f"\ufeff{LINE}".encode()])
+    def test_a_byte_order_mark_is_skipped(self, graph: Graph, marked: str | bytes, tmp_path: Path) -> None:
+        assert graph.load(marked, mode="append").nodes == {"Person": 1}
+        path = tmp_path / "people.jsonl"
+        path.write_bytes(marked if isinstance(marked, bytes) else marked.encode())
+        assert graph.load(path, mode="merge").nodes == {"Person": 1}
+
+    def test_places_are_counted_without_a_byte_order_mark(self, graph: Graph) -> None:
+        with pytest.raises(RecordError) as raised:
+            graph.load('\ufeff{"type": Person}\n\ufeff{}', mode="append")
+        assert [(p.line, p.column) for p in raised.value.problems] == [(1, 10), (2, 1)]
+
     @pytest.mark.parametrize("name", ["people.jsonl", "our people.jsonl", "{people}.jsonl"])
     def test_files(self, graph: Graph, name: str, tmp_path: Path) -> None:
         path = tmp_path / name

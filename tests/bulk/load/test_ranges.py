@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import obstore
@@ -46,6 +47,20 @@ def test_every_line_is_in_exactly_one_range(
         begins = [at for at in range(low, high) if at == 0 or content[at - 1 : at] == b"\n"]
         assert bool(lines.data) == bool(begins)
         assert lines.overlong is None
+
+
+@given(content=_CONTENTS, places=st.lists(st.integers(0, 12), max_size=4), size=st.integers(1, 12))
+def test_a_byte_order_mark_is_skipped_at_the_beginning_only(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, places: list[int], size: int
+) -> None:
+    content += b"\n" + BOM_UTF8 + b"x"
+    marked = BOM_UTF8 + content
+    folder = tmp_path_factory.mktemp("marked")
+    found = read_all(write(folder, marked), sorted({0, len(marked), *places}))
+    assert b"".join(lines.data for lines in found) == content
+    (folder / "lines.gz").write_bytes(gzip.compress(marked))
+    unzipped = unpacked(str(folder / "lines.gz"), {}, "gzip", size)
+    assert b"".join(lines.data for lines in unzipped) == content
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])

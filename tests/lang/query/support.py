@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from omnigraph.errors import QueryError
-from omnigraph.lang.query.compile import CompiledQuery, compile_query
+from omnigraph.lang.query.compile import CompiledQuery, CompiledRead, compile_query, compile_read
 from omnigraph.lang.query.explain import explain_ir
 from omnigraph.lang.query.ir import QueryIR
 from omnigraph.lang.schema.catalog import load_catalog
@@ -30,9 +30,10 @@ def compiled(text: str, name: str | None = None) -> CompiledQuery:
     return compile_query(text, CATALOG, name)
 
 
-def read(match: str, returned: str = "1", behind: str = "", params: str = "") -> CompiledQuery:
+def read(match: str, returned: str = "1", behind: str = "", params: str = "") -> CompiledRead:
     """A read with these clauses and columns."""
-    return compiled(f"query q({params}) {{ match {{ {match} }} return {{ {returned} }} {behind} }}")
+    text = f"query q({params}) {{ match {{ {match} }} return {{ {returned} }} {behind} }}"
+    return compile_read(text, CATALOG)
 
 
 def plan(match: str, returned: str = "1", behind: str = "", params: str = "") -> list[str]:
@@ -42,9 +43,7 @@ def plan(match: str, returned: str = "1", behind: str = "", params: str = "") ->
 
 def read_ir(match: str, returned: str = "1", behind: str = "", params: str = "") -> QueryIR:
     """The IR of such a read."""
-    ir = read(match, returned, behind, params).ir
-    assert isinstance(ir, QueryIR)
-    return ir
+    return read(match, returned, behind, params).ir
 
 
 def problems(text: str, name: str | None = None) -> list[str]:

@@ -6,7 +6,14 @@ import pytest
 from tests.lang.query.support import CATALOG, SCHEMA, compiled, problems
 
 from omnigraph.errors import QueryError
-from omnigraph.lang.query.compile import compile_mutation, compile_query, compile_read, parse_query_file
+from omnigraph.lang.query.compile import (
+    CompiledMutation,
+    CompiledRead,
+    compile_mutation,
+    compile_query,
+    compile_read,
+    parse_query_file,
+)
 from omnigraph.lang.query.ir import MutationIR, QueryIR
 from omnigraph.lang.schema.catalog import load_catalog
 
@@ -31,7 +38,7 @@ class TestSelection:
 
     def test_the_first_of_equal_names_wins(self) -> None:
         twins = f"{READ}\nquery names() {{ match {{ $b: Base }} return {{ $b.code }} }}"
-        assert compiled(twins, "names").columns == ("p.call",)
+        assert compile_read(twins, CATALOG, "names").columns == ("p.call",)
 
     def test_several_without_a_name(self) -> None:
         error = refused(TWO)
@@ -54,15 +61,15 @@ class TestSelection:
 
     def test_other_queries_need_not_fit_the_schema(self) -> None:
         text = f"{READ}\nquery unfit() {{ match {{ $x: Nope }} return {{ $x }} }}"
-        assert compiled(text, "names").columns == ("p.call",)
+        assert compile_read(text, CATALOG, "names").columns == ("p.call",)
         assert problems(text, "unfit") == ["T1 unknown node type `Nope`"]
 
 
 class TestKinds:
     def test_a_body_of_statements_is_a_mutation(self) -> None:
         read, write = compiled(READ), compiled(WRITE)
-        assert (read.kind, type(read.ir)) == ("read", QueryIR)
-        assert (write.kind, type(write.ir)) == ("mutation", MutationIR)
+        assert (read.kind, type(read), type(read.ir)) == ("read", CompiledRead, QueryIR)
+        assert (write.kind, type(write), type(write.ir)) == ("mutation", CompiledMutation, MutationIR)
 
     def test_reads_and_mutations_are_asked_for(self) -> None:
         assert compile_read(READ, CATALOG) is compiled(READ)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from tests.lang.query.generated import Generated, reads
-from tests.lang.query.support import CATALOG, compiled, plan, read_ir
+from tests.lang.query.support import CATALOG, plan, read_ir
 from tests.lang.query.walk import check_variables, operations
 
 from omnigraph.lang.query import ir
-from omnigraph.lang.query.compile import compile_query
+from omnigraph.lang.query.compile import compile_mutation, compile_read
 from omnigraph.lang.values import F64, I64, U64, Scalar, ValueType
 
 
@@ -17,8 +17,7 @@ from omnigraph.lang.values import F64, I64, U64, Scalar, ValueType
 @given(reads())
 def test_plans_are_sound(query: Generated) -> None:
     """Variables have values before they are used, and nothing that was written gets lost."""
-    lowered = compile_query(query.text, CATALOG).ir
-    assert isinstance(lowered, ir.QueryIR)
+    lowered = compile_read(query.text, CATALOG).ir
     check_variables(lowered)
     everything = list(operations(lowered.pipeline))
     filters = [op for op in everything if isinstance(op, ir.Filter)]
@@ -117,9 +116,8 @@ class TestConstants:
         assert ir.NOW not in lowered.params
 
     def test_assigned_literals_have_the_type_of_the_property(self) -> None:
-        mutation = compiled('query q() { insert Pilot { call: "a", hours: 3.0, rating: 4, tags: [] } }').ir
-        assert isinstance(mutation, ir.MutationIR)
-        [insert] = mutation.ops
+        text = 'query q() { insert Pilot { call: "a", hours: 3.0, rating: 4, tags: [] } }'
+        [insert] = compile_mutation(text, CATALOG).ir.ops
         assert isinstance(insert, ir.InsertOp)
         values = {a.property: a.value for a in insert.assignments}
         assert values["hours"] == ir.Constant(3, ValueType(Scalar.I32, nullable=True))

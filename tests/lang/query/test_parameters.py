@@ -138,11 +138,24 @@ class TestValuesThatDoNotFit:
             bind_parameters("q", {}, given)
         assert raised.value.problems == {"params": f"must be an object, not {what}"}
 
-    def test_values_nobody_declared_are_ignored_but_objects_are_refused(self) -> None:
-        assert bind_parameters("q", {}, {"a": 1, "b": "x", "c": [1]}) == {}
+    def test_a_parameter_that_is_not_declared_names_the_nearest(self) -> None:
+        declared = {"name": of(Scalar.STRING), "age": of(Scalar.I32)}
         with pytest.raises(ParameterError) as raised:
-            bind_parameters("q", {}, {"a": {"b": 1}})
-        assert raised.value.problems == {"a": "is not declared by the query, and objects cannot be passed"}
+            bind_parameters("q", declared, {"name": "Ada", "age": 1, "nmae": "Bob", "zzzz": {}})
+        assert raised.value.problems == {
+            "nmae": "is not declared by the query; did you mean `name`?",
+            "zzzz": "is not declared by the query; known: `age`, `name`",
+        }
+
+    @pytest.mark.parametrize("value", [1, None, [1], {"b": 1}])
+    def test_a_query_without_parameters_takes_none(self, value: object) -> None:
+        with pytest.raises(ParameterError) as raised:
+            bind_parameters("q", {}, {"a": value})
+        assert raised.value.problems == {"a": "is not declared by the query; it has no parameters"}
+
+    def test_names_that_are_no_texts_are_refused(self) -> None:
+        with pytest.raises(ParameterError, match="parameter '1' is not declared"):
+            bind_parameters("q", {"x": of(Scalar.I32)}, {"x": 1, 1: 2})  # type: ignore[dict-item]
 
 
 class TestJavaScript:

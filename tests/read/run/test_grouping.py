@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.write.support import new_graph
 
-from omnigraph.errors import CountOverflow
+from omnigraph.errors import CountOverflow, SumOverflow
 from omnigraph.graph import Graph
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import NodeType, load_catalog
@@ -339,3 +339,71 @@ class TestHugeCounts:
         walk = " ".join(f"$b{i} knows $b{i + 1}" for i in range(30))
         nobody = f"$b0: Person not {{ {walk} }}"
         assert self.ask(friends, nobody, "count($b0) as n") == [{"n": 0}]
+
+
+class TestIntegerSums:
+    """Sums of integers are integers: exact, or refused where 64 bits cannot say them."""
+
+    SCHEMA = (
+        "node Account { owner: String @key  cents: I64?  units: U64?  few: I32? }\nedge Paid: Account -> Account"
+    )
+
+    def graph(self, *accounts: dict[str, Any]) -> Graph:
+        graph = new_graph(self.SCHEMA)
+        graph.load(
+            [{"type": "Account", "data": {"owner": str(i), **one}} for i, one in enumerate(accounts)],
+            mode="append",
+        )
+        return graph
+
+    def sums(self, graph: Graph, argument: str, match: str = "$a: Account") -> list[Any]:
+        result = graph.query(f"query total() {{ match {{ {match} }} return {{ sum({argument}) as s }} }}")
+        return [row["s"] for row in result.rows]
+
+    def test_the_types(self) -> None:
+        graph = self.graph({"cents": 2**53 + 1, "units": 1, "few": 1}, {"cents": 2, "units": 2**64 - 2, "few": 2})
+        returned = "sum($a.cents) as c, sum($a.units) as u, sum($a.few) as f"
+        table = graph.query(f"query q() {{ match {{ $a: Account }} return {{ {returned} }} }}").table
+        assert table.schema.types == [pa.int64(), pa.uint64(), pa.int64()]
+        assert table.to_pylist() == [{"c": 2**53 + 3, "u": 2**64 - 1, "f": 3}]
+
+    @pytest.mark.parametrize(
+        ("column", "values"),
+        [
+            ("cents", [2**63 - 1, 1]),
+            ("cents", [-(2**63), -1]),
+            ("cents", [2**63 - 1] * 3),
+            ("units", [2**64 - 1, 1]),
+            ("units", [2**64 - 1] * 3),
+        ],
+    )
+    def test_what_64_bits_cannot_say_is_refused(self, column: str, values: list[int]) -> None:
+        graph = self.graph(*({column: value} for value in values))
+        with pytest.raises(SumOverflow) as refused:
+            self.sums(graph, f"$a.{column}")
+        assert (refused.value.query, refused.value.expression) == ("total", f"sum($a.{column})")
+        assert str(refused.value).startswith(
+            f"query 'total': sum($a.{column}) is beyond what a 64-bit integer can say"
+        )
+
+    def test_what_cancels_out_is_not(self) -> None:
+        graph = self.graph({"cents": 2**63 - 1}, {"cents": 2**63 - 1}, {"cents": -(2**63)}, {"cents": -5})
+        assert self.sums(graph, "$a.cents") == [2**63 - 7]
+
+    def test_everything_counts_as_often_as_it_matches(self) -> None:
+        graph = self.graph({"cents": 2**61}, {"cents": -(2**61)}, {"cents": 7})
+        graph.load([{"edge": "Paid", "from": "0", "to": to, "data": {}} for to in ("1", "2")], mode="append")
+        pairs = "$a: Account  $a paid $b  $a paid $c"
+        assert self.sums(graph, "$b.cents", pairs) == [2 * (7 - 2**61)]
+        with pytest.raises(SumOverflow):
+            self.sums(graph, "$a.cents", pairs)
+
+    def test_a_parameter_is_added_too(self) -> None:
+        graph = self.graph({}, {})
+        for declared, fits in (("U64", True), ("I64", False)):
+            text = f"query q($n: {declared}) {{ match {{ $a: Account }} return {{ sum($n) as s }} }}"
+            if fits:
+                assert graph.query(text, {"n": 2**63 - 1}).rows == [{"s": 2**64 - 2}]
+            else:
+                with pytest.raises(SumOverflow):
+                    graph.query(text, {"n": 2**63 - 1})

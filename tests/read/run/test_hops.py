@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import QueryCancelled, QueryMemoryExceeded
+from omnigraph.lang.query.ir import Direction
 from omnigraph.read.data.adjacency import Adjacency, from_keys, packed
 from omnigraph.read.limits import Cancellation, Limits
+from omnigraph.read.pattern.pattern import Link
 from omnigraph.read.run.hops import reach_bounds, reached
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
@@ -43,10 +45,14 @@ def adjacency_of(nodes: int, pairs: Pairs) -> Adjacency:
     return from_keys(packed(sources, targets), nodes, nodes)
 
 
+def chain(least: int, most: int, *, backwards: bool = False) -> Link:
+    return Link("x", "y", "Knows", Direction.OUT, None, least, most, backwards)
+
+
 def reached_by(
-    adjacency: Adjacency, sources: Sequence[int], least: int, most: int, sizes: ReadSettings = READ_DEFAULTS
+    adjacency: Adjacency, sources: Sequence[int], chained: Link, sizes: ReadSettings = READ_DEFAULTS
 ) -> list[list[int]]:
-    owners, found = reached(adjacency, np.array(sources, dtype=np.int32), least, most, Limits("q"), sizes)
+    owners, found = reached(adjacency, np.array(sources, dtype=np.int32), chained, Limits("q"), sizes)
     lists: list[list[int]] = [[] for _ in sources]
     for owner, position in zip(owners.tolist(), found.tolist(), strict=True):
         lists[owner].append(position)
@@ -76,8 +82,21 @@ def test_what_is_reached(
 ) -> None:
     nodes, pairs = graph
     sources = data.draw(st.lists(st.integers(0, nodes - 1), max_size=12))
-    found = reached_by(adjacency_of(nodes, pairs), sources, least, least + more, sizes)
+    found = reached_by(adjacency_of(nodes, pairs), sources, chain(least, least + more), sizes)
     assert found == [reached_naively(pairs, source, least, least + more) for source in sources]
+
+
+@SIZES
+@settings(deadline=None, max_examples=300)
+@given(graphs(), st.integers(1, 4), st.integers(0, 4))
+def test_backwards_the_same_pairs_are_found(
+    sizes: ReadSettings, graph: tuple[int, Pairs], least: int, more: int
+) -> None:
+    nodes, pairs = graph
+    forth = [reached_naively(pairs, source, least, least + more) for source in range(nodes)]
+    turned = adjacency_of(nodes, [(b, a) for a, b in pairs])
+    back = reached_by(turned, range(nodes), chain(least, least + more, backwards=True), sizes)
+    assert back == [[left for left in range(nodes) if right in forth[left]] for right in range(nodes)]
 
 
 @settings(deadline=None)
@@ -112,15 +131,15 @@ def test_the_cases_that_are_easy_to_get_wrong(
     """A node counts at its shortest distance; a loop leads to its own node once more, but to the source only as
     the first hop."""
     listed = [("abc".index(pair[0]), "abc".index(pair[1])) for pair in pairs.split()]
-    found = reached_by(adjacency_of(3, listed), [0], least, most, sizes)
+    found = reached_by(adjacency_of(3, listed), [0], chain(least, most), sizes)
     assert found == [["abc".index(name) for name in expected]]
     assert found == [reached_naively(listed, 0, least, most)]
 
 
 @SIZES
 def test_no_sources_and_no_edges(sizes: ReadSettings) -> None:
-    assert reached_by(adjacency_of(3, []), [], 1, 3, sizes) == []
-    assert reached_by(adjacency_of(3, []), [0, 2, 0], 1, 3, sizes) == [[], [], []]
+    assert reached_by(adjacency_of(3, []), [], chain(1, 3), sizes) == []
+    assert reached_by(adjacency_of(3, []), [0, 2, 0], chain(1, 3), sizes) == [[], [], []]
 
 
 @SIZES
@@ -130,6 +149,6 @@ def test_a_search_stops_when_the_query_is_cancelled(sizes: ReadSettings) -> None
     switch = Cancellation()
     switch.cancel()
     with pytest.raises(QueryCancelled):
-        reached(adjacency, sources, 1, 3, Limits("q", cancellation=switch), sizes)
+        reached(adjacency, sources, chain(1, 3), Limits("q", cancellation=switch), sizes)
     with pytest.raises(QueryMemoryExceeded):
-        reached(adjacency, sources, 1, 3, Limits("q", memory=50), sizes)
+        reached(adjacency, sources, chain(1, 3), Limits("q", memory=50), sizes)

@@ -6,7 +6,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.read.values.counting import MANY, counts_by, halves, largest, product, segment_sums, total, whole
+from omnigraph.read.values.counting import (
+    MANY,
+    counts_by,
+    halves,
+    largest,
+    product,
+    segment_sums,
+    sums_by,
+    total,
+    whole,
+)
 
 counts = st.one_of(st.integers(0, 5), st.integers(2**31 - 2, 2**33), st.integers(0, MANY), st.just(MANY))
 
@@ -77,3 +87,24 @@ def test_beyond_what_floats_can_tell_apart() -> None:
     """Numbers above 2^53 have no room for every unit in a float."""
     codes, weights = np.array([0, 0, 1]), np.array([2**53, 1, 2**53 + 1])
     assert counts_by(codes, weights, 2).tolist() == [2**53 + 1, 2**53 + 1]
+
+
+_SIGNED = st.one_of(st.integers(-5, 5), st.integers(-(2**53), 2**53 + 1), st.integers(-(2**63), MANY))
+_KINDS = {
+    "int32": st.integers(-(2**31), 2**31 - 1),
+    "uint32": st.integers(0, 2**32 - 1),
+    "int64": _SIGNED,
+    "uint64": st.one_of(st.integers(0, 5), st.integers(0, 2**64 - 1)),
+}
+
+
+@given(st.data(), st.sampled_from(list(_KINDS)), st.booleans())
+def test_sums_of_integers_are_exact(data: st.DataObject, kind: str, weighted: bool) -> None:
+    rows = data.draw(st.lists(st.tuples(st.integers(0, 3), _KINDS[kind], counts)))
+    codes = np.array([code for code, _, _ in rows], dtype=np.int64)
+    numbers = np.array([number for _, number, _ in rows], dtype=np.dtype(kind))
+    weights = np.array([weight for *_, weight in rows], dtype=np.int64) if weighted else None
+    found = sums_by(codes, numbers, weights, 4)
+    expected = [sum(n * (w if weighted else 1) for code, n, w in rows if code == group) for group in range(4)]
+    assert found.tolist() == expected
+    assert sums_by(np.zeros(4, np.int64), found, None, 1).tolist() == [sum(expected)]

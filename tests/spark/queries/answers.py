@@ -20,7 +20,7 @@ from omnigraph.errors import NotOnSpark
 from omnigraph.graph import Graph
 from omnigraph.lang.parameters import Value, bind_parameters
 from omnigraph.lang.query import ir
-from omnigraph.lang.query.compile import CompiledQuery, compile_read
+from omnigraph.lang.query.compile import CompiledRead, compile_read
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.result.result import Result, Target
 from omnigraph.spark.queries.execution import run_query
@@ -44,7 +44,7 @@ class Question:
     """A query on one state of a graph, with the answer of the reference and the table of the embedded engine."""
 
     name: str
-    query: CompiledQuery
+    query: CompiledRead
     values: Mapping[str, Value]
     graph: Snapshot
     embedder: Callable[[], EmbeddingClient | None]

@@ -18,7 +18,6 @@ from tests.corpus_runner import OpenEngine, run_scenario
 from tests.spark.queries.answers import Question, problems, quick_session
 
 import omnigraph
-from omnigraph.lang.query import ir
 from omnigraph.lang.values import ValueType
 
 if TYPE_CHECKING:
@@ -83,7 +82,6 @@ def _chosen(questions: list[Question]) -> list[Question]:
     seen: set[str] = set()
     chosen = []
     for number, question in enumerate(questions):
-        assert isinstance(question.query.ir, ir.QueryIR)
         found = set(_constructs(question.query.ir))
         if ALL or found - seen or number % ALSO_EVERY == 0 or question.name in REFUSED:
             chosen.append(question)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from tests.cli.command import omnigraph as run_command
 from typer.testing import CliRunner
@@ -15,7 +16,14 @@ from typer.testing import CliRunner
 import omnigraph
 from omnigraph.cli.main import app
 from omnigraph.embed.mock import MockClient
-from omnigraph.errors import EmbeddingUnavailable, NotOnSpark, ParameterError, QueryCancelled, QueryTimeout
+from omnigraph.errors import (
+    EmbeddingUnavailable,
+    NotOnSpark,
+    ParameterError,
+    QueryCancelled,
+    QueryTimeout,
+    SumOverflow,
+)
 from omnigraph.graph import Graph
 from omnigraph.lang.query.compile import compile_read
 from omnigraph.read.limits import Cancellation
@@ -72,6 +80,29 @@ def test_branches_and_snapshots_are_read(graph: Graph, spark: SparkSession) -> N
         return counted
 
     assert (people(), people(branch="side"), people(at=before)) == (40, 41, 40)
+
+
+def test_sums_of_integers_are_exact_or_refused(graph: Graph, spark: SparkSession) -> None:
+    graph.create_branch("rich")
+    large = (
+        'query m($a: I64, $b: I64) { insert Person { name: "x", age: $a }  insert Person { name: "y", age: $b } }'
+    )
+    graph.mutate(large, {"a": 2**53 + 1, "b": 2}, branch="rich")
+    total = 'query total() { match { $p: Person  $p.name in ["x", "y"] } return { sum($p.age) as s } }'
+
+    def on_spark() -> pa.Table:
+        return graph.query(total, branch="rich", engine="spark", spark=spark).table
+
+    assert on_spark().equals(graph.query(total, branch="rich").table)
+    assert on_spark().to_pylist() == [{"s": 2**53 + 3}]
+    compiled = compile_read(total, graph.catalog)
+    frame = query_frame(spark, graph.snapshot("rich"), compiled, {})
+    assert (frame.dtypes, frame.collect()[0]["s"]) == ([("s", "bigint")], 2**53 + 3)
+    graph.mutate(large, {"a": 2**63 - 1, "b": 1}, branch="rich")
+    with pytest.raises(SumOverflow, match=r"query 'total': sum\(\$p.age\) is beyond"):
+        on_spark()
+    with pytest.raises(Exception, match="is beyond what a 64-bit integer can say"):
+        query_frame(spark, graph.snapshot("rich"), compiled, {}).collect()
 
 
 def test_a_frame_has_the_columns_of_the_query_even_if_names_repeat(graph: Graph, spark: SparkSession) -> None:

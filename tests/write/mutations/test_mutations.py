@@ -19,7 +19,7 @@ from omnigraph.errors import (
 )
 from omnigraph.graph import Graph
 from omnigraph.opening import open as open_graph
-from omnigraph.write.mutations import pending as pending_module
+from omnigraph.settings import Settings, WriteSettings
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  seen: DateTime?  photo: Blob?  nums: [I32]?  floats: [F32]?  f: F32? }
@@ -110,17 +110,17 @@ class TestRefused:
         with pytest.raises(ReadOnlyGraph):
             open_graph(graph.address, read_only=True).mutate(ADD, {"n": "Bo"})
 
-    def test_more_than_one_mutation_may_hold(self, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(pending_module, "MUTATION_BYTES", 100)
+    def test_more_than_one_mutation_may_hold(self, graph: Graph) -> None:
+        narrow = open_graph(graph.address, settings=Settings(write=WriteSettings(mutation_bytes=100)))
         with pytest.raises(ResourceLimit) as raised:
-            graph.mutate("query q($b: Blob) { update Person set { photo: $b } where age > 0 }", {"b": b"x" * 200})
+            narrow.mutate("query q($b: Blob) { update Person set { photo: $b } where age > 0 }", {"b": b"x" * 200})
         assert raised.value.limit == 100
 
-    def test_more_than_one_mutation_may_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        graph = new_graph(SCHEMA)
+    def test_more_than_one_mutation_may_read(self) -> None:
+        settings = Settings(write=WriteSettings(mutation_bytes=50_000))
+        graph = open_graph(new_graph(SCHEMA).address, settings=settings)
         people = [{"type": "Person", "data": {"name": f"p{i}", "photo": b"x" * 1000}} for i in range(100)]
         graph.load(people, mode="append")
-        monkeypatch.setattr(pending_module, "MUTATION_BYTES", 50_000)
         with pytest.raises(ResourceLimit):
             graph.mutate('query q() { update Person set { age: 1 } where name >= "p" }')
         assert graph.mutate('query q() { update Person set { age: 1 } where name = "p7" }').affected_nodes == 1

@@ -80,11 +80,10 @@ def embed(
     with running(repository, record) as job:
         keeping = resumable(client, repository.address, scratch_folder(runner.job)) or client
         preparation = _Preparation(runner, repository, request, keeping)
-        commit = commit_write(repository, request.write, preparation, job.lock)
-        if commit is not None:
-            job.committed = preparation.used
-    counts = request.counts(preparation.found)
-    return EmbedResult(request.branch.name, client.model, runner.engine.value, counts, commit)
+        written = commit_write(repository, request.write, preparation, job.lock)
+        job.committed = written.files
+    counts = request.counts(written.result)
+    return EmbedResult(request.branch.name, client.model, runner.engine.value, counts, written.commit)
 
 
 def _embed_small(
@@ -164,21 +163,19 @@ class _Preparation:
         self.repository = repository
         self.request = request
         self.client = client
-        self.found: dict[str, Counts] = {}
-        self.used: set[str] = set()
         self._done: dict[str, list[_Done]] = {}
         self._caching = CachingClient(client, lambda _: None)
 
-    def __call__(self, base: Base) -> Prepared:
-        self.used = set()
+    def __call__(self, base: Base) -> Prepared[dict[str, Counts]]:
         graph = base.snapshot
+        found: dict[str, Counts] = {}
         delta: dict[str, TableDelta] = {}
         tasks: list[Embedding] = []
         fragments: dict[str, dict[int, str]] = {}
         for target in self.request.targets:
             key = target.table_key
             if target.node.blobs:
-                self.found[key], change = change_of(base, target, self._caching)
+                found[key], change = change_of(base, target, self._caching)
                 if change is not None:
                     delta[key] = change
                 continue
@@ -189,13 +186,13 @@ class _Preparation:
             own = {number: fragments[task.piece.table_key][number] for number in task.piece.fragments}
             self._done[task.piece.table_key].append(_Done(own, files))
         for key in fragments:
-            self.found[key] = _total(done.files.counts for done in self._done[key])
+            found[key] = _total(done.files.counts for done in self._done[key])
         stages: dict[str, Stage] = {
             key: partial(self._stage, graph, key)
             for key in fragments
             if any(done.files.matches is not None for done in self._done[key])
         }
-        return Prepared(delta, repeatable=True, stages=stages)
+        return Prepared(delta, found, repeatable=True, stages=stages)
 
     def _tasks(
         self, base: Base, graph: Snapshot, target: EmbedTarget, fragments: Mapping[int, str]
@@ -228,9 +225,8 @@ class _Preparation:
         shrunk = Shrunk.together(self.runner.run("replacing rows", delete_replaced, deletions))
         ids, version = column_ids(handle.lance_schema), str(handle.data_storage_version)
         new = [file.fragment(ids, version) for file in staged]
-        self.used |= {file.name for file in staged}
         change = stage_changed_files(handle, ref.location, ref.branch, shrunk, new, operation)
-        return StagedTable(change, graph.rows(key))
+        return StagedTable(change, graph.rows(key), frozenset(file.name for file in staged))
 
 
 def _fragments(graph: Snapshot, key: str) -> dict[int, str]:

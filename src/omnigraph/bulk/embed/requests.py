@@ -212,15 +212,16 @@ def embed_here(repository: Repository, request: EmbedRequest, client: EmbeddingC
 
     The change is prepared again if a table moves meanwhile, so the client had better remember what it was asked.
     """
-    found: dict[str, Counts] = {}
 
-    def prepare(base: Base) -> Prepared:
+    def prepare(base: Base) -> Prepared[dict[str, Counts]]:
+        found: dict[str, Counts] = {}
         delta: dict[str, TableDelta] = {}
         for target in request.targets:
             found[target.table_key], change = change_of(base, target, client)
             if change is not None:
                 delta[target.table_key] = change
-        return Prepared(delta, repeatable=True)
+        return Prepared(delta, found, repeatable=True)
 
-    commit = commit_write(repository, request.write, prepare)
-    return EmbedResult(request.branch.name, client.model, "local", request.counts(found), commit)
+    written = commit_write(repository, request.write, prepare)
+    counts = request.counts(written.result)
+    return EmbedResult(request.branch.name, client.model, "local", counts, written.commit)

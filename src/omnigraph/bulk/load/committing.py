@@ -40,24 +40,18 @@ class _Rewrite:
     matches: tuple[MatchFile, ...]
 
 
-def staged_tables(runner: Runner, ground: Ground, replaced: Matches, used: set[str]) -> Mapping[str, Stage]:
-    """How each table of a load is staged. The names of the files that a stage refers to are noted in ``used``."""
-    return {key: partial(_stage_table, runner, ground, replaced, used, key) for key in ground.files}
+def staged_tables(runner: Runner, ground: Ground, replaced: Matches) -> Mapping[str, Stage]:
+    """How each table of a load is staged."""
+    return {key: partial(_stage_table, runner, ground, replaced, key) for key in ground.files}
 
 
 def _stage_table(
-    runner: Runner,
-    ground: Ground,
-    replaced: Matches,
-    used: set[str],
-    table_key: str,
-    ref: TableRef,
-    operation: str,
+    runner: Runner, ground: Ground, replaced: Matches, table_key: str, ref: TableRef, operation: str
 ) -> StagedTable:
     handle = open_tables(ground.graph.address).open(ref)
     matches = replaced.get(table_key, ())
     files = _final_files(runner, ground, matches, table_key)
-    used.update(file.name for file in files)
+    names = frozenset(file.name for file in files)
     version = ground.targets[table_key].version
     rows = sum(file.rows for file in files)
     if ground.mode is Mode.OVERWRITE:
@@ -65,17 +59,17 @@ def _stage_table(
         fresh = column_ids(LanceSchema.from_pyarrow(schema))
         fragments = [file.fragment(fresh, version) for file in files]
         staged = stage_replacing_files(handle, ref.location, ref.branch, schema, fragments, operation)
-        return StagedTable(staged, rows)
+        return StagedTable(staged, rows, names)
     ids = column_ids(handle.lance_schema)
     fragments = [file.fragment(ids, version) for file in files]
     committed = ground.graph.rows(table_key)
     if not matches:
         staged = stage_appended_files(handle, ref.location, ref.branch, fragments, operation)
-        return StagedTable(staged, committed + rows)
+        return StagedTable(staged, committed + rows, names)
     deletions = [Deletion(ground.graph.address, ref, match) for match in matches]
     shrunk = Shrunk.together(runner.run("deleting replaced rows", delete_replaced, deletions))
     staged = stage_changed_files(handle, ref.location, ref.branch, shrunk, fragments, operation)
-    return StagedTable(staged, committed + rows - sum(file.rows for file in matches))
+    return StagedTable(staged, committed + rows - sum(file.rows for file in matches), names)
 
 
 def _final_files(

@@ -23,9 +23,10 @@ from typing import Protocol
 from ulid import ULID
 
 from omnigraph.bulk.destinations import destination
+from omnigraph.bulk.load.forks import discard_branch
 from omnigraph.bulk.load.joins import KeyJoins
 from omnigraph.bulk.load.options import LoadOptions, LoadResult
-from omnigraph.bulk.load.preparing import LeftOutOthers, Preparation, Staged
+from omnigraph.bulk.load.preparing import Preparation, Staged
 from omnigraph.bulk.load.sources import Slice, SourceFile, cut, rows_per_file
 from omnigraph.bulk.load.staging import SliceReport, StagePlan, stage_slice
 from omnigraph.bulk.pieces import require_shared
@@ -37,10 +38,8 @@ from omnigraph.errors import BatchDone, BranchNotFound
 from omnigraph.failpoints import hit
 from omnigraph.manifest.branches import Branch, native_name
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.state import Commit
 from omnigraph.recovery.jobs import JobRecord, RunningJob, running
 from omnigraph.write.base import capture
-from omnigraph.write.forks import take_back
 from omnigraph.write.protocol import WriteRequest, commit_write
 from omnigraph.write.rules import SHOWN
 
@@ -117,7 +116,7 @@ def load(
             hit("pipeline.after_check")
             return _commit(repository, job, branch, preparation, options, created=True)
         except BaseException:
-            take_back(repository, branch)
+            discard_branch(repository, branch)
             raise
 
 
@@ -172,41 +171,25 @@ def _commit(
     *,
     created: bool,
 ) -> LoadResult:
-    commit = _committed(repository, job, branch, preparation, options)
-    job.committed = preparation.used
-    if commit is None:
+    request = WriteRequest("load", branch, options.actor, options.message, batch=options.batch)
+    written = commit_write(repository, request, preparation, job.lock)
+    job.committed = written.files
+    if written.commit is None:
         assert options.batch is not None  # noqa: S101  every other load commits
         raise BatchDone(options.batch.stream, branch.name, options.batch.number)
     preparation.write_bad(repository)
-    staged, left_out = preparation.staged, preparation.bad.left_out()
-    skipped = left_out if options.skip_bad else {}
-    counts = {key: count - skipped.get(key, 0) for key, count in staged.counts.items()}
+    staged, left_out = preparation.staged, written.result
+    counts = {key: count - left_out.get(key, 0) for key, count in staged.counts.items()}
     return LoadResult(
         branch.name,
         options.mode.value,
         _counts(counts, "node"),
         _counts(counts, "edge"),
-        commit,
+        written.commit,
         base_branch=options.fork_from,
         branch_created=created,
         warnings=tuple(sorted(staged.unembedded)),
     )
-
-
-def _committed(
-    repository: Repository, job: RunningJob, branch: Branch, preparation: Preparation, options: LoadOptions
-) -> Commit | None:
-    """Commit; the message tells how many records are left out, so these are known, and written down, before."""
-    while True:
-        if options.skip_bad:
-            preparation.check(capture(repository, branch))
-            preparation.write_bad(repository)
-        message = preparation.announced = preparation.bad.message(options.message)
-        request = WriteRequest("load", branch, options.actor, message, batch=options.batch)
-        try:
-            return commit_write(repository, request, preparation, job.lock)
-        except LeftOutOthers:
-            continue
 
 
 def _counts(counts: Mapping[str, int], kind: str) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from omnigraph.bulk.load.asking import raise_objections
@@ -56,10 +56,6 @@ class Staged:
         return any(report.unreadable_total for report in self.reports)
 
 
-class LeftOutOthers(Exception):
-    """The branch moved, and with it the number of records that are left out. It is noticed and begun again."""
-
-
 class Preparation:
     """The staged files against one state of the branch after another: asked once per state."""
 
@@ -81,8 +77,6 @@ class Preparation:
         self.cores = cores
         self.origins = staged.origins(slices)
         self.bad = BadRecords(options.bad_records, options.skip_bad, self.origins)
-        self.announced: str | None = None
-        self.used: set[str] = set()
         self._checked: tuple[object, Ground, Matches] | None = None
 
     def require_readable(self, repository: Repository) -> None:
@@ -153,14 +147,23 @@ class Preparation:
         """Write down the wrong records, where that was asked for."""
         self.bad.write(self.runner, repository.address, self.plan)
 
-    def __call__(self, base: Base) -> Prepared:
+    def __call__(self, base: Base) -> Prepared[Mapping[str, int]]:
+        """The change that the staged rows make; its result is how many records are left out, by table.
+
+        The bad records of a load that goes on without them are written down before it is committed.
+        """
         ground, matches = self.check(base)
-        if self.bad.message(self.options.message) != self.announced:
-            raise LeftOutOthers
-        self.used.clear()
-        stages = staged_tables(self.runner, ground, matches, self.used)
-        repeatable, always = self.options.mode is not Mode.OVERWRITE, self.options.batch is None
-        return Prepared({}, repeatable, lineage_only=always, stages=stages, reads=_reads(ground))
+        if self.options.skip_bad:
+            self.write_bad(base.repository)
+        return Prepared(
+            {},
+            self.bad.left_out() if self.options.skip_bad else {},
+            repeatable=self.options.mode is not Mode.OVERWRITE,
+            lineage_only=self.options.batch is None,
+            stages=staged_tables(self.runner, ground, matches),
+            reads=_reads(ground),
+            message=self.bad.message(self.options.message),
+        )
 
 
 def _as_records(ground: Ground, number: int, rows: Sequence[BadRow]) -> list[BadRow]:

@@ -6,6 +6,7 @@ import base64
 import datetime as dt
 import json
 import os
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from typing import Any
 from omnigraph.arguments import described, shortened
 from omnigraph.bulk.engines import SMALL_LOAD, names_a_file
 from omnigraph.bulk.load.changes import LoadChange, Places, change_of, read_records
+from omnigraph.bulk.load.forks import discard_branch
 from omnigraph.bulk.load.options import LoadResult, Mode
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import (
@@ -31,7 +33,6 @@ from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.write.base import capture
 from omnigraph.write.evaluator import validate
-from omnigraph.write.forks import take_back
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
 from omnigraph.write.rules import SHOWN
 from omnigraph.write.vectors import warn_unembedded
@@ -67,7 +68,7 @@ def prepare_load(
     """Read the records of a load; nothing is written. Up to ``max_errors`` bad records are listed."""
     most = max_errors or SHOWN
     content, source = _content(data)
-    records = read_records(content, repository.catalog, source, most)
+    records = read_records(content.removeprefix(BOM_UTF8), repository.catalog, source, most)
     return PreparedLoad(mode, records, change_of(records, mode, embedder, source, most), most)
 
 
@@ -81,9 +82,9 @@ def load(
 ) -> LoadResult:
     """Commit a prepared load."""
     repeatable = prepared.mode is not Mode.OVERWRITE
-    change = Prepared(prepared.change.delta, repeatable, lineage_only=True, most=prepared.most)
+    change = Prepared(prepared.change.delta, None, repeatable, lineage_only=True, limit=prepared.most)
     with _placing(prepared.change.places):
-        commit = commit_write(repository, WriteRequest("load", branch, actor, message), lambda _: change)
+        commit = commit_write(repository, WriteRequest("load", branch, actor, message), lambda _: change).commit
     assert commit is not None  # noqa: S101  a load always commits
     warn_unembedded(prepared.change.unembedded)
     return LoadResult(
@@ -121,7 +122,7 @@ def load_into_fork(
         return load_into_fork(repository, name, parent, prepared, actor=actor, message=message)
     except BaseException:
         if created:
-            take_back(repository, branch)
+            discard_branch(repository, branch)
         raise
     return replace(done, base_branch=parent, branch_created=created)
 

@@ -65,14 +65,15 @@ def _print_report(report: LintReport) -> None:
     for result in report.results:
         for diagnostic in result.error.diagnostics if result.error is not None else ():
             print_text("\n", diagnostic_text(diagnostic))
+        for remark in result.remarks:
+            print_text(styled("warning: ", "bold yellow"), remark)
     for finding in report.findings:
         if finding.severity == "error":
             continue
         if finding.diagnostic is not None:
             print_text("\n", diagnostic_text(finding.diagnostic, "bold yellow"))
         else:
-            code = f"{finding.code}: " if finding.code else ""
-            print_text(styled(f"{finding.severity}: ", "bold yellow"), f"{code}{finding.message}")
+            print_text(styled(f"{finding.severity}: ", "bold yellow"), f"{finding.code}: {finding.message}")
     summary = {
         "queries": len(report.results),
         "errors": report.count("error"),

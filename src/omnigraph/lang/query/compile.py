@@ -1,9 +1,13 @@
-"""Compiling queries: text and catalog in, a checked plan out. Results are cached."""
+"""Compiling queries: text and catalog in, a checked plan out. Results are cached.
+
+A query is a read or a mutation, and each has a type of its own: `compile_read` and `compile_mutation` refuse the
+other kind, `compile_query` takes both.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from omnigraph.errors import Diagnostic, QueryError
 from omnigraph.lang.diagnostics import Diagnostics, suggest
@@ -24,25 +28,17 @@ from omnigraph.lang.values import ValueType, describe_kind
 
 
 @dataclass(frozen=True, slots=True)
-class CompiledQuery:
-    """A query that fits its schema."""
+class _Compiled:
+    """What every compiled query has: how to call it, and what it does."""
 
     name: str
     params: dict[str, ValueType]
-    ir: QueryIR | MutationIR
     operation: Operation
     warnings: tuple[Diagnostic, ...]
-    description: str | None = None
-    instruction: str | None = None
+    description: str | None
+    instruction: str | None
 
-    @property
-    def kind(self) -> Literal["read", "mutation"]:
-        return "mutation" if isinstance(self.ir, MutationIR) else "read"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the result's columns."""
-        return tuple(name for name, _ in self.operation.result)
+    kind: ClassVar[Literal["read", "mutation"]]
 
     def as_json(self) -> dict[str, Any]:
         """The entry of a tool catalog: how to call the query, and what it does."""
@@ -55,6 +51,32 @@ class CompiledQuery:
             "params": [{"name": name, **describe_kind(t)} for name, t in self.params.items()],
             "operation": self.operation.as_json(),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRead(_Compiled):
+    """A read that fits its schema."""
+
+    ir: QueryIR
+
+    kind = "read"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the result's columns."""
+        return tuple(column.name for column in self.ir.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledMutation(_Compiled):
+    """A mutation that fits its schema."""
+
+    ir: MutationIR
+
+    kind = "mutation"
+
+
+CompiledQuery = CompiledRead | CompiledMutation
 
 
 @remembering(small_texts=256)
@@ -81,28 +103,29 @@ def _compile(text: str, catalog: Catalog, name: str | None, source_name: str) ->
 
 def compile_read(
     text: str, catalog: Catalog, name: str | None = None, source_name: str = "<query>"
-) -> CompiledQuery:
+) -> CompiledRead:
     """Compile a query that must be a read."""
-    return _require(compile_query(text, catalog, name, source_name), "read", text, source_name)
+    query = compile_query(text, catalog, name, source_name)
+    if isinstance(query, CompiledRead):
+        return query
+    raise _other_kind(query, "read", "run it with `mutate`", text, source_name)
 
 
 def compile_mutation(
     text: str, catalog: Catalog, name: str | None = None, source_name: str = "<query>"
-) -> CompiledQuery:
+) -> CompiledMutation:
     """Compile a query that must be a mutation."""
-    return _require(compile_query(text, catalog, name, source_name), "mutation", text, source_name)
-
-
-def _require(
-    query: CompiledQuery, kind: Literal["read", "mutation"], text: str, source_name: str
-) -> CompiledQuery:
-    if query.kind == kind:
+    query = compile_query(text, catalog, name, source_name)
+    if isinstance(query, CompiledMutation):
         return query
+    raise _other_kind(query, "mutation", "run it with `query`", text, source_name)
+
+
+def _other_kind(query: CompiledQuery, wanted: str, remedy: str, text: str, source_name: str) -> QueryError:
     source = Source(text, source_name)
     syntax = _select(parse_query_file(text, source_name), query.name, source)
-    other = "run it with `mutate`" if query.kind == "mutation" else "run it with `query`"
-    message = f"query `{query.name}` is a {query.kind}, and a {kind} is needed here"
-    raise QueryError([source.diagnostic("Q106", "type error", message, syntax.name.span, other)])
+    message = f"query `{query.name}` is a {query.kind}, and a {wanted} is needed here"
+    return QueryError([source.diagnostic("Q106", "type error", message, syntax.name.span, remedy)])
 
 
 def _select(tree: QueryFileSyntax, name: str | None, source: Source) -> QuerySyntax:
@@ -131,32 +154,30 @@ def check_query(query: QuerySyntax, catalog: Catalog, source: Source) -> Compile
         diagnostics.raise_if_any(QueryError)
         params = _declared(context)
         mutation = lower_mutation(query, query.body, catalog, params)
-        return _compiled(query, params, mutation, describe_mutation(mutation, catalog), warnings)
+        return CompiledMutation(
+            query.name.text,
+            params,
+            describe_mutation(mutation, catalog),
+            tuple(warnings.listed),
+            query.annotation("description"),
+            query.annotation("instruction"),
+            mutation,
+        )
     pattern = check_match_block(query.body.match, context)
     columns = check_results(query.body, pattern.scope, context)
     diagnostics.raise_if_any(QueryError)
     params = _declared(context)
     read = lower_read(query, query.body, pattern, columns, params)
-    return _compiled(query, params, read, describe_read(read, catalog), warnings)
+    return CompiledRead(
+        query.name.text,
+        params,
+        describe_read(read, catalog),
+        tuple(warnings.listed),
+        query.annotation("description"),
+        query.annotation("instruction"),
+        read,
+    )
 
 
 def _declared(context: Context) -> dict[str, ValueType]:
     return {name: t for name, t in context.parameters.items() if t is not None}
-
-
-def _compiled(
-    query: QuerySyntax,
-    params: dict[str, ValueType],
-    lowered: QueryIR | MutationIR,
-    operation: Operation,
-    warnings: Diagnostics,
-) -> CompiledQuery:
-    return CompiledQuery(
-        query.name.text,
-        params,
-        lowered,
-        operation,
-        tuple(warnings.listed),
-        query.annotation("description"),
-        query.annotation("instruction"),
-    )

@@ -188,6 +188,8 @@ class Expand:
     """Follow an edge. With an edge variable there is one row per edge, without one per distinct target.
 
     An expand that ``closes`` a variable binds no new node: it keeps the rows in which the target is that node.
+    A chain of hops that is followed ``backwards`` leads from the right variable of its clause to the left one,
+    and relates the same nodes as a search from the left one.
     """
 
     source: str
@@ -199,6 +201,7 @@ class Expand:
     max_hops: int = 1
     target_filters: tuple[Filter, ...] = ()
     edge_variable: str | None = None
+    backwards: bool = False
     closes: str | None = None
     """The bound variable that the edge leads back to; the target then has a hidden name of its own."""
     chains: bool = True

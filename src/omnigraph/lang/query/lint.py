@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ class Finding:
     """One thing the linter has to say about the file."""
 
     severity: Severity
-    code: str | None
+    code: str
     message: str
     type_name: str | None = None
     property: str | None = None
@@ -45,13 +45,19 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What became of one query of the file."""
+    """What became of one query of the file. ``remarks`` are warnings about it that have no code and no place."""
 
     name: str
     kind: Literal["read", "mutation"]
     error: QueryError | None = None
     compiled: CompiledQuery | None = None
-    warnings: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> list[str]:
+        """The messages of all warnings about the query."""
+        coded = self.compiled.warnings if self.compiled is not None else ()
+        return [*self.remarks, *(warning.message for warning in coded)]
 
     def as_json(self) -> dict[str, Any]:
         out: dict[str, Any] = {
@@ -60,7 +66,7 @@ class QueryResult:
             "status": "ok" if self.error is None else "error",
         }
         if self.warnings:
-            out["warnings"] = list(self.warnings)
+            out["warnings"] = self.warnings
         if self.error is not None:
             out["error"] = self.error.as_json()["error"]
             out["diagnostics"] = [d.as_json() for d in self.error.diagnostics]
@@ -80,8 +86,10 @@ class LintReport:
     parse_errors: tuple[Diagnostic, ...] = field(default=())
 
     def count(self, severity: Severity) -> int:
-        """How many findings are of that severity; each type error of a query is an error."""
+        """How many findings are of that severity; type errors and remarks of queries count too."""
         found = sum(1 for finding in self.findings if finding.severity == severity)
+        if severity == "warning":
+            found += sum(len(result.remarks) for result in self.results)
         if severity == "error":
             found += sum(len(r.error.diagnostics) + r.error.omitted for r in self.results if r.error is not None)
         return found
@@ -116,8 +124,7 @@ def lint_queries(text: str, catalog: Catalog, query_path: str, schema_source: st
         return LintReport(schema_source, query_path, (), findings, tuple(diagnostics.listed))
     results = tuple(_check(query, catalog, source) for query in tree.queries)
     findings = (
-        *_unset_properties(tree.queries, catalog),
-        *(finding for query in tree.queries for finding in _constant_mutation(query)),
+        *_unset_properties(tree.queries, results, catalog),
         *(finding for result in results for finding in _warned(result)),
     )
     return LintReport(schema_source, query_path, results, tuple(sorted(findings, key=_order)))
@@ -125,30 +132,37 @@ def lint_queries(text: str, catalog: Catalog, query_path: str, schema_source: st
 
 def _check(query: QuerySyntax, catalog: Catalog, source: Source) -> QueryResult:
     kind: Literal["read", "mutation"] = "mutation" if query.is_mutation else "read"
+    remarks = tuple(_remarks(query))
     try:
         compiled = check_query(query, catalog, source)
     except QueryError as error:
-        return QueryResult(query.name.text, kind, error=error)
-    warnings = tuple(w.message for w in compiled.warnings)
-    return QueryResult(query.name.text, kind, compiled=compiled, warnings=warnings)
+        return QueryResult(query.name.text, kind, error=error, remarks=remarks)
+    return QueryResult(query.name.text, kind, compiled=compiled, remarks=remarks)
 
 
-def _unset_properties(queries: Iterable[QuerySyntax], catalog: Catalog) -> Iterable[Finding]:
-    """L201: a node type is updated, and one of its nullable properties never is."""
+def _remarks(query: QuerySyntax) -> Iterable[str]:
+    if query.is_mutation and not query.parameters:
+        yield f"mutation `{query.name}` has no parameters and writes the same every time"
+
+
+def _unset_properties(
+    queries: Sequence[QuerySyntax], results: Sequence[QueryResult], catalog: Catalog
+) -> Iterable[Finding]:
+    """L201: a node type is updated by a query that compiles, and one of its nullable properties by none at all."""
     assigned: dict[str, set[str]] = {}
-    updated_by: dict[str, dict[str, None]] = {}
-    for query in queries:
+    updated_by: dict[str, set[str]] = {}
+    for query, result in zip(queries, results, strict=True):
         if not isinstance(query.body, MutationBody):
             continue
         for statement in query.body.statements:
             if isinstance(statement, Update) and statement.type_name.text in catalog.nodes:
                 name = statement.type_name.text
                 assigned.setdefault(name, set()).update(a.property.text for a in statement.assignments)
-                updated_by.setdefault(name, {})[query.name.text] = None
-    for name, properties in assigned.items():
+                if result.error is None:
+                    updated_by.setdefault(name, set()).add(query.name.text)
+    for name, updating in updated_by.items():
         node = catalog.nodes[name]
-        settled = {*node.key, *properties}
-        updating = tuple(updated_by[name])
+        settled = {*node.key, *assigned[name]}
         for prop in node.properties.values():
             if prop.type.nullable and prop.embed is None and prop.name not in settled:
                 yield Finding(
@@ -157,18 +171,8 @@ def _unset_properties(queries: Iterable[QuerySyntax], catalog: Catalog) -> Itera
                     f"{name}.{prop.name} exists in schema but no update query sets it",
                     name,
                     prop.name,
-                    updating,
+                    tuple(sorted(updating)),
                 )
-
-
-def _constant_mutation(query: QuerySyntax) -> Iterable[Finding]:
-    if query.is_mutation and not query.parameters:
-        yield Finding(
-            "warning",
-            None,
-            f"mutation `{query.name}` has no parameters and writes the same every time",
-            query_names=(query.name.text,),
-        )
 
 
 def _warned(result: QueryResult) -> Iterable[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from omnigraph.lang.diagnostics import Diagnostics, Remedy, suggest
+from omnigraph.lang.schema.patterns import pattern_problem
 from omnigraph.lang.schema.shape import (
     METADATA_ANNOTATIONS,
     AnnotationShape,
@@ -239,8 +240,8 @@ def _check(owner: Owner, constraint: ConstraintSyntax) -> None:
     if not value_type.is_string:
         owner.report("S122", f"`@check` needs a String, and `{owner.name}.{column}` is {value_type}", pattern.span)
         return
-    if problem := regex_problem(pattern.value):
-        owner.report("S127", f"this regular expression does not compile: {problem}", pattern.span)
+    if (problem := pattern_problem(pattern.value)) is not None:
+        owner.report(problem.code, problem.message, pattern.span, problem.remedy)
         return
     owner.constraints.setdefault(ConstraintShape("check", (column,), pattern=pattern.value), constraint.span)
 
@@ -269,18 +270,6 @@ _BODY: Mapping[str, Callable[[Owner, ConstraintSyntax], None]] = {
     "range": _range,
     "check": _check,
 }
-
-
-def regex_problem(pattern: str) -> str | None:
-    """Why a `@check` pattern does not compile; None if it does. RE2 decides, as it does when data is checked."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    try:
-        pc.match_substring_regex(pa.array([""]), pattern)
-    except pa.ArrowInvalid as error:
-        return str(error).removeprefix("Invalid regular expression: ")
-    return None
 
 
 def _unknown_column(owner: Owner, kind: str, name: Name) -> None:

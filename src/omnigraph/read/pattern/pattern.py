@@ -22,7 +22,7 @@ REVERSED = {
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Two variables connected by an edge type."""
+    """Two variables connected by an edge type. A chain of hops may be followed ``backwards``, as an expand."""
 
     source: str
     target: str
@@ -31,6 +31,7 @@ class Link:
     edge_variable: str | None = None
     min_hops: int = 1
     max_hops: int = 1
+    backwards: bool = False
 
     @property
     def is_hop(self) -> bool:
@@ -50,7 +51,13 @@ class Link:
         """The same link, seen from one of its ends."""
         if variable == self.source:
             return self
-        return replace(self, source=self.target, target=self.source, direction=REVERSED[self.direction])
+        return replace(
+            self,
+            source=self.target,
+            target=self.source,
+            direction=REVERSED[self.direction],
+            backwards=not self.backwards and not self.is_hop,
+        )
 
     def other(self, variable: str) -> str:
         return self.target if variable == self.source else self.source
@@ -58,8 +65,10 @@ class Link:
     @property
     def relation(self) -> tuple[object, ...]:
         """Links of the same relation between the same variables say the same."""
-        first = min(self.source, self.target)
-        seen = self.from_(first)
+        if self.is_hop:
+            seen = self.from_(min(self.source, self.target))
+        else:
+            seen = self.from_(self.target) if self.backwards else self
         if seen.direction is ir.Direction.BOTH and seen.is_hop:
             return (seen.ends, seen.edge_type, seen.direction)
         return (seen.source, seen.target, seen.edge_type, seen.direction, self.min_hops, self.max_hops)
@@ -205,7 +214,16 @@ def _link(pattern: Pattern, expand: ir.Expand, catalog: Catalog) -> None:
 def link_of(expand: ir.Expand) -> Link:
     """The link that an expand follows."""
     least, most = expand.hops
-    return Link(expand.source, expand.end, expand.edge_type, expand.direction, expand.edge_variable, least, most)
+    return Link(
+        expand.source,
+        expand.end,
+        expand.edge_type,
+        expand.direction,
+        expand.edge_variable,
+        least,
+        most,
+        expand.backwards,
+    )
 
 
 def _condition(pattern: Pattern, condition: ir.Filter, catalog: Catalog) -> None:

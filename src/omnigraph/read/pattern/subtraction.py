@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import Final
 
@@ -84,15 +85,8 @@ def _merge(pattern: Pattern, pair: tuple[str, str], merged: dict[str, str]) -> N
 
 
 def _moved(link: Link, merged: Mapping[str, str]) -> Link:
-    return Link(
-        merged.get(link.source, link.source),
-        merged.get(link.target, link.target),
-        link.edge_type,
-        link.direction,
-        link.edge_variable,
-        link.min_hops,
-        link.max_hops,
-    )
+    source, target = (merged.get(name, name) for name in (link.source, link.target))
+    return replace(link, source=source, target=target)
 
 
 def _renamed(condition: ir.Filter, old: str, new: str) -> ir.Filter:

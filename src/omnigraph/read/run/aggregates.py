@@ -14,7 +14,7 @@ from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.values.columns import Array, Bools, Column, Ints, distinct_numbers
 from omnigraph.read.values.comparing import Series
-from omnigraph.read.values.counting import MANY, counts_by, largest
+from omnigraph.read.values.counting import MANY, counts_by, largest, sums_by
 
 Kind = Literal["rows", "count", "sum", "avg", "min", "max", "distinct"]
 
@@ -61,14 +61,14 @@ class Partial:
         return cls(first.kind, counts, numbers, first.column, pairs)
 
     def finish(self) -> pa.Array:
-        """The aggregate as a column."""
+        """The aggregate as a column; OverflowError if a sum has no room in 64 bits."""
         match self.kind:
             case "count":
                 return pa.array(self.counts)
             case "distinct":
                 return pa.array(self._distinct())
             case "sum":
-                return pa.array(self.numbers, mask=self.counts == 0)
+                return pa.array(_narrow(self.numbers), mask=self.counts == 0)
             case "avg" if self.numbers is not None:
                 with np.errstate(invalid="ignore", divide="ignore"):
                     return pa.array(self.numbers / self.counts, mask=self.counts == 0)
@@ -127,7 +127,10 @@ def partial(
         raise TypeError(f"{agg.function} of a node")
     if agg.function in ("min", "max"):
         return _extremes(agg.function, inverse, column, positions, groups, counts)
-    values = _at(column.values, positions).astype(np.float64)
+    values = _at(column.values, positions)
+    if agg.function == "sum" and values.dtype.kind != "f":
+        return Partial("sum", counts, sums_by(inverse, values, weights, groups))
+    values = values.astype(np.float64)
     if weights is not None:
         values = values * weights
     return Partial(agg.function, counts, np.bincount(inverse, weights=values, minlength=groups))
@@ -150,13 +153,24 @@ def combine(part: Partial, inverse: Ints, groups: int) -> Partial:
     numbers: Array | None = None
     pairs = None
     if part.kind in ("sum", "avg") and part.numbers is not None:
-        numbers = np.bincount(inverse, weights=part.numbers, minlength=groups)
+        if part.numbers.dtype.kind == "f":
+            numbers = np.bincount(inverse, weights=part.numbers, minlength=groups)
+        else:
+            numbers = sums_by(inverse, part.numbers, None, groups)
     elif part.numbers is not None:
         present = part.counts != 0
         numbers = _extreme_of(part.kind, inverse[present], part.numbers[present], groups)
     if part.pairs is not None:
         pairs = _unique_pairs(inverse[part.pairs[0]], part.pairs[1])
     return Partial(part.kind, counts, numbers, part.column, pairs)
+
+
+def _narrow(sums: Array | None) -> Array | None:
+    """Sums that are Python's integers as 64-bit ones, unsigned if they have to be."""
+    if sums is None or sums.dtype != np.object_:
+        return sums
+    low, high = min(sums, default=0), max(sums, default=0)
+    return sums.astype(np.int64 if low < 0 or high < 2**63 else np.uint64)
 
 
 def _of_variable(variable: ir.Var, frame: Frame) -> tuple[Bools | None, None, Array]:

@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.errors import CountOverflow
+from omnigraph.errors import CountOverflow, SumOverflow
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.explain import show
 from omnigraph.lang.schema.catalog import Catalog, NodeType
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import mentioned
@@ -165,11 +166,17 @@ class Grouping:
             return Groups(Frame(1), [_of_nothing(agg) for agg in self._aggregates])
         part = self._merged()
         *wanted, rows = part.partials
-        arrays = [one.finish() for one in wanted]
+        arrays = [self._finished(agg, one) for agg, one in zip(self._aggregates, wanted, strict=True)]
         present = np.flatnonzero(rows.counts)
         if len(present) == part.frame.count or self._is_one:
             return Groups(part.frame, arrays)
         return Groups(part.frame.take(present), [array.take(pa.array(present)) for array in arrays])
+
+    def _finished(self, agg: ir.Agg, one: Partial) -> pa.Array:
+        try:
+            return one.finish()
+        except OverflowError:
+            raise SumOverflow(self._expressions.query, show(agg)) from None
 
 
 def _of_nothing(agg: ir.Agg) -> pa.Array:

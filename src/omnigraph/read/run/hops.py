@@ -9,6 +9,7 @@ import numpy as np
 
 from omnigraph.read.data.adjacency import Adjacency
 from omnigraph.read.limits import Limits
+from omnigraph.read.pattern.pattern import Link
 from omnigraph.read.values.columns import Array, Ints, Positions, distinct_numbers
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
@@ -17,17 +18,12 @@ _LOW: Final = np.int64(0xFFFFFFFF)
 
 
 def reached(
-    adjacency: Adjacency,
-    sources: Array,
-    least: int,
-    most: int,
-    limits: Limits,
-    settings: ReadSettings = READ_DEFAULTS,
+    adjacency: Adjacency, sources: Array, chain: Link, limits: Limits, settings: ReadSettings = READ_DEFAULTS
 ) -> tuple[Ints, Positions]:
-    """For each source what it reaches, as pairs of the source's number and a position.
+    """For each source what a chain of hops relates it to, as pairs of the source's number and a position.
 
-    A node counts at its shortest distance. A source is reached only by its own loop, in one hop; a loop on the way
-    reaches its node once more, one hop later.
+    A node counts at its shortest distance from the left variable. A loop at the right variable makes up for one
+    hop that the way is too short; so a node is its own neighbour only in a chain that begins with one hop.
     """
     unique, inverse = np.unique(sources, return_inverse=True)
     step = max(1, settings.visited_cells // max(adjacency.width, 1))
@@ -35,7 +31,7 @@ def reached(
     found: list[Positions] = []
     for low in range(0, len(unique), step):
         some = unique[low : low + step]
-        some_owners, some_found = _search(adjacency, some, least, most, limits, settings.hop_entries)
+        some_owners, some_found = _search(adjacency, some, chain, limits, settings.hop_entries)
         owners.append(some_owners + low)
         found.append(some_found)
     all_owners = np.concatenate(owners) if owners else np.zeros(0, dtype=np.int64)
@@ -59,35 +55,42 @@ def reach_bounds(adjacency: Adjacency, most: int, limits: Limits) -> Ints:
 
 
 def _search(
-    adjacency: Adjacency, sources: Array, least: int, most: int, limits: Limits, entries: int
+    adjacency: Adjacency, sources: Array, chain: Link, limits: Limits, entries: int
 ) -> tuple[Ints, Positions]:
     """Breadth first from several sources side by side; a table says who has been where."""
-    limits.allocate(0, len(sources) * adjacency.width * (2 if least > 1 else 1))
+    limits.allocate(0, len(sources) * adjacency.width)
     visited = np.zeros((len(sources), adjacency.width), dtype=np.bool_)
-    emitted = np.zeros_like(visited) if least > 1 else visited
+    has_loop = np.zeros(len(sources), dtype=np.bool_)
     who = np.arange(len(sources), dtype=np.int64)
     where = sources.astype(np.int64)
     visited[who, where] = True
     owners: list[Ints] = []
     found: list[Positions] = []
-    for hop in range(1, most + 1):
+
+    def emit(some_who: Ints, some_where: Ints) -> None:
+        owners.append(some_who)
+        found.append(some_where.astype(np.int32))
+
+    for hop in range(1, chain.max_hops + 1):
         new = [who[:0]]
         for some in _stretches(adjacency, where, entries):
             rows, places, _ = adjacency.expand(where[some], lambda total: limits.allocate(total, total * 40))
             next_who, next_where = who[some][rows], adjacency.targets[places].astype(np.int64)
             looped = next_where == where[some][rows]
-            if hop >= least and looped.any():
-                _emit_loops(next_who[looped], next_where[looped], hop, emitted, visited, owners, found)
+            if hop == 1:
+                has_loop[next_who[looped]] = True
+            if hop == chain.min_hops and not (chain.backwards and hop > 1):
+                emit(next_who[looped], next_where[looped])
             fresh = ~looped & ~visited[next_who, next_where]
             pairs = distinct_numbers(next_who[fresh] << _SHIFT | next_where[fresh])
             visited[pairs >> _SHIFT, pairs & _LOW] = True
             new.append(pairs)
         pairs = np.concatenate(new)
         who, where = pairs >> _SHIFT, pairs & _LOW
-        if hop >= least:
-            emitted[who, where] = True
-            owners.append(who)
-            found.append(where.astype(np.int32))
+        if hop >= chain.min_hops:
+            emit(who, where)
+        elif chain.backwards and hop == chain.min_hops - 1:
+            emit(who[has_loop[who]], where[has_loop[who]])
         if not len(who):
             break
     if not owners:
@@ -104,26 +107,6 @@ def _stretches(adjacency: Adjacency, positions: Ints, entries: int) -> Iterator[
         high = max(low + 1, int(np.searchsorted(ends, begun + entries, side="right")))
         yield slice(low, high)
         low = high
-
-
-def _emit_loops(
-    who: Ints,
-    where: Ints,
-    hop: int,
-    emitted: Array,
-    visited: Array,
-    owners: list[Ints],
-    found: list[Positions],
-) -> None:
-    """Nodes that reach themselves, unless they have been reached already."""
-    if emitted is visited:
-        # With a minimum of one every node but the source was emitted when it was first visited.
-        new = np.full(len(who), hop == 1)
-    else:
-        new = ~emitted[who, where]
-        emitted[who, where] = True
-    owners.append(who[new])
-    found.append(where[new].astype(np.int32))
 
 
 def _spread(owners: Ints, found: Positions, inverse: Array, unique: int, limits: Limits) -> tuple[Ints, Positions]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -136,8 +137,8 @@ class Operators:
         if link.is_impossible or not frame.count:
             return self._nowhere(frame, link, rows)
         if not link.is_hop:
-            sources, hops = frame.positions[link.source], (link.min_hops, link.max_hops)
-            index, found = reached(self._adjacency(link), sources, *hops, self.limits, self.tables.settings)
+            sources, settings = frame.positions[link.source], self.tables.settings
+            index, found = reached(self._adjacency(link), sources, link, self.limits, settings)
             return self._grown(frame, index).bind(link.target, rows, found)
         adjacency = self._adjacency(link)
         positions = frame.positions[link.source]
@@ -164,15 +165,7 @@ class Operators:
             return frame.keep(self.connected(frame, link))
         edge = self.tables.catalog.edges[link.edge_type]
         out = link.direction is not ir.Direction.IN
-        hidden = Link(
-            link.source,
-            f"{link.target}#",
-            link.edge_type,
-            link.direction,
-            link.edge_variable,
-            link.min_hops,
-            link.max_hops,
-        )
+        hidden = replace(link, target=f"{link.target}#")
         grown = self.follow(frame, hidden, edge.target if out else edge.source)
         arrived = self.same(grown, hidden.target, link.target)
         return grown.keep(arrived).only(grown.positions.keys() - {hidden.target})

@@ -8,9 +8,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.errors import ParameterError
+from omnigraph.errors import ParameterError, SumOverflow
 from omnigraph.formats.columns import column
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.explain import show
 from omnigraph.lang.values import ValueType
 from omnigraph.read.limits import Limits
 from omnigraph.read.run.expressions import Expressions
@@ -61,16 +62,15 @@ def group_table(query: ir.QueryIR, groups: Groups, window: Window, expressions: 
     frame, aggregates = groups.frame, iter(groups.aggregates)
     counted: dict[int, pa.Array] = {}
     for index, one in enumerate(query.columns):
-        if isinstance(one.expression, ir.Agg):
-            counted[index] = next(aggregates, None)
+        if isinstance(one.expression, ir.Agg) and frame.count:
+            counted[index] = _fitting(next(aggregates), one, query)
 
     def values(index: int, rows: Ints | None) -> pa.Array:
         kind = arrow_type(query.columns[index].type)
         if not frame.count:
             return pa.array([], kind)
         if index in counted:
-            array = counted[index] if rows is None else counted[index].take(pa.array(rows))
-            return array if array.type == kind else array.cast(kind)
+            return counted[index] if rows is None else counted[index].take(pa.array(rows))
         some = frame if rows is None else frame.take(rows)
         return expressions.arrow(query.columns[index].expression, some, kind)
 
@@ -81,6 +81,14 @@ def group_table(query: ir.QueryIR, groups: Groups, window: Window, expressions: 
     ties = [key(index) for index in range(len(query.columns)) if index not in counted and _sorts(query, index)]
     order = window.of(first_rows(keys, ties, frame.count, window.most))
     return _table(query, [values(index, order) for index in range(len(query.columns))])
+
+
+def _fitting(values: pa.Array, column: ir.Column, query: ir.QueryIR) -> pa.Array:
+    """An aggregate with the type of its column."""
+    try:
+        return _plain(values, arrow_type(column.type))
+    except pa.ArrowInvalid:
+        raise SumOverflow(query.name, show(column.expression)) from None
 
 
 def _sorts(query: ir.QueryIR, index: int) -> bool:

@@ -1,4 +1,5 @@
 """Arithmetic with counts: exact as far as a count can go, and from there on one number that means too many.
+Sums over integers are exact however large they get.
 
 A pattern of a dozen hops can match more often than 64 bits can say. Whether anybody asks for that number is
 another question: a negation only asks whether it is zero, a limit only whether it is large. So nothing is refused
@@ -62,6 +63,34 @@ def counts_by(codes: Array, weights: Ints | None, width: int) -> Ints:
     return whole(_added(codes, high, width), _added(codes, low, width))
 
 
+def sums_by(codes: Array, numbers: Array, weights: Ints | None, width: int) -> Array:
+    """For each code the exact sum of integers, each as often as its weight says.
+
+    The sums are 64-bit integers where all of them certainly fit, and Python's otherwise.
+    """
+    if numbers.dtype == np.object_:
+        return _added_exactly(codes, numbers, width)
+    each = largest(numbers) * (1 if weights is None else largest(weights))
+    if weights is not None:
+        if each > MANY:
+            return _added_exactly(codes, numbers.astype(np.object_) * weights.astype(np.object_), width)
+        numbers = np.multiply(numbers, weights, dtype=np.int64, casting="unsafe")
+    bound = each * len(numbers)
+    if bound < _EXACT_FLOAT:
+        return np.bincount(codes, weights=numbers, minlength=width).astype(np.int64)
+    if bound <= MANY:
+        return _added(codes, numbers.astype(np.int64, copy=False), width)
+    high, low = halves(numbers)
+    sums: Array = (_added(codes, high, width).astype(np.object_) << 32) + _added(codes, low, width)
+    return sums
+
+
+def _added_exactly(codes: Array, numbers: Array, width: int) -> Array:
+    out = np.zeros(width, dtype=np.object_)
+    np.add.at(out, codes, numbers)
+    return out
+
+
 def _added(codes: Array, weights: Ints, width: int) -> Ints:
     out = np.zeros(width, dtype=np.int64)
     np.add.at(out, codes, weights)
@@ -86,6 +115,8 @@ def _segments(weights: Array, counts: Ints) -> Ints:
 
 def halves(counts: Array) -> tuple[Ints, Ints]:
     """Each count as two numbers of 32 bits, whose sums have room in 64."""
+    if counts.dtype == np.uint64:
+        return (counts >> np.uint64(_SHIFT)).astype(np.int64), (counts & np.uint64(_LOW)).astype(np.int64)
     return counts >> _SHIFT, counts & _LOW
 
 

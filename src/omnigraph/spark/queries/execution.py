@@ -16,14 +16,14 @@ from omnigraph.bulk.runner import Done
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
-from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.lang.query.compile import CompiledRead
 from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.scorers import RelativeScorer, Scorer, scorer_of
 from omnigraph.spark.queries.hops import most_hops
 from omnigraph.spark.queries.matching import Matched, Matching
-from omnigraph.spark.queries.output import Output, Page, as_table
+from omnigraph.spark.queries.output import Output, Page, as_frame, as_table
 from omnigraph.spark.queries.ranking import fusing_constants, scored
 from omnigraph.spark.queries.reading import Batch, Values
 from omnigraph.spark.queries.scanning import Tables, check_scans
@@ -36,7 +36,7 @@ Embedder = Callable[[], EmbeddingClient | None]
 def query_frame(
     spark: SparkSession,
     graph: Snapshot,
-    query: CompiledQuery,
+    query: CompiledRead,
     values: Mapping[str, Value],
     *,
     embedder: Embedder = configured_client,
@@ -46,15 +46,13 @@ def query_frame(
     What Spark cannot do is refused as NotOnSpark before any job runs. If the query scores texts, one job runs here
     already: it counts the words of the whole column.
     """
-    return _answer(SparkRunner(spark), graph, query, values, embedder).toDF(
-        *(one.name for one in _read(query).columns)
-    )
+    return as_frame(query.ir, _answer(SparkRunner(spark), graph, query, values, embedder))
 
 
 def run_query(
     spark: SparkSession,
     graph: Snapshot,
-    query: CompiledQuery,
+    query: CompiledRead,
     values: Mapping[str, Value],
     *,
     embedder: Embedder = configured_client,
@@ -68,20 +66,14 @@ def run_query(
     frame = _answer(running, graph, query, values, embedder)
     with running.watched(f"query {query.name}"):
         collected = frame.toArrow()
-    return as_table(_read(query), collected)
-
-
-def _read(query: CompiledQuery) -> ir.QueryIR:
-    if not isinstance(query.ir, ir.QueryIR):
-        raise TypeError(f"query {query.name} is a mutation")
-    return query.ir
+    return as_table(query.ir, collected)
 
 
 def _answer(
-    runner: SparkRunner, graph: Snapshot, query: CompiledQuery, values: Mapping[str, Value], embedder: Embedder
+    runner: SparkRunner, graph: Snapshot, query: CompiledRead, values: Mapping[str, Value], embedder: Embedder
 ) -> DataFrame:
     """The result under column names of our own: those of queries may repeat."""
-    read = _read(query)
+    read = query.ir
     match = match_of(read, graph.catalog)
     expressions = Expressions(query.name, {ir.NOW: _now(), **values}, embedder)
     page = Page.of(read, expressions)

@@ -73,35 +73,31 @@ def _both_ways(tables: Tables, frame: DataFrame, source: str, target: str) -> tu
 
 
 def reached(tables: Tables, hop: Hop, sources: DataFrame) -> tuple[DataFrame, str, str]:
-    """What each source reaches over several hops: pairs of the source and a node, by the shortest way.
+    """What each source is related to by several hops: pairs of the source and a node, by the shortest way.
 
-    ``sources`` has one column, of distinct ids. A node counts at its shortest distance. A loop reaches its node
-    once more, one hop later, and nothing else reaches a source. Every hop joins what was found with the edges and,
-    so that it is not lost, with the nodes themselves: so the plan has each hop once.
+    ``sources`` has one column, of distinct ids. A loop at the right variable of the clause makes up for one hop
+    that the way is too short. Every hop joins what was found with the edges and, so that it is not lost, with the
+    nodes themselves: so the plan has each hop once.
     """
     links, at, to, step = _links(tables, hop)
-    origin, here, far, looped = (tables.fresh() for _ in range(4))
+    origin, here, far = (tables.fresh() for _ in range(3))
     [given] = sources.columns
-    found = sources.select(
-        fn.col(given).alias(origin),
-        fn.col(given).alias(here),
-        fn.lit(0).alias(far),
-        fn.lit(False).alias(looped),
-    )
-    stays = fn.col(step) == 0
-    is_loop = (fn.col(at) == fn.col(to)) & (fn.col(far) == hop.least - 1)
+    found = sources.select(fn.col(given).alias(origin), fn.col(given).alias(here), fn.lit(0).alias(far))
     for distance in range(most_hops(hop, tables.graph)):
-        ahead = found.join(links, fn.col(here) == fn.col(at)).where(stays | (fn.col(far) == distance))
-        found = (
-            ahead.groupBy(origin, to)
-            .agg(
-                fn.min(fn.col(far) + fn.col(step)).alias(far),
-                fn.max(fn.when(stays, fn.col(looped)).otherwise(is_loop)).alias(looped),
-            )
-            .withColumnRenamed(to, here)
-        )
-    kept = found.where((fn.col(far) >= hop.least) | fn.col(looped))
-    return kept.select(origin, here), origin, here
+        near = (fn.col(step) == 0) | (fn.col(far) == distance)
+        ahead = found.join(links, fn.col(here) == fn.col(at)).where(near)
+        shortest = fn.min(fn.col(far) + fn.col(step)).alias(far)
+        found = ahead.groupBy(origin, to).agg(shortest).withColumnRenamed(to, here)
+    looped, loop = _loops(tables, hop)
+    joined = found.join(looped, fn.col(origin if hop.backwards else here) == fn.col(loop), "left")
+    by_loop = (fn.col(far) == hop.least - 1) & fn.col(loop).isNotNull()
+    return joined.where((fn.col(far) >= hop.least) | by_loop).select(origin, here), origin, here
+
+
+def _loops(tables: Tables, hop: Hop) -> tuple[DataFrame, str]:
+    """The ids of nodes that have an edge to themselves."""
+    frame, source, target = tables.ends(hop.edge)
+    return frame.where(fn.col(source) == fn.col(target)).select(source).distinct(), source
 
 
 def _links(tables: Tables, hop: Hop) -> tuple[DataFrame, str, str, str]:

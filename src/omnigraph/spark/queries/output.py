@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
@@ -11,9 +12,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from omnigraph.errors import NotOnSpark
+from omnigraph.errors import NotOnSpark, SumOverflow
 from omnigraph.lang.query import ir
-from omnigraph.lang.values import DATETIME, F64, INTEGERS, ValueType
+from omnigraph.lang.query.explain import show
+from omnigraph.lang.values import DATETIME, F64, INTEGER_BOUNDS, INTEGERS, ValueType
 from omnigraph.read.pattern.needs import entities_of
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.output import Window, arrow_type
@@ -25,6 +27,8 @@ from omnigraph.spark.queries.matching import Matched
 from omnigraph.spark.queries.ranking import Scored, is_ranked
 from omnigraph.spark.queries.scanning import Tables, kind_of
 
+_WIDE: Final = "decimal(38,0)"
+"""Room for the sum of any integers."""
 _MOST_ROWS: Final = 2**31 - 1
 """The largest number that Spark takes for a limit or an offset."""
 
@@ -123,7 +127,7 @@ class Output:
         prepared = frame.select(*(value.alias(name) for name, value in arguments.items()))
         aggregates = [
             _aggregated(one.expression, fn.col(name), self._kind(one.expression.argument))
-            .cast(spark_type(one.type))
+            .cast(_WIDE if _is_integer_sum(one) else spark_type(one.type))
             .alias(name)
             for one, name in zip(columns, names, strict=True)
             if isinstance(one.expression, ir.Agg)
@@ -185,7 +189,7 @@ def _directed(key: Column, *, descending: bool) -> Column:
 
 
 def _aggregated(agg: ir.Agg, values: Column, kind: ValueType) -> Column:
-    """An aggregate. Integers are added exactly, however many, and become a float at the end."""
+    """An aggregate. Integers are added exactly, however many; averages become a float at the end."""
     match agg.function:
         case "count":
             return fn.count_distinct(values) if agg.distinct else fn.count(values)
@@ -193,15 +197,39 @@ def _aggregated(agg: ir.Agg, values: Column, kind: ValueType) -> Column:
             return fn.min(values)
         case "max":
             return fn.max(values)
-    added = values.cast("decimal(20,0)" if kind.scalar in INTEGERS else "double")
-    total = fn.sum(added).cast("double")
-    return total if agg.function == "sum" else fn.try_divide(total, fn.count(values))
+    total = fn.sum(values.cast("decimal(20,0)" if kind.scalar in INTEGERS else "double"))
+    return total if agg.function == "sum" else fn.try_divide(total.cast("double"), fn.count(values))
+
+
+def _is_integer_sum(column: ir.Column) -> bool:
+    """Is it a sum over integers, which may be beyond what its type can say?"""
+    expression = column.expression
+    return isinstance(expression, ir.Agg) and expression.function == "sum" and column.type.is_integer
+
+
+def as_frame(query: ir.QueryIR, result: DataFrame) -> DataFrame:
+    """The result with the names and types that results have; a sum that is too large fails when it is computed."""
+    columns: list[Column] = []
+    for one, name in zip(query.columns, result.columns, strict=True):
+        value = fn.col(name)
+        if _is_integer_sum(one):
+            low, high = INTEGER_BOUNDS[one.type.scalar]
+            refusal = fn.raise_error(str(SumOverflow(query.name, show(one.expression))))
+            fits = value.isNull() | value.between(fn.lit(Decimal(low)), fn.lit(Decimal(high)))
+            value = fn.when(fits, value).otherwise(refusal.cast(_WIDE)).cast(spark_type(one.type))
+        columns.append(value)
+    return result.select(*columns).toDF(*(one.name for one in query.columns))
 
 
 def as_table(query: ir.QueryIR, collected: pa.Table) -> pa.Table:
     """What Spark sent, with the names and types that results have."""
     fields = [pa.field(one.name, arrow_type(one.type)) for one in query.columns]
-    columns = [_typed(column, field.type) for column, field in zip(collected.columns, fields, strict=True)]
+    columns = []
+    for one, column, field in zip(query.columns, collected.columns, fields, strict=True):
+        try:
+            columns.append(_typed(column, field.type))
+        except pa.ArrowInvalid:
+            raise SumOverflow(query.name, show(one.expression)) from None
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from omnigraph.bulk.pieces import require_shared
 from omnigraph.errors import JobCancelled, NotOnSpark, QueryStopped
 from omnigraph.lang.parameters import bind_parameters
-from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.lang.query.compile import CompiledRead
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.limits import Cancellation, Limits
 from omnigraph.spark.runner import SparkRunner
@@ -34,7 +34,7 @@ class Allowed:
 
 def query_on_spark(
     graph: Snapshot,
-    query: CompiledQuery,
+    query: CompiledRead,
     params: Mapping[str, object] | None,
     allowed: Allowed,
     embedder: Embedder,

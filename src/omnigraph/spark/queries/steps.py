@@ -41,6 +41,8 @@ class Hop:
     target: Scan | str
     edges: Scan | None
     """The edges to be read, if the query names them."""
+    backwards: bool = False
+    """Does a chain lead from the right variable of its clause to the left one?"""
 
     @property
     def is_single(self) -> bool:
@@ -138,7 +140,7 @@ class _Arranging:
             node = known[expand.target] = self.catalog.nodes[expand.target_type]
             conditions = (*expand.target_filters, *pushed.get(expand.target, ()))
             target = Scan(expand.target, node, conditions)
-        return Hop(expand.source, edge, expand.direction, least, most, target, edges)
+        return Hop(expand.source, edge, expand.direction, least, most, target, edges, expand.backwards)
 
     def carry(self, items: Iterator[tuple[str, Carried]], known: Mapping[str, Entity]) -> None:
         """Have variables bring something along."""

@@ -1,4 +1,4 @@
-"""Running a mutation: its statements in order, over one base and the mutation's own pending rows."""
+"""Running a mutation in memory: its statements in order, over the base and the rows written so far."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from omnigraph.errors import BadValue
 from omnigraph.formats.rows import fresh_id, rows_of
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
-from omnigraph.lang.schema.catalog import EntityType, NodeType, Property
-from omnigraph.lang.values import FLOATS, INTEGERS
+from omnigraph.lang.schema.catalog import EntityType, NodeType
+from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar
 from omnigraph.write.base import Base
 from omnigraph.write.delta import one_chunk
-from omnigraph.write.mutations.pending import MutationStaging
+from omnigraph.write.mutations.pending import PendingChanges
 from omnigraph.write.mutations.predicates import evaluate, where_clause
 from omnigraph.write.vectors import fill_vectors
 
@@ -24,19 +24,23 @@ _ENDS = {"from": "src", "to": "dst"}
 
 @dataclass(slots=True)
 class Executed:
-    """What a mutation did in memory."""
+    """What a mutation did in memory. ``unembedded`` names vector properties that stayed null."""
 
-    staging: MutationStaging
+    pending: PendingChanges
     affected_nodes: int = 0
     affected_edges: int = 0
     unembedded: set[str] = field(default_factory=set)
 
 
 def execute(
-    mutation: ir.MutationIR, values: Mapping[str, Value], base: Base, embedder: EmbeddingClient | None
+    mutation: ir.MutationIR,
+    values: Mapping[str, Value],
+    base: Base,
+    embedder: EmbeddingClient | None,
+    limit: int,
 ) -> Executed:
-    """Run all statements in memory; nothing durable happens."""
-    run = Executed(MutationStaging(base))
+    """Run all statements; nothing is written to the store. ``limit`` is the memory, in bytes, they may take."""
+    run = Executed(PendingChanges(base, limit))
     for op in mutation.ops:
         match op:
             case ir.InsertOp():
@@ -49,13 +53,13 @@ def execute(
 
 
 def _insert(op: ir.InsertOp, values: Mapping[str, Value], run: Executed, embedder: EmbeddingClient | None) -> None:
-    base = run.staging.base
+    base = run.pending.base
     table_key = f"{op.kind}:{op.type_name}"
     entity = base.entity(table_key)
     given: dict[str, list[Any]] = {}
     for assignment in op.assignments:
         name = _ENDS.get(assignment.property, assignment.property) if op.kind == "edge" else assignment.property
-        given[name] = [_stored(entity, name, evaluate(assignment.value, values))]
+        given[name] = [_stored(entity, name, assignment.value, values)]
     keyed = isinstance(entity, NodeType) and bool(entity.key)
     if isinstance(entity, NodeType) and keyed:
         given["id"] = [_key_of(entity, {name: column[0] for name, column in given.items()})]
@@ -68,7 +72,7 @@ def _insert(op: ir.InsertOp, values: Mapping[str, Value], run: Executed, embedde
         run.affected_nodes += 1
     else:
         run.affected_edges += 1
-    run.staging.write(table_key, rows, fresh=not keyed)
+    run.pending.write(table_key, rows, fresh=not keyed)
 
 
 def _key_of(node: NodeType, values: Mapping[str, Any]) -> str:
@@ -78,37 +82,44 @@ def _key_of(node: NodeType, values: Mapping[str, Any]) -> str:
         raise BadValue(f"the key of {node.name}: {error}") from error
 
 
-def _stored(entity: EntityType, name: str, value: Value) -> Any:
-    """A value as its column stores it: integers widen to floats, floats become integers only without loss."""
+def _stored(entity: EntityType, name: str, expression: ir.Expr, values: Mapping[str, Value]) -> Any:
+    """An assigned value as its column stores it: integers widen to floats, floats become integers without loss."""
+    value = evaluate(expression, values)
     prop = entity.properties.get(name)
     if prop is None or value is None:
         return value
-    if isinstance(value, tuple):
-        return [_number(entity, prop, item) for item in value]
-    return _number(entity, prop, value)
+    try:
+        if isinstance(value, tuple):
+            return [_number(prop.type.scalar, item) for item in value]
+        return _number(prop.type.scalar, value)
+    except ValueError as error:
+        source = f", the value of parameter '{expression.name}'" if isinstance(expression, ir.Param) else ""
+        reason = f"{entity.name}.{prop.name} is {prop.type.required()} and cannot hold {error}{source}"
+        raise BadValue(reason) from None
 
 
-def _number(entity: EntityType, prop: Property, value: Value) -> Value:
-    """A number as the scalar of a property has it; anything else as it is."""
-    if isinstance(value, bool):
+def _number(scalar: Scalar, value: Value) -> Value:
+    """A number as a scalar type has it, anything else as it is; ValueError shows a number that does not fit."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    if prop.type.scalar in FLOATS and isinstance(value, int):
+    if scalar in FLOATS:
+        if scalar is Scalar.F32 and abs(value) >= F32_MAX:
+            raise ValueError(value)
         return float(value)
-    if prop.type.scalar in INTEGERS and isinstance(value, float):
-        if not value.is_integer():
-            raise BadValue(f"{entity.name}.{prop.name} is {prop.type.required()} and cannot hold {value}")
-        return int(value)
-    return value
+    low, high = INTEGER_BOUNDS[scalar]
+    if value != int(value) or not low <= value <= high:
+        raise ValueError(value)
+    return int(value)
 
 
 def _update(op: ir.UpdateOp, values: Mapping[str, Value], run: Executed, embedder: EmbeddingClient | None) -> None:
-    base = run.staging.base
+    base = run.pending.base
     table_key = f"node:{op.type_name}"
     node = base.catalog.nodes[op.type_name]
-    rows = run.staging.matching(table_key, where_clause(op.predicates, base.schema(table_key), values))
+    rows = run.pending.matching(table_key, where_clause(op.predicates, base.schema(table_key), values))
     if not rows.num_rows:
         return
-    assigned = {a.property: _stored(node, a.property, evaluate(a.value, values)) for a in op.assignments}
+    assigned = {a.property: _stored(node, a.property, a.value, values) for a in op.assignments}
     patch = rows_of(node, {name: [value] * rows.num_rows for name, value in assigned.items()}, rows.num_rows)
     for name in assigned:
         index = rows.schema.get_field_index(name)
@@ -119,27 +130,27 @@ def _update(op: ir.UpdateOp, values: Mapping[str, Value], run: Executed, embedde
         rows, skipped = fill_vectors(node, rows, _kept_except(node, narrowed), embedder)
         run.unembedded.update(skipped)
     run.affected_nodes += rows.num_rows
-    run.staging.write(table_key, rows, fresh=False)
+    run.pending.write(table_key, rows, fresh=False)
 
 
 def _kept_except(node: NodeType, stale: Mapping[str, bool]) -> dict[str, bool]:
-    """Which vectors stay as they are: all but those whose source has just changed."""
+    """For each vector property, whether its values are kept: all but those whose source has changed."""
     return {name: name not in stale for name in node.embeds}
 
 
 def _delete(op: ir.DeleteOp, values: Mapping[str, Value], run: Executed) -> None:
-    base = run.staging.base
+    base = run.pending.base
     table_key = f"{op.kind}:{op.type_name}"
     where = where_clause(op.predicates, base.schema(table_key), values)
     ids = one_chunk(base.scan(table_key, ["id"], where.sql)["id"])
     if not len(ids):
         return
     if op.kind == "edge":
-        run.affected_edges += run.staging.delete(table_key, ids)
+        run.affected_edges += run.pending.delete(table_key, ids)
         return
-    run.affected_nodes += run.staging.delete(table_key, ids)
+    run.affected_nodes += run.pending.delete(table_key, ids)
     for edge in base.catalog.incident[op.type_name]:
         for column, end in (("src", edge.source), ("dst", edge.target)):
             if end == op.type_name:
                 touching = base.rows_with(edge.table_key, {column: ids}, ["id"])
-                run.affected_edges += run.staging.delete(edge.table_key, one_chunk(touching["id"]))
+                run.affected_edges += run.pending.delete(edge.table_key, one_chunk(touching["id"]))

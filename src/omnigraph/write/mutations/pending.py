@@ -1,9 +1,8 @@
-"""What a mutation has done so far: rows it wrote and rows it deleted, visible to its own later statements."""
+"""The changes of a running mutation, in memory: later statements see the rows that earlier ones wrote."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,39 +12,37 @@ from omnigraph.write.base import Base
 from omnigraph.write.delta import TableDelta, last_per_id, one_chunk, without
 from omnigraph.write.mutations.predicates import Where, matching
 
-MUTATION_BYTES: Final = 256 << 20
-"""How much one mutation may hold in memory; larger changes belong in a load."""
-
 
 @dataclass(slots=True)
-class PendingTable:
-    """The pending rows of one table."""
+class _PendingTable:
+    """The rows written to one table and the ids deleted from it. ``fresh``: all ids were just generated."""
 
     written: list[pa.Table] = field(default_factory=list)
     deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.string()))
     fresh: bool = True
 
 
-class MutationStaging:
-    """The pending changes of one mutation over one base. Nothing here is durable."""
+class PendingChanges:
+    """The changes that one mutation has made so far to its base; ``limit`` bounds the bytes they take."""
 
-    def __init__(self, base: Base) -> None:
+    def __init__(self, base: Base, limit: int) -> None:
         self.base = base
-        self._tables: dict[str, PendingTable] = {}
+        self._limit = limit
+        self._tables: dict[str, _PendingTable] = {}
         self._bytes = 0
 
     def write(self, table_key: str, rows: pa.Table, *, fresh: bool) -> None:
         """Add whole rows; they replace pending and committed rows of the same id."""
         self._bytes += rows.nbytes
-        if self._bytes > MUTATION_BYTES:
-            raise ResourceLimit("bytes changed by one mutation", MUTATION_BYTES, self._bytes)
-        table = self._tables.setdefault(table_key, PendingTable())
+        if self._bytes > self._limit:
+            raise ResourceLimit("bytes changed by one mutation", self._limit, self._bytes)
+        table = self._tables.setdefault(table_key, _PendingTable())
         table.written.append(rows)
         table.fresh = table.fresh and fresh
 
     def delete(self, table_key: str, ids: pa.Array) -> int:
-        """Mark committed rows as deleted; how many of them were not marked before."""
-        table = self._tables.setdefault(table_key, PendingTable())
+        """Mark committed rows as deleted; the number of rows that were not marked before."""
+        table = self._tables.setdefault(table_key, _PendingTable())
         new = ids.filter(pc.invert(pc.is_in(ids, value_set=table.deleted)))
         table.deleted = pa.concat_arrays([table.deleted, new])
         return len(new)
@@ -53,7 +50,7 @@ class MutationStaging:
     def matching(self, table_key: str, where: Where) -> pa.Table:
         """The rows a statement sees: pending ones, and committed ones that no pending row replaces."""
         pending = self._pending(table_key)
-        committed = self.base.whole_rows(table_key, where.sql, MUTATION_BYTES)
+        committed = self.base.whole_rows(table_key, where.sql, self._limit)
         if pending is None:
             return committed
         committed = without(committed, one_chunk(pending["id"]))
@@ -68,7 +65,7 @@ class MutationStaging:
         return table.written[0]
 
     def delta(self) -> dict[str, TableDelta]:
-        """The complete change: the last row written per id, and everything deleted."""
+        """The complete change: the last row written of each id, and all deleted ids."""
         changes: dict[str, TableDelta] = {}
         for table_key, table in self._tables.items():
             pending = self._pending(table_key)

@@ -1,4 +1,4 @@
-"""Mutations as users request them: one query, its parameters, one commit."""
+"""`mutate`: one mutation query with its parameters becomes one commit."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import Any
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
-from omnigraph.lang.query.compile import CompiledQuery
+from omnigraph.lang.query.compile import CompiledMutation
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
+from omnigraph.settings import WriteSettings
 from omnigraph.write.base import Base
-from omnigraph.write.mutations.execution import execute
+from omnigraph.write.mutations.execution import Executed, execute
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
 from omnigraph.write.vectors import warn_unembedded
 
 
 @dataclass(frozen=True, slots=True)
 class MutationResult:
-    """What a mutation did. ``commit`` is None if it changed nothing."""
+    """What a mutation changed. ``commit`` is None if it changed nothing."""
 
     branch: str
     query_name: str
@@ -45,30 +46,26 @@ class MutationResult:
 def mutate(
     repository: Repository,
     branch: Branch,
-    query: CompiledQuery,
+    query: CompiledMutation,
     values: Mapping[str, Value],
     *,
     actor: str | None,
     if_commit: str | None,
     embedder: EmbeddingClient | None,
+    settings: WriteSettings,
 ) -> MutationResult:
     """Run a mutation as one commit, or none if it changes nothing."""
-    mutation = query.ir
-    assert isinstance(mutation, ir.MutationIR)  # noqa: S101  the caller compiled it as one
     bound = {**values, ir.NOW: _now()}
-    counted = [0, 0]
-    skipped: set[str] = set()
 
-    def prepare(base: Base) -> Prepared:
-        run = execute(mutation, bound, base, embedder)
-        counted[:] = [run.affected_nodes, run.affected_edges]
-        skipped.update(run.unembedded)
-        return Prepared(run.staging.delta(), repeatable=_inserts_only(mutation))
+    def prepare(base: Base) -> Prepared[Executed]:
+        run = execute(query.ir, bound, base, embedder, settings.mutation_bytes)
+        return Prepared(run.pending.delta(), run, repeatable=_inserts_only(query.ir))
 
     request = WriteRequest("mutation", branch, actor, if_commit=if_commit)
-    commit = commit_write(repository, request, prepare)
-    warn_unembedded(skipped)
-    return MutationResult(branch.name, query.name, counted[0], counted[1], commit, actor)
+    written = commit_write(repository, request, prepare)
+    run = written.result
+    warn_unembedded(run.unembedded)
+    return MutationResult(branch.name, query.name, run.affected_nodes, run.affected_edges, written.commit, actor)
 
 
 def _inserts_only(mutation: ir.MutationIR) -> bool:
@@ -76,6 +73,6 @@ def _inserts_only(mutation: ir.MutationIR) -> bool:
 
 
 def _now() -> dt.datetime:
-    """This instant, to the millisecond, once per mutation."""
+    """The current time, to the millisecond that a DateTime can hold."""
     now = dt.datetime.now(dt.UTC)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)

@@ -101,10 +101,16 @@ class ClauseParser(ExpressionParser):
         return self._condition()
 
     def _at_traversal(self) -> bool:
-        """`$a edge $b`, `$a edge{…} $b` or `$a <edge> …`: a bare variable and then an edge."""
+        """`$a edge $b`, `$a edge{…} $b` or `$a <edge> …`: a bare variable and then an edge.
+
+        The word operators are edges only between two bare variables, and of these the type checker knows better.
+        """
         after, behind = self.peek(), self.peek(2)
+        if after.kind is IDENT and after.text in WORD_OPERATORS:
+            is_value = behind.kind is VARIABLE and self.peek(3).kind == "."
+            return not is_value and (behind.kind is VARIABLE or not _may_begin_expression(behind.kind))
         if after.kind is IDENT and after.text != "not":
-            return behind.kind in (VARIABLE, "{") or (after.text not in ("in", "is") and behind.kind != "(")
+            return behind.kind in (VARIABLE, "{") or (after.text != "is" and behind.kind != "(")
         return after.kind == "<" and behind.kind in (IDENT, TYPE_NAME) and self.peek(3).kind == ">"
 
     def _binding(self) -> Binding:

@@ -177,7 +177,8 @@ class _Lowering:
         self, pattern: Pattern, step: Step, known: Known, learn: Callable[[str], None]
     ) -> Iterator[ir.Operation]:
         source, target, direction, target_type = step.source, step.target, step.direction, step.target_type
-        if source not in known:
+        backwards = source not in known
+        if backwards:
             source, target, target_type = target, source, step.source_type
             direction = _REVERSED[direction]
         closes = target in known
@@ -191,6 +192,7 @@ class _Lowering:
             max_hops=step.max_hops,
             target_filters=() if closes else tuple(self._matches(pattern, target)),
             edge_variable=step.edge_variable,
+            backwards=backwards and (step.min_hops, step.max_hops) != (1, 1),
             closes=target if closes else None,
             chains=step.edge.symmetric,
         )

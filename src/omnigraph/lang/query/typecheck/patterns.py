@@ -9,6 +9,7 @@ from functools import partial
 from omnigraph.lang.diagnostics import Remedy, suggest
 from omnigraph.lang.query.ir import Direction
 from omnigraph.lang.query.syntax import (
+    WORD_OPERATORS,
     Binding,
     Clause,
     Comparison,
@@ -82,7 +83,8 @@ class _PatternChecker:
 
     def block(self, clauses: tuple[Clause, ...], scope: Scope) -> Pattern:
         pattern = Pattern(scope)
-        for clause in clauses:
+        for written in clauses:
+            clause = self._understood(written, scope)
             match clause:
                 case Binding():
                     self._binding(clause, scope, pattern)
@@ -111,6 +113,18 @@ class _PatternChecker:
                 case OptionalBlock():
                     pattern.optionals.append(self._optional(clause, scope))
         return pattern
+
+    def _understood(self, clause: Clause, scope: Scope) -> Clause:
+        """A traversal from a parameter over `contains`, `starts_with` or `in` is a comparison of two values."""
+        if not isinstance(clause, Traversal) or clause.hops or clause.undirected or clause.edge_variable:
+            return clause
+        source = clause.source
+        if source.name not in self.context.parameters or scope.find(source.name) is not None:
+            return clause
+        for operator in WORD_OPERATORS:
+            if clause.edge.text == operator:
+                return Comparison(source, operator, clause.target, clause.span)
+        return clause
 
     def _optional(self, clause: OptionalBlock, scope: Scope) -> Pattern:
         inner_scope = Scope(scope)

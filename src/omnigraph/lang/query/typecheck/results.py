@@ -27,7 +27,7 @@ from omnigraph.lang.query.typecheck.operands import bare_edge, literal_type, unk
 from omnigraph.lang.query.typecheck.rankings import check_ranking
 from omnigraph.lang.query.typecheck.scope import Context, Scope, property_type
 from omnigraph.lang.schema.catalog import EdgeType
-from omnigraph.lang.values import DATETIME, F64, I64, STRING, Scalar, ValueType
+from omnigraph.lang.values import DATETIME, F64, I64, STRING, U64, Scalar, ValueType
 
 _COMPARABLE = frozenset({Scalar.STRING, Scalar.DATE, Scalar.DATETIME})
 
@@ -173,7 +173,7 @@ def _aggregate_type(call: Aggregate, scope: Scope, context: Context) -> ValueTyp
         if is_node or not found.is_numeric:
             context.report("T8", f"`{call.function}` needs a number, not {described}", argument.span)
             return None
-        return F64.or_null()
+        return _added_type(found, call.function).or_null()
     comparable = found.is_numeric or (found.is_plain and found.scalar in _COMPARABLE)
     if is_node or not comparable:
         context.report(
@@ -183,6 +183,13 @@ def _aggregate_type(call: Aggregate, scope: Scope, context: Context) -> ValueTyp
         )
         return None
     return found.or_null()
+
+
+def _added_type(found: ValueType, function: str) -> ValueType:
+    """A sum of integers is an integer, unsigned if they are; averages and sums of floats are floats."""
+    if function == "avg" or not found.is_integer:
+        return F64
+    return U64 if found.scalar in (Scalar.U32, Scalar.U64) else I64
 
 
 class _Orderings:
@@ -230,6 +237,8 @@ class _Orderings:
                 self._by_property(expression)
             case AliasRef(name):
                 self._by_alias(name, expression)
+            case Variable(name) if (given := context.parameters.get(name)) is not None and given.is_blob:
+                self._orderable(given, expression)
             case ScoreCall():
                 check_ranking(expression, self.scope, context)
                 if position > 0:

@@ -1,4 +1,4 @@
-"""Branches that are made for a load: taken back if the load fails, so that it happens completely or not at all."""
+"""Branches that a load creates for itself: deleted if the load fails, so that it leaves everything or nothing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.recovery.sidecar import is_pending
 
 
-def take_back(repository: Repository, branch: Branch) -> None:
-    """Delete a branch that was made for a load which then failed, unless another writer has written to it, or a
-    write to it is not over: an interrupted commit is for recovery to finish. A branch that stays is empty."""
+def discard_branch(repository: Repository, branch: Branch) -> None:
+    """Delete the branch of a load that failed.
+
+    It stays if another writer has written to it, or if a write to it is interrupted and recovery may finish it.
+    """
     with suppress(OmniError), repository.locks.control() as lock:
         is_untouched = repository.manifest.latest(branch.native).version == branch.fork_version
         if is_untouched and is_pending(repository.objects, branch.ref) is False:
