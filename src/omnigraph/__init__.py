@@ -17,7 +17,9 @@ from omnigraph.errors import (
     BranchNotFound,
     BranchOutcomeUnknown,
     BranchProtected,
+    Conflict,
     ConflictError,
+    ConflictKind,
     ConstraintViolation,
     CountOverflow,
     DataError,
@@ -41,6 +43,7 @@ from omnigraph.errors import (
     LockLost,
     LockTimeout,
     ManifestConflict,
+    MergeConflicts,
     MigrationError,
     MissingExtra,
     NotAGraph,
@@ -89,7 +92,9 @@ if TYPE_CHECKING:
     from omnigraph.embed.client import EmbeddingClient
     from omnigraph.graph import Graph
     from omnigraph.history.diff import Change, Diff
-    from omnigraph.keywords import At, LoadKeywords
+    from omnigraph.history.merge import MergeOutcome, MergePlan, MergeResult
+    from omnigraph.history.undo import UndoResult
+    from omnigraph.keywords import At, LoadKeywords, MergeKeywords, UndoKeywords
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
     from omnigraph.maintenance.indices import IndexReport
@@ -124,7 +129,9 @@ __all__ = [
     "Catalog",
     "Change",
     "Commit",
+    "Conflict",
     "ConflictError",
+    "ConflictKind",
     "ConstraintViolation",
     "CountOverflow",
     "DataError",
@@ -160,6 +167,11 @@ __all__ = [
     "LockLost",
     "LockTimeout",
     "ManifestConflict",
+    "MergeConflicts",
+    "MergeKeywords",
+    "MergeOutcome",
+    "MergePlan",
+    "MergeResult",
     "MigrationError",
     "MissingExtra",
     "MutationResult",
@@ -203,6 +215,8 @@ __all__ = [
     "TableDrift",
     "TablePin",
     "Target",
+    "UndoKeywords",
+    "UndoResult",
     "UpgradeRequired",
     "Violation",
     "WriteSettings",
@@ -233,6 +247,10 @@ _LAZY = {
     "Listener": "omnigraph.bulk.runner",
     "LoadKeywords": "omnigraph.keywords",
     "LoadResult": "omnigraph.bulk.load.options",
+    "MergeKeywords": "omnigraph.keywords",
+    "MergeOutcome": "omnigraph.history.merge",
+    "MergePlan": "omnigraph.history.merge",
+    "MergeResult": "omnigraph.history.merge",
     "MutationResult": "omnigraph.write.mutations.requests",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
@@ -243,6 +261,8 @@ _LAZY = {
     "TablePin": "omnigraph.manifest.state",
     "Target": "omnigraph.read.result.result",
     "WriteSettings": "omnigraph.settings",
+    "UndoKeywords": "omnigraph.keywords",
+    "UndoResult": "omnigraph.history.undo",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",
 }

@@ -27,8 +27,8 @@ ROW_ID: Final = "_rowid"
 class RowChanges:
     """Rows of a table as they were and as they are, each id at most once in either.
 
-    A row that is only in ``after`` was inserted, one that is only in ``before`` was deleted. One that is in both was
-    written in between, and may still be equal.
+    A row that is only in ``after`` was inserted, one that is only in ``before`` was deleted. One that is in both
+    was written in between, and may still be equal.
     """
 
     before: pa.Table

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import Conflict, ConflictKind
-from omnigraph.history.diff import Op, TableDiff
+from omnigraph.history.diff import Op, TableDiff, differs
 from omnigraph.read.result.cells import python_values
 from omnigraph.write.delta import TableDelta
 
@@ -40,11 +40,13 @@ class _Both:
     ours: TableDiff
 
 
-def merge_table(theirs: TableDiff, ours: TableDiff | None, choices: Choices, *, strict: bool) -> Merged:
+def merge_table(
+    theirs: TableDiff, ours: TableDiff | None, choices: Choices, resolve: str | None, *, strict: bool
+) -> Merged:
     """Put the changes of the source (theirs) on top of the target's (ours); both are relative to the base.
 
-    Where only the source has changed an entity, its change is taken. Where both have, changes of different properties
-    are put together, unless the merge is ``strict``; equal changes are no conflict.
+    Where only the source has changed an entity, its change is taken. Where both have, changes of different
+    properties are put together, unless the merge is ``strict``; equal changes are no conflict.
     """
     key = theirs.table_key
     if ours is None or not len(ours.ids):
@@ -54,9 +56,11 @@ def merge_table(theirs: TableDiff, ours: TableDiff | None, choices: Choices, *, 
         return Merged(_taken(theirs, ~shared))
     rows = pc.index_in(theirs.ids.filter(pa.array(shared)), value_set=ours.ids)
     both = _Both(
-        theirs.ids.filter(pa.array(shared)).to_pylist(), _subset(theirs, pa.array(np.flatnonzero(shared))), _subset(ours, rows)
+        theirs.ids.filter(pa.array(shared)).to_pylist(),
+        _subset(theirs, pa.array(np.flatnonzero(shared))),
+        _subset(ours, rows),
     )
-    upserts, deletes, conflicts, decided = _decide(key, both, choices, strict=strict)
+    upserts, deletes, conflicts, decided = _decide(key, both, choices, resolve, strict=strict)
     alone = _taken(theirs, ~shared)
     written = pa.concat_tables([alone.upserts, *upserts]) if upserts else alone.upserts
     removed = pa.concat_arrays([alone.deletes, pa.array(deletes, pa.string())])
@@ -86,7 +90,7 @@ def _subset(side: TableDiff, rows: pa.Array) -> TableDiff:
 
 
 def _decide(
-    key: str, both: _Both, choices: Choices, *, strict: bool
+    key: str, both: _Both, choices: Choices, resolve: str | None, *, strict: bool
 ) -> tuple[list[pa.Table], list[str], list[Conflict], list[tuple[str, str]]]:
     """Decide about each entity that both sides have changed."""
     upserts: list[pa.Table] = []
@@ -107,7 +111,7 @@ def _decide(
         if not clashing:
             upserts.append(_put_together(both, names, theirs_changed, index))
             continue
-        choice = choices.get((key, entity_id))
+        choice = choices.get((key, entity_id), resolve)
         if choice is None:
             conflicts.append(_conflict(key, entity_id, pair, tuple(clashing), both, index))
             continue
@@ -137,8 +141,6 @@ def _clashing(
 
 def _apart(both: _Both, name: str) -> list[bool]:
     """Where the two sides' rows differ in a column."""
-    from omnigraph.history.diff import differs
-
     found: list[bool] = differs(
         both.theirs.after[name].combine_chunks(), both.ours.after[name].combine_chunks()
     ).to_pylist()
