@@ -9,7 +9,6 @@ import pytest
 from tests.storage.rows import LOCATION, SCHEMA, ages, change, changed, people, populated, row_ids
 from tests.stores import Store
 
-from omnigraph.storage import staging
 from omnigraph.storage.staging import IndexSpec, locate_rows, stage_changes, stage_create_index
 from omnigraph.storage.tables import TableRef, Tables
 
@@ -119,16 +118,15 @@ class TestOneTransaction:
 class TestManyRows:
     """Lance writes several files, and finds many rows by reading all ids."""
 
-    def test_row_ids_are_kept_over_several_files(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(staging, "MAX_ROWS_PER_FILE", 10)
+    def test_row_ids_are_kept_over_several_files(self, store: Store) -> None:
         tables = store.tables()
-        ref = populated(tables, {f"p{number:02}": number for number in range(50)})
+        ref = populated(tables, {f"p{number:02}": number for number in range(50)}, rows_per_file=10)
         assert len(tables.open(ref).get_fragments()) == 5
         upserts: dict[str, int | None] = {f"p{number:02}": -number for number in range(5, 30)}
         upserts |= {f"q{number:02}": number for number in range(12)}
         deletes = [f"p{number:02}" for number in range(30, 42)]
         before = row_ids(tables, ref)
-        after = change(tables, ref, upserts, deletes)
+        after = change(tables, ref, upserts, deletes, rows_per_file=10)
 
         expected = {f"p{number:02}": number for number in range(50)} | upserts
         assert ages(tables.scan(after)) == {name: age for name, age in expected.items() if name not in deletes}
@@ -141,16 +139,13 @@ class TestManyRows:
         assert set(delta.deleted_row_ids.to_pylist()) == {before[name] for name in deletes}
 
     @pytest.mark.parametrize("probe", [0, 3, 1000])
-    def test_rows_are_found_by_probing_or_by_reading_all(
-        self, tables: Tables, ref: TableRef, monkeypatch: pytest.MonkeyPatch, probe: int
-    ) -> None:
-        monkeypatch.setattr(staging, "_PROBE_KEYS", probe)
-        where = locate_rows(tables.open(ref), pa.array(["cy", "nobody", "ada", "o'neil"]))
+    def test_rows_are_found_by_probing_or_by_reading_all(self, tables: Tables, ref: TableRef, probe: int) -> None:
+        where = locate_rows(tables.open(ref), pa.array(["cy", "nobody", "ada", "o'neil"]), probe)
         known = row_ids(tables, ref)
         assert dict(zip(where["id"].to_pylist(), where["row_id"].to_pylist(), strict=True)) == {
             name: known[name] for name in ("ada", "cy")
         }
-        after = change(tables, ref, {"ada": 37, "o'neil": 1}, ["cy", "nobody"])
+        after = change(tables, ref, {"ada": 37, "o'neil": 1}, ["cy", "nobody"], probe_limit=probe)
         assert ages(tables.scan(after)) == {"ada": 37, "bo": 7, "di": 12, "o'neil": 1}
 
     def test_more_keys_than_are_probed(self, local_store: Store) -> None:
