@@ -85,7 +85,7 @@ class Graph:
         self._settings = Settings() if settings is None else settings
         self._parent = parent
         self._closed = False
-        self._reader = Reader(repository, self._cache, self._embedder)
+        self._reader = Reader(repository, self._cache, self._embedder, self._settings.read)
 
     def __repr__(self) -> str:
         return f"Graph({str(self._opened.address)!r}, branch={self._branch!r})"
