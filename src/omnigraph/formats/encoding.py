@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from omnigraph.errors import ExportRefused
 from omnigraph.formats.columns import table_schema
+from omnigraph.formats.rows import BLOB_PREFIX
 from omnigraph.lang.schema.catalog import EntityType, NodeType, Property
 from omnigraph.lang.values import FLOATS, Scalar
 
@@ -57,11 +58,11 @@ def json_lines(entity: EntityType, rows: pa.RecordBatch, limit: int = _BATCH_BYT
     text = _TEXT if rows.nbytes <= limit else _WIDE_TEXT
     line = _Line(text)
     if isinstance(entity, NodeType):
-        line.add(f'{{"type":{json.dumps(entity.name)},"data":{{"id":"', _escaped(rows.column("id")), '"')
+        line.add(f'{{"type":{json.dumps(entity.name)},"data":{{"id":"', json_escaped(rows.column("id")), '"')
     else:
-        line.add(f'{{"edge":{json.dumps(entity.name)},"from":"', _escaped(rows.column("src")), '"')
-        line.add(',"to":"', _escaped(rows.column("dst")), '"')
-        line.add(',"data":{"id":"', _escaped(rows.column("id")), '"')
+        line.add(f'{{"edge":{json.dumps(entity.name)},"from":"', json_escaped(rows.column("src")), '"')
+        line.add(',"to":"', json_escaped(rows.column("dst")), '"')
+        line.add(',"data":{"id":"', json_escaped(rows.column("id")), '"')
     for prop in entity.properties.values():
         values = _encoded(entity, prop, rows.column(prop.name))
         before, after = _around(prop)
@@ -123,7 +124,7 @@ def _around(prop: Property) -> tuple[str, str]:
     if not prop.type.is_plain:
         return "[", "]"
     if prop.type.is_blob:
-        return '"base64:', '"'
+        return f'"{BLOB_PREFIX}', '"'
     return ('"', '"') if prop.type.scalar in _QUOTED else ("", "")
 
 
@@ -144,7 +145,7 @@ def _encoded(entity: EntityType, prop: Property, values: pa.Array) -> pa.Array:
 def _scalars(entity: EntityType, prop: Property, values: pa.Array) -> pa.Array:
     scalar = prop.type.scalar
     if scalar is Scalar.STRING:
-        return _escaped(values)
+        return json_escaped(values)
     if scalar in FLOATS:
         return _floats(entity, prop, values)
     if scalar is Scalar.DATETIME:
@@ -157,7 +158,7 @@ def _scalars(entity: EntityType, prop: Property, values: pa.Array) -> pa.Array:
     return values.cast(_TEXT)
 
 
-def _escaped(texts: pa.Array) -> pa.Array:
+def json_escaped(texts: pa.Array) -> pa.Array:
     """Texts as JSON spells them between quotes. Characters to escape are searched in all bytes at once."""
     if texts.buffers()[2] is None or not len(texts):
         return texts
