@@ -25,7 +25,7 @@ test: install ## Run the tests; most of those on Spark have their own target
 
 long: install ## Run the tests on Spark, with clusters that are killed, and many faults of every operation
 	$(BIN)/python -m pytest --quiet -m long tests/bulk tests/spark
-	$(BIN)/python -m pytest --numprocesses auto --quiet -m long --ignore tests/bulk --ignore tests/spark tests
+	OMNIGRAPH_ALL_EXAMPLES=1 $(BIN)/python -m pytest --numprocesses auto --quiet -m 'long or hypothesis' --ignore tests/bulk --ignore tests/spark tests
 
 faults: install ## Try every fault of every operation, on disk and on the S3 server: hours
 	OMNIGRAPH_ALL_FAULTS=1 $(BIN)/python -m pytest --quiet -m long tests/faults

@@ -29,6 +29,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     needs_spark = isinstance(item, pytest.Function) and "spark" in item.fixturenames
     if item.path.name != ALWAYS and (needs_spark or item.path.name == CLUSTER):
         item.add_marker(pytest.mark.long)
+    if item.get_closest_marker("long_on_s3") and "s3" in _parameters(item):
+        item.add_marker(pytest.mark.long)
+
+
+def _parameters(item: pytest.Item) -> list[object]:
+    return list(item.callspec.params.values()) if hasattr(item, "callspec") else []
 
 
 @pytest.fixture(scope="session")

@@ -1,24 +1,25 @@
 """Other processes for tests: real ones, which can be killed, stopped and talked to.
 
-`Child(work, store, 5)` runs ``work(store, 5)`` in a new interpreter. The function lives at the top of a module; it
-says and hears lines of text, and so does its parent.
+`Child(work, store, 5)` runs ``work(store, 5)`` in a process of its own. The function lives at the top of a module;
+it says and hears lines of text, and so does its parent.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
-import pickle
 import queue
 import signal
-import subprocess
 import sys
 import threading
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from tests.forkserver import Forked, Task
+
+from omnigraph import failpoints
 
 PATIENCE = float(os.environ.get("OMNIGRAPH_TEST_PATIENCE", "120"))
 """How long a parent waits for a line before it calls a child hung, in seconds."""
@@ -28,20 +29,12 @@ class Child:
     """A process that runs one function."""
 
     def __init__(self, work: Callable[..., None], *arguments: Any) -> None:
-        task = b64encode(pickle.dumps((work.__module__, work.__name__, arguments))).decode()
-        self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "tests.processes", task],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[1],
-        )
+        self._process = Forked(Task(work.__module__, work.__name__, arguments, dict(os.environ)))
         self._heard: queue.Queue[str | None] = queue.Queue()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
     def _listen(self) -> None:
-        assert self._process.stdout
         for line in self._process.stdout:
             self._heard.put(line.rstrip("\n"))
         self._heard.put(None)
@@ -56,9 +49,12 @@ class Child:
         assert line is not None, f"the child ended with {self._process.wait(PATIENCE)} and said nothing more"
         return line
 
+    def heard(self) -> list[str]:
+        """All lines that the child has said when it has ended, in whichever way."""
+        return list(iter(partial(self._heard.get, timeout=PATIENCE), None))
+
     def say(self, line: str = "") -> None:
         """Send the child a line."""
-        assert self._process.stdin
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
@@ -75,18 +71,24 @@ class Child:
         """Let a frozen child go on."""
         os.kill(self.pid, signal.SIGCONT)
 
+    @property
+    def is_frozen(self) -> bool:
+        return "\nState:\tT" in Path(f"/proc/{self.pid}/status").read_text()
+
     def join(self) -> None:
         """Wait for the child to end well."""
-        assert self._process.wait(PATIENCE) == 0
+        code = self._process.wait(PATIENCE)
+        assert code == 0, f"the child ended with {code}"
+
+    def join_killed(self) -> None:
+        """Wait for the child to be killed."""
+        assert self._process.wait(PATIENCE) == -signal.SIGKILL
 
     def close(self) -> None:
         """Leave nothing of the child behind."""
-        self._process.kill()
-        self._process.wait(PATIENCE)
+        self.kill()
         self._listener.join(PATIENCE)
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe
-            pipe.close()
+        self._process.close()
 
 
 @contextmanager
@@ -99,6 +101,17 @@ def children(*tasks: Sequence[Any]) -> Iterator[list[Child]]:
             stack.callback(child.close)
             started.append(child)
         yield started
+
+
+def see_killed(failpoint: str, work: Callable[..., None], *arguments: Any) -> None:
+    """Run a function in a process of its own and see it die at a failpoint."""
+    with children((_be_killed, failpoint, work, *arguments)) as (child,):
+        child.join_killed()
+
+
+def _be_killed(failpoint: str, work: Callable[..., None], *arguments: Any) -> None:
+    with failpoints.armed(failpoint, failpoints.die):
+        work(*arguments)
 
 
 def start_together(started: Sequence[Child]) -> None:
@@ -124,12 +137,3 @@ def ready() -> None:
     """In a child: report for duty and wait for the others."""
     say("ready")
     hear()
-
-
-def main() -> None:
-    module, name, arguments = pickle.loads(b64decode(sys.argv[1]))
-    getattr(importlib.import_module(module), name)(*arguments)
-
-
-if __name__ == "__main__":
-    main()

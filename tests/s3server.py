@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from moto.core.models import DEFAULT_ACCOUNT_ID
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
 from moto.s3.models import s3_backends
 from tests.faults.requests import faulty
 from werkzeug.serving import make_server
@@ -108,7 +108,7 @@ class Copies:
 
 def main() -> None:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    honest = one_at_a_time(DomainDispatcherApplication(create_backend_app))
+    honest = one_at_a_time(create_backend_app("s3"))
     for application in (
         honest,
         without_conditions(honest),

@@ -66,6 +66,7 @@ class TestCommits:
         assert [commit.kind for commit in graph.commits(actor="ada")] == ["load", "init"]
         assert graph.commits(actor="bo", kind="load") == []
 
+    @pytest.mark.long_on_s3
     @pytest.mark.parametrize("limit", [0, 1, 2, 99])
     def test_as_many_as_are_wanted(self, graph: Graph, limit: int) -> None:
         made = [write(graph), graph.commits()[-1]]
@@ -76,6 +77,7 @@ class TestCommits:
         assert fresh(graph).commit(commit.graph_commit_id) == commit
         assert fresh(graph).commit(f" {commit.graph_commit_id}\n") == commit
 
+    @pytest.mark.long_on_s3
     @pytest.mark.parametrize("id_", ["", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "' or true --", "naïve", "a\0b", "ghost"])
     def test_an_unknown_one_is_not_found(self, graph: Graph, id_: str) -> None:
         with pytest.raises(SnapshotNotFound):
@@ -118,6 +120,7 @@ class TestCommits:
 
 
 class TestLongHistories:
+    @pytest.mark.long_on_s3
     def test_pages_go_on_into_the_archive(self, graph: Graph) -> None:
         for _ in range(COMMIT_TAIL + 12):
             publish_unlocked(graph._repository, PERSON)
@@ -193,6 +196,7 @@ class TestSnapshots:
         assert (found.branch, found.commit) == ("dev", commit)
         assert found.tables == graph.snapshot("dev").tables
 
+    @pytest.mark.long_on_s3
     @pytest.mark.parametrize("version", [0, -1, 2, 99, 2**63, 2**64 - 1, 2**64, 10**30])
     def test_a_version_that_never_was_is_not_found(self, graph: Graph, version: int) -> None:
         with pytest.raises(SnapshotNotFound, match=str(version)):

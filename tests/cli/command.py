@@ -1,20 +1,33 @@
-"""Running the real command, as a user would."""
+"""Running the command: in this process, which is quick, or in one of its own, as a user would.
+
+`tests/cli/test_processes.py` checks that both give the same.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import pty
 import subprocess
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import pytest
+
+from omnigraph.cli.main import main
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "aviation"
-MAIN = "from omnigraph.cli.main import main; main()"
+MAIN = "import sys; sys.argv[0] = 'omnigraph'; from omnigraph.cli.main import main; main()"
 COMMAND = [sys.executable, "-W", "error", "-c", MAIN]
+UNSET = ("NO_COLOR", "FORCE_COLOR", "COLUMNS")
+"""What would switch colours on or off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +35,16 @@ class Ran:
     """What one run of the command left behind."""
 
     code: int
-    out: str
-    err: str
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def out(self) -> str:
+        return self.stdout.decode()
+
+    @property
+    def err(self) -> str:
+        return self.stderr.decode()
 
     @property
     def json(self) -> dict[str, Any]:
@@ -33,12 +54,44 @@ class Ran:
         return value
 
 
-def omnigraph(*args: str, stdin: bytes = b"", cwd: Path = EXAMPLES, command: Sequence[str] = COMMAND) -> Ran:
-    """Run the command with its output in pipes."""
+class _Pipe(io.TextIOWrapper):
+    """A standard stream that ends in memory, with the error handler Python gives that stream."""
+
+    def __init__(self, content: bytes = b"", errors: str = "strict") -> None:
+        self.memory = io.BytesIO(content)
+        super().__init__(self.memory, encoding="utf-8", errors=errors, newline="", write_through=True)
+
+
+def omnigraph(*args: str, stdin: bytes = b"", cwd: Path = EXAMPLES) -> Ran:
+    """Run the command in this process, with its standard streams in memory; a warning is an error."""
+    given, out, err = _Pipe(stdin), _Pipe(), _Pipe(errors="backslashreplace")
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in UNSET:
+            patch.delenv(name, raising=False)
+        patch.setenv("COLUMNS", "80")  # what a pipe has
+        patch.setitem(sys.modules, "__main__", ModuleType("__main__"))  # whose package would be in usage messages
+        patch.chdir(cwd)
+        patch.setattr(sys, "argv", ["omnigraph", *args])
+        patch.setattr(sys, "stdin", given)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                main()
+                code: object = 0
+            except SystemExit as exit_:
+                code = exit_.code or 0
+    assert isinstance(code, int)
+    return Ran(code, out.memory.getvalue(), err.memory.getvalue())
+
+
+def omnigraph_process(
+    *args: str, stdin: bytes = b"", cwd: Path = EXAMPLES, command: Sequence[str] = COMMAND
+) -> Ran:
+    """Run the command in a process of its own, with its output in pipes."""
     ran = subprocess.run(
         [*command, *args], input=stdin, capture_output=True, cwd=cwd, env=_environment(), check=False, timeout=60
     )
-    return Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+    return Ran(ran.returncode, ran.stdout, ran.stderr)
 
 
 def omnigraph_on_terminal(*args: str, cwd: Path = EXAMPLES) -> str:
@@ -69,5 +122,5 @@ def omnigraph_on_terminal(*args: str, cwd: Path = EXAMPLES) -> str:
 
 def _environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The user's environment without what would switch colours on or off."""
-    kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    kept = {k: v for k, v in os.environ.items() if k not in UNSET}
     return kept | dict(more or {})

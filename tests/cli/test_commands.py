@@ -1,4 +1,4 @@
-"""What the commands print and how they exit, run as real processes."""
+"""What the commands print and how they exit."""
 
 from __future__ import annotations
 

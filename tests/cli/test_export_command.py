@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.command import EXAMPLES, MAIN, omnigraph
+from tests.cli.command import EXAMPLES, MAIN, omnigraph, omnigraph_process
 
 PEOPLE = str(EXAMPLES / "people.jsonl")
 SCHEMA = str(EXAMPLES / "schema.pg")
@@ -81,5 +81,5 @@ def test_options_that_do_not_go_together(folder: Path, options: tuple[str, ...])
 
 def test_a_reader_that_stops_early_is_no_error_to_talk_about(folder: Path) -> None:
     piped = f'"{sys.executable}" -c "{MAIN}" export g.omni | true'
-    ran = omnigraph(cwd=folder, command=["bash", "-c", piped])
+    ran = omnigraph_process(cwd=folder, command=["bash", "-c", piped])
     assert (ran.code, ran.out, ran.err) == (0, "", "")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.command import COMMAND, EXAMPLES, omnigraph, omnigraph_on_terminal
+from tests.cli.command import COMMAND, EXAMPLES, omnigraph, omnigraph_on_terminal, omnigraph_process
 
 SCHEMA = ("--schema", str(EXAMPLES / "schema.pg"))
 QUERIES = str(EXAMPLES / "queries.gq")
@@ -44,12 +44,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def without_box(text: str) -> str:
     """A usage error without the box that is drawn around it."""
     return " ".join(text.replace("│", " ").split())
-
-
-def piped(*args: str, cwd: Path) -> bytes:
-    """What the command writes into a pipe, as bytes."""
-    ran = subprocess.run([*COMMAND, *args], capture_output=True, cwd=cwd, check=True, timeout=60)
-    return ran.stdout
 
 
 class TestForms:
@@ -92,11 +86,11 @@ class TestForms:
 
     def test_arrow_and_parquet_go_to_a_pipe_or_a_file(self, folder: Path, tmp_path: Path) -> None:
         ask = ("query", "-e", PILOTS, "--format")
-        stream = piped(*ask, "arrow", cwd=folder)
+        stream = omnigraph_process(*ask, "arrow", cwd=folder).stdout
         table = pa.ipc.open_stream(stream).read_all()
         assert table.column("p.call").to_pylist() == CALLS
         assert table.schema.field("p.born").type == pa.date32()
-        assert pq.read_table(io.BytesIO(piped(*ask, "parquet", cwd=folder))).equals(table)
+        assert pq.read_table(io.BytesIO(omnigraph(*ask, "parquet", cwd=folder).stdout)).equals(table)
         out = tmp_path / "pilots.parquet"
         ran = omnigraph(*ask, "parquet", "--out", str(out), cwd=folder)
         assert (ran.code, ran.out, ran.err) == (0, "", "")

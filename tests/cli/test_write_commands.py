@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.command import EXAMPLES, MAIN, omnigraph
+from tests.cli.command import EXAMPLES, MAIN, omnigraph, omnigraph_process
 
 PEOPLE = str(EXAMPLES / "people.jsonl")
 QUERIES = str(EXAMPLES / "queries.gq")
@@ -113,7 +113,7 @@ def test_a_warning_is_a_line_for_people(tmp_path: Path) -> None:
     (tmp_path / "g.omni" / "__recovery" / "01ARZ3NDEKTSV4RRFFQ69G5FAV.json").write_text("garbage")
     assert omnigraph("snapshot", cwd=tmp_path).code == 0
     add = ("mutate", "-e", 'query q() { insert Base { code: "x", city: "y" } }')
-    ran = omnigraph(*add, cwd=tmp_path, command=[sys.executable, "-c", MAIN])
+    ran = omnigraph_process(*add, cwd=tmp_path, command=[sys.executable, "-c", MAIN])
     assert ran.code == 1
     assert [line.partition(":")[0] for line in ran.err.splitlines()] == ["warning", "error"]
     assert "01ARZ3NDEKTSV4RRFFQ69G5FAV.json cannot be read: it is damaged" in ran.err

@@ -1,23 +1,13 @@
-"""The operations that are killed: how each begins, what it does, and what the graph is like if it was done.
-
-As a script it runs one operation, which the failpoints armed in its environment may end::
-
-    OMNIGRAPH_FAILPOINTS=publish.before_commit=kill python -m tests.crash.operations publish '{"uri": …}'
-"""
+"""The operations that are killed: how each begins, what it does, and what the graph is like if it was done."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from tests.crash.view import View
 from tests.manifest.support import create_branch, delete_branch, move, new_graph, publish_unlocked
+from tests.processes import see_killed
 from tests.stores import Store
 
 from omnigraph.manifest.publisher import COMMIT_TAIL, CommitDraft
@@ -104,14 +94,4 @@ _VICTIMS = {name: operation.run for name, operation in OPERATIONS.items()} | {"i
 
 def kill_at(failpoint: str, operation: str, store: Store) -> None:
     """Run an operation in a process of its own and see it die at a failpoint."""
-    ended = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.crash.operations", operation, json.dumps(asdict(store))],
-        env=os.environ | {"OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"},
-        cwd=Path(__file__).parents[2],
-        check=False,
-    )
-    assert ended.returncode == -signal.SIGKILL
-
-
-if __name__ == "__main__":
-    _VICTIMS[sys.argv[1]](Store(**json.loads(sys.argv[2])))
+    see_killed(failpoint, _VICTIMS[operation], store)

@@ -9,6 +9,7 @@ from tests.crash.operations import LEASE, OPERATIONS, kill_at
 from tests.crash.view import NOTHING, View, look
 from tests.manifest import legacy
 from tests.manifest.support import SCHEMA, new_graph
+from tests.sampling import sampled
 from tests.stores import Store
 
 import omnigraph
@@ -63,7 +64,7 @@ def test_a_change_on_a_disk(local_store: Store, failpoint: str, operation: str, 
     check_change(local_store, failpoint, operation, done)
 
 
-@pytest.mark.parametrize(("failpoint", "operation", "done"), ON_OBJECT_STORES)
+@pytest.mark.parametrize(("failpoint", "operation", "done"), sampled(ON_OBJECT_STORES, 2))
 def test_a_change_on_an_object_store(s3_store: Store, failpoint: str, operation: str, done: bool) -> None:
     check_change(s3_store, failpoint, operation, done)
 
@@ -101,6 +102,7 @@ def test_a_creation_on_a_disk(local_store: Store, tmp_path: Path, failpoint: str
     locks_are_free(local_store)
 
 
+@pytest.mark.long
 def test_a_creation_on_an_object_store(s3_store: Store, tmp_path: Path) -> None:
     check_creation(s3_store, "init.before_manifest", NOT_DONE, like=look_at_new_graph(tmp_path))
 

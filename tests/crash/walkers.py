@@ -1,25 +1,18 @@
 """Processes that work until they are killed, and what the graph must be like after so many of their steps.
 
-Step n is the same in every run, so the number of acknowledged steps says all there is to know. As a script::
-
-    python -m tests.crash.walkers changes '{"uri": …}' 12
+Step n is the same in every run, so the number of acknowledged steps says all there is to know.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from itertools import count
-from pathlib import Path
 
 from tests.crash.operations import PERSON, commit_to, connect
 from tests.crash.view import View
 from tests.manifest.support import create_branch, delete_branch, new_graph
-from tests.processes import hear, say
+from tests.processes import children, ready, say, start_together
 from tests.stores import Store
 
 from omnigraph.manifest.repository import Repository
@@ -56,8 +49,7 @@ def stepped(view: View, number: int) -> View:
 def changes(store: Store, start: int) -> None:
     """Step on through one graph."""
     graph = connect(store)
-    say("ready")
-    hear()
+    ready()
     for number in count(start):
         step(graph, number)
         say(number)
@@ -65,8 +57,7 @@ def changes(store: Store, start: int) -> None:
 
 def creations(store: Store, start: int) -> None:
     """Create one graph after the other."""
-    say("ready")
-    hear()
+    ready()
     for number in count(start):
         new_graph(Store(f"{store.uri}/{number}", store.options))
         say(number)
@@ -77,24 +68,8 @@ _WALKS: dict[str, Callable[[Store, int], None]] = {"changes": changes, "creation
 
 def kill_after(seconds: float, walk: str, store: Store, start: int) -> int:
     """Let a walker work for a while and kill it; how many steps it has acknowledged."""
-    arguments = [sys.executable, "-m", "tests.crash.walkers", walk, json.dumps(asdict(store)), str(start)]
-    with subprocess.Popen(
-        arguments,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    ) as walker:
-        assert walker.stdin
-        assert walker.stdout
-        assert walker.stdout.readline() == "ready\n"
-        walker.stdin.write("go\n")
-        walker.stdin.flush()
+    with children((_WALKS[walk], store, start)) as (walker,):
+        start_together([walker])
         time.sleep(seconds)
         walker.kill()
-        said, _ = walker.communicate()
-    return said.count("\n")
-
-
-if __name__ == "__main__":
-    _WALKS[sys.argv[1]](Store(**json.loads(sys.argv[2])), int(sys.argv[3]))
+        return len(walker.heard())

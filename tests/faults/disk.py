@@ -9,16 +9,16 @@ import ctypes
 import errno
 import hashlib
 import os
-import pickle
 import subprocess
-import sys
 import tempfile
-from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
+
+import pytest
+from tests.processes import children
 
 SOURCE: Final = Path(__file__).with_name("disk.c")
 
@@ -168,17 +168,12 @@ def environment() -> dict[str, str]:
 
 def heard_from(work: Callable[..., None], *arguments: Any) -> list[str]:
     """Run a function of some module in a process that may use `Disk`; the lines it said."""
-    task = b64encode(pickle.dumps((work.__module__, work.__name__, arguments))).decode()
-    ended = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "tests.processes", task],
-        env=environment(),
-        cwd=Path(__file__).parents[2],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, f"the child ended with {ended.returncode}"
-    return ended.stdout.splitlines()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LD_PRELOAD", str(compiled()))
+        with children((work, *arguments)) as (child,):
+            lines = child.heard()
+            child.join()
+    return lines
 
 
 def loaded() -> bool:

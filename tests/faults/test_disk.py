@@ -169,7 +169,8 @@ def test_a_process_is_stopped_before_the_operation(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("LD_PRELOAD", str(compiled()))
     with children((rename_in_vain, tmp_path, "stop")) as (child,):
         assert child.hear() == "armed"
-        assert os.WIFSTOPPED(os.waitpid(child.pid, os.WUNTRACED)[1])
+        while not child.is_frozen:
+            time.sleep(0.001)
         assert (tmp_path / "root" / "old").exists()
         child.resume()
         assert child.hear() == "renamed"

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.bulk.everything import CATALOG, Row, batch_of, bits, rows
+from tests.sampling import examples
 
 from omnigraph.errors import ExportRefused
-from omnigraph.formats import encoding
 from omnigraph.formats.encoding import grouped, json_lines, parquet_schema, row_bytes, write_parquet
 from omnigraph.formats.jsonl.blocks import read_block
 from omnigraph.formats.jsonl.records import read_line
@@ -41,7 +41,7 @@ def same(entity: EntityType, found: Row, wanted: Row) -> bool:
 
 
 @pytest.mark.parametrize("entity", [THING, PLAIN, TOUCHES], ids=lambda entity: entity.name)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, of=60), deadline=None)
 @given(data=st.data())
 def test_records_come_back_bit_for_bit(entity: EntityType, data: st.DataObject) -> None:
     wanted = data.draw(rows(entity))
@@ -54,7 +54,7 @@ def test_records_come_back_bit_for_bit(entity: EntityType, data: st.DataObject) 
         assert same(entity, record[1], row)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, of=60), deadline=None)
 @given(wanted=rows(THING))
 def test_the_fast_reader_reads_the_same(wanted: list[Row]) -> None:
     batch = batch_of(THING, wanted)
@@ -97,13 +97,12 @@ def test_numbers_that_json_has_not_are_refused(number: float) -> None:
         lines_of(TOUCHES, batch)
 
 
-def test_slices_and_halves_give_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_and_halves_give_the_same_lines() -> None:
     found = [{"name": f"n{i}", "id": f"n{i}", "texts": ["x"] * i, "vector": [i, 0, 1]} for i in range(20)]
     batch = batch_of(THING, found)
     whole = lines_of(THING, batch)
     assert b"".join(lines_of(THING, batch.slice(start, 7)) for start in range(0, 20, 7)) == whole
-    monkeypatch.setattr(encoding, "_AT_ONCE", 1)
-    assert lines_of(THING, batch) == whole
+    assert b"".join(json_lines(THING, batch, limit=1)) == whole
 
 
 def cut(batch: pa.RecordBatch, places: Sequence[int]) -> list[pa.RecordBatch]:
@@ -111,7 +110,7 @@ def cut(batch: pa.RecordBatch, places: Sequence[int]) -> list[pa.RecordBatch]:
     return [batch.slice(low, high - low) for low, high in pairwise(edges)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, of=60), deadline=None)
 @given(
     wanted=rows(THING), places=st.lists(st.integers(0, 9)), most_rows=st.integers(1, 4), most=st.integers(1, 900)
 )
@@ -130,8 +129,7 @@ def test_groups_do_not_depend_on_how_rows_come(
         assert len(group) == 1 or sum(taken) <= most
 
 
-def test_parquet_has_the_same_bytes_however_rows_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "ROWS_PER_GROUP", 8)
+def test_parquet_has_the_same_bytes_however_rows_come() -> None:
     found = [
         {"name": f"n{i}", "id": f"n{i}", "blob": b"b" * i, "texts": ["x"] * i, "u64": 2**64 - 1} for i in range(20)
     ]
@@ -139,7 +137,7 @@ def test_parquet_has_the_same_bytes_however_rows_come(monkeypatch: pytest.Monkey
     files = []
     for batches in ([batch], cut(batch, [3, 4, 11])):
         sink = io.BytesIO()
-        assert write_parquet(THING, batches, sink) == 20
+        assert write_parquet(THING, batches, sink, rows_per_group=8) == 20
         files.append(sink.getvalue())
     assert files[0] == files[1]
     file = pq.ParquetFile(io.BytesIO(files[0]))

@@ -11,6 +11,7 @@ from tests.lang.query_strategies import query_files
 from tests.lang.scramble import scrambled
 from tests.lang.strategies import schemas
 from tests.lang.trees import comment_texts, essence
+from tests.sampling import examples
 
 from omnigraph.errors import QueryError, SchemaError
 from omnigraph.lang.diagnostics import Diagnostics
@@ -21,7 +22,9 @@ from omnigraph.lang.schema.parser import parse_schema
 from omnigraph.lang.schema.syntax import SchemaSyntax
 from omnigraph.lang.source import Source
 
-quick = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(
+    max_examples=examples(20, of=40), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def schema_tree(text: str) -> SchemaSyntax:

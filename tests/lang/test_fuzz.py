@@ -12,6 +12,7 @@ from tests.fuzz.mutations import DICTIONARY, mutate
 from tests.fuzz.seeds import Seed, seeds
 from tests.fuzz.target import exercise_queries, exercise_schema
 from tests.lang.typed_queries import SCHEMA, typed_reads
+from tests.sampling import examples
 
 from omnigraph.errors import ParameterError
 from omnigraph.lang.parameters import bind_parameters
@@ -20,7 +21,12 @@ from omnigraph.lang.values import Scalar, ValueType, vector
 
 CATALOG = load_catalog(SCHEMA)
 SEEDS = seeds()
-many = settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+many = settings(
+    max_examples=examples(50, of=150),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 
 def exercise(data: bytes) -> None:

@@ -17,9 +17,12 @@ from typing import Any
 import lance
 import pyarrow as pa
 
+from omnigraph.lang.schema.identity import first_identities
+from omnigraph.lang.schema.resolve import compile_schema
 from omnigraph.manifest.stamp import STAMP
 from omnigraph.storage import layout
 
+SCHEMA = "node Person { name: String @key }\nnode City { name: String @key }\n"
 PERSON, CITY = "node:Person", "node:City"
 NOON = dt.datetime(2025, 1, 1, 12, 0, tzinfo=dt.UTC)
 ACTORS = {"A1": "ada", "B3": "bo"}
@@ -63,6 +66,9 @@ class LegacyGraph:
         self.schema = schema(stamp)
         self._manifest = str(root / layout.MANIFEST)
         self._commits: list[dict[str, Any]] = []
+        declared = compile_schema(SCHEMA)
+        (root / layout.SCHEMA_SOURCE).write_text(SCHEMA)
+        (root / layout.SCHEMA_IR).write_text(first_identities(declared, domain="legacy").dumps())
         for table_key in (PERSON, CITY):
             table = pa.table({"id": pa.array([], pa.string())})
             lance.write_dataset(table, str(root / layout.table_location(table_key)))

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from tests.processes import children, hear, say
+from tests.processes import children, hear, say, see_killed
 from tests.recovery.racers import with_short_leases
 from tests.recovery.scenes import PERSON, contents, found_city, new_graph, with_city
 from tests.stores import Store
 
 import omnigraph
 from omnigraph import Graph, failpoints
-from omnigraph.bulk.destinations import destination
+from omnigraph.bulk.jobs import destination
 from omnigraph.errors import JobFailed, LockLost, ObjectDamaged, StorageUnavailable
 from omnigraph.formats.rows import rows_of
 from omnigraph.recovery.jobs import JobRecord, RunningJob, announce, running, staged_by
@@ -47,7 +47,7 @@ def people(graph: Graph, *names: str) -> pa.Table:
 
 def place(graph: Graph) -> Destination:
     base = base_of(graph)
-    return destination(graph._repository, base, base.branch, PERSON)
+    return destination(base, base.branch, PERSON)
 
 
 def stage(graph: Graph, *names: str, job: str = JOB) -> StagedFile:
@@ -215,6 +215,7 @@ class TestAJobThatDied:
         with running(graph._repository, record(graph, "01RUNNING")):
             yield done, stage(graph, "Di", job="01RUNNING")
 
+    @pytest.mark.long_on_s3
     @pytest.mark.parametrize("failpoint", ["job.after_record", "after file"])
     def test_before_its_commit_leaves_files_that_can_be_removed(
         self, graph: Graph, shared_store: Store, failpoint: str
@@ -230,6 +231,7 @@ class TestAJobThatDied:
         assert [job.record.job for job in graph.jobs()] == ["01RUNNING"]
         assert names_of(graph) == ["Ada", "Bo", "Cy"]
 
+    @pytest.mark.long_on_s3
     @pytest.mark.parametrize(
         ("failpoint", "is_there"),
         [
@@ -283,7 +285,7 @@ def test_files_with_blobs_are_noted_because_lance_names_them(shared_store: Store
         shared_store.uri, "node Photo { name: String @key  raw: Blob? }", storage_options=shared_store.options
     )
     base, entity = base_of(graph), graph.catalog.nodes["Photo"]
-    target = destination(graph._repository, base, base.branch, "node:Photo")
+    target = destination(base, base.branch, "node:Photo")
     rows = rows_of(entity, {"id": ["a"], "name": ["a"], "raw": [os.urandom(200_000)]}, 1)
 
     def stage_photo() -> None:
@@ -337,20 +339,21 @@ def stall_before_commit(store: Store) -> None:
 
 def kill_job(store: Store, failpoint: str) -> None:
     """Run a job that commits a file in a process of its own, and see it die at a failpoint."""
-    with children((be_killed, store, failpoint)) as (child,):
-        assert child.hear() == "ready"
-        child.say()
-        with pytest.raises(AssertionError, match="ended with -9"):
-            child.hear()
-
-
-def be_killed(store: Store, failpoint: str) -> None:
-    graph = connected(store)
-    say("ready")
-    hear()
     if failpoint == "after file":
-        with running(graph._repository, record(graph)):
-            stage(graph, "Eve")
-            failpoints.die()
-    with failpoints.armed(failpoint, failpoints.die), running(graph._repository, record(graph)) as job:
+        with children((die_after_file, store)) as (child,):
+            child.join_killed()
+    else:
+        see_killed(failpoint, commit_a_file, store)
+
+
+def die_after_file(store: Store) -> None:
+    graph = connected(store)
+    with running(graph._repository, record(graph)):
+        stage(graph, "Eve")
+        failpoints.die()
+
+
+def commit_a_file(store: Store) -> None:
+    graph = connected(store)
+    with running(graph._repository, record(graph)) as job:
         commit(graph, job, stage(graph, "Eve"))

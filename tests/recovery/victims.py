@@ -1,21 +1,10 @@
-"""Processes that are killed: each runs one thing, which a failpoint armed in its environment ends.
-
-::
-
-    OMNIGRAPH_FAILPOINTS=write.after_tables=kill python -m tests.recovery.victims write '{"uri": …}' merge main
-"""
+"""Processes that are killed: each runs one thing, which a failpoint ends."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import asdict
-from pathlib import Path
 
+from tests.processes import see_killed
 from tests.recovery.scenes import WRITES, found_city
 from tests.stores import Store
 
@@ -56,24 +45,4 @@ TASKS: dict[str, Callable[[Store, str, str], None]] = {
 
 def kill_at(failpoint: str, task: str, store: Store, name: str, branch: str) -> None:
     """Run a task in a process of its own and see it die at a failpoint."""
-    ended = subprocess.run(
-        [
-            sys.executable,
-            "-W",
-            "error",
-            "-m",
-            "tests.recovery.victims",
-            task,
-            json.dumps(asdict(store)),
-            name,
-            branch,
-        ],
-        env=os.environ | {"OMNIGRAPH_FAILPOINTS": f"{failpoint}=kill"},
-        cwd=Path(__file__).parents[2],
-        check=False,
-    )
-    assert ended.returncode == -signal.SIGKILL
-
-
-if __name__ == "__main__":
-    TASKS[sys.argv[1]](Store(**json.loads(sys.argv[2])), sys.argv[3], sys.argv[4])
+    see_killed(failpoint, TASKS[task], store, name, branch)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+from tests.sampling import examples
 from tests.storage.rows import LOCATION, SCHEMA, ages, appended, changed, people, row_ids
 from tests.stores import Store, local_store
 
@@ -177,4 +178,4 @@ def _ids(delta: Delta) -> set[int]:
 
 
 TestTable = TableMachine.TestCase
-TestTable.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestTable.settings = settings(max_examples=examples(8, of=25), stateful_step_count=20, deadline=None)

@@ -1,5 +1,8 @@
 """The two languages: `.pg` schemas and `.gq` queries. Pure functions of text and values.
 
+Read `tokens` and `parsing` (what both share), `schema/` and `query/`, then `values` and `parameters` (types, and the
+values that fit them); `codes` lists every diagnostic.
+
 >>> from omnigraph import lang
 >>> schema = lang.load_catalog("node Person { name: String @key }")
 >>> query = lang.compile_query("query all() { match { $p: Person } return { $p.name } }", schema)

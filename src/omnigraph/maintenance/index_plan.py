@@ -1,7 +1,7 @@
 """Which indexes a table should have, and which of them are to be built now.
 
-Planning is a function of the type and of a few facts about its table. What is wanted but not built comes back with
-the reason, because queries are right without any index: the only question is what one is worth.
+Planning is a function of the type and of a few facts about its table. An index that the schema asks for and that
+is not built now is reported with the reason: queries are correct without it, only slower.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from omnigraph.read.text.analysis import INDEX_OPTIONS
 from omnigraph.storage.staging import ExistingIndex, IndexKind, IndexSpec
 
 VECTOR_ROWS: Final = 50_000
-"""From this many vectors on, searching all of them takes so long that an index is worth its approximation."""
+"""Below this many vectors an exact search is fast enough; above, an approximate index is worth its loss."""
 
 STALE_SHARE: Final = 0.1
 STALE_ROWS: Final = 10_000
-"""An index is built again once more than this share, or more than this many, of a table's rows are not in it."""
+"""An index is rebuilt once more than this share of a table's rows, or more than this many, are not in it."""
 
 MAX_PARTITIONS: Final = 4096
 
@@ -29,7 +29,7 @@ _SUFFIXES: Final[Mapping[IndexKind, str]] = {"BTREE": "btree", "INVERTED": "inve
 
 @dataclass(frozen=True, slots=True)
 class DeferredIndex:
-    """An index that is wanted and was not built. ``kind`` is None where there is none for such a column."""
+    """An index that the schema asks for and that was not built. ``kind`` is None if a column cannot have one."""
 
     table_key: str
     column: str
@@ -42,18 +42,18 @@ class DeferredIndex:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What a plan depends on. ``filled`` counts the rows that have a value in a column, which takes a scan."""
+    """What a plan depends on. ``filled`` counts the rows that have a value in a column; it scans the column."""
 
     rows: int
     indexes: tuple[ExistingIndex, ...]
     filled: Callable[[str], int]
     shared_with: str | None = None
-    """The branch whose table this is, if it is not the planned branch's own."""
+    """The branch that owns the table, if the planned branch has not forked it yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """What to build for a table now, and what not."""
+    """The indexes of a table to build now, and those to defer."""
 
     build: tuple[IndexSpec, ...]
     deferred: tuple[DeferredIndex, ...]
@@ -68,7 +68,7 @@ class Wanted:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def is_met_by(self, index: ExistingIndex) -> bool:
-        """Was the index built in the way that is wanted now?"""
+        """Was the index built with the options that are wanted now?"""
         stored = index.options
         if self.kind == "IVF_FLAT":
             return bool(str(stored.get("metric_type")).lower() == self.options["metric"])
@@ -76,7 +76,7 @@ class Wanted:
 
 
 def wanted_indexes(entity: EntityType) -> list[Wanted]:
-    """The indexes of a type: ids and endpoints, and whatever its keys, uniques and indexes name."""
+    """The indexes of a type: its id and endpoints, and the properties of its keys, uniques and indexes."""
     own = ["id"] if isinstance(entity, NodeType) else ["id", "src", "dst"]
     exact = {name for group in entity.uniques for name in group}
     exact |= set(entity.key) if isinstance(entity, NodeType) else set()
@@ -89,7 +89,7 @@ def wanted_indexes(entity: EntityType) -> list[Wanted]:
 
 
 def _of_property(prop: Property, exact: bool) -> Iterator[Wanted]:
-    """The indexes of one property; ``exact`` says that whole values are looked up, not only words."""
+    """The indexes of one property; ``exact`` adds one for look-ups of whole texts, besides that of their words."""
     if prop.type.is_list:
         yield Wanted(prop.name, None)
     elif prop.type.is_vector:
@@ -103,7 +103,7 @@ def _of_property(prop: Property, exact: bool) -> Iterator[Wanted]:
 
 
 def plan_table(entity: EntityType, facts: TableFacts) -> TablePlan:
-    """What a table lacks: indexes that are missing, and those that too many rows are not in."""
+    """The indexes that a table lacks: those that are missing, and those that too many rows are not in."""
     build: list[IndexSpec] = []
     deferred: list[DeferredIndex] = []
     for wanted in wanted_indexes(entity):
@@ -116,7 +116,7 @@ def plan_table(entity: EntityType, facts: TableFacts) -> TablePlan:
 
 
 def _decide(wanted: Wanted, facts: TableFacts) -> IndexSpec | str | None:
-    """The index to build, or why not to build it; None if it is there."""
+    """The index to build, or the reason to defer it; None if the table has it."""
     if wanted.kind is None:
         return "lists are not indexed"
     present = next((i for i in facts.indexes if (i.column, i.kind) == (wanted.column, wanted.kind)), None)
@@ -142,7 +142,7 @@ def _decide(wanted: Wanted, facts: TableFacts) -> IndexSpec | str | None:
 
 
 def _free_name(column: str, kind: IndexKind, taken: Set[str]) -> str:
-    """The name of an index. The plain one may be another column's, which once was called like this one."""
+    """A name that no index of the table has. A renamed column may have kept the plain one."""
     plain = f"{column}_{_SUFFIXES[kind]}"
     name, number = plain, 1
     while name in taken:

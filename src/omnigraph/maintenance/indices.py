@@ -1,4 +1,4 @@
-"""`ensure_indices`: build what a branch's tables lack, as one commit."""
+"""`ensure_indices`: build the indexes that a branch's tables lack, as one commit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WRITER = "ensure_indices"
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """An index that was built, or built again."""
+    """An index that was built or rebuilt."""
 
     table_key: str
     column: str
@@ -40,7 +40,7 @@ class BuiltIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What was built and what was not. ``commit`` is None if there was nothing to build."""
+    """The indexes that were built and those that were deferred. ``commit`` is None if none was built."""
 
     commit: Commit | None
     built: tuple[BuiltIndex, ...]
@@ -57,7 +57,8 @@ class IndexReport:
 def ensure_indices(repository: Repository, branch: Branch, actor: str | None = None) -> IndexReport:
     """Build the indexes that a branch's own tables lack, each table's in one version, all as one commit.
 
-    A table that changes meanwhile is planned and built again; what was built for the others is kept.
+    If a table moves meanwhile, the commit is retried: that table is planned and indexed again, and what was built
+    for the others is used as it is.
     """
     builder = _Builder(repository.tables)
 
@@ -80,17 +81,17 @@ def ensure_indices(repository: Repository, branch: Branch, actor: str | None = N
 
 
 class _Builder:
-    """Builds indexes, and remembers them for as long as their table stays where it is."""
+    """Builds indexes, and keeps them for a retry, which finds most tables at the same version."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._staged: dict[TableRef, Staged] = {}
 
     def stage(self, specs: Sequence[IndexSpec], rows: int, ref: TableRef, operation_id: str) -> StagedTable:
-        """Build the indexes of one table. Its rows stay as they are."""
+        """Stage the indexes of one table, unless they are staged for this version already."""
         if ref not in self._staged:
             self._tables.verified(ref)
-            own = self._tables.dataset(ref.location, ref.branch, ref.version)  # readers share the others
+            own = self._tables.dataset(ref.location, ref.branch, ref.version)  # not a handle that readers share
             if own is None:
                 raise self._tables.missing(ref)
             self._staged[ref] = stage_create_index(own, ref.location, ref.branch, specs, operation_id)
@@ -125,7 +126,7 @@ def _filled(handle: LanceDataset, shown: str, column: str) -> int:
 
 
 def _owner(repository: Repository, native: str | None) -> str:
-    """The branch that a table in a native branch belongs to."""
+    """The branch that owns the tables of a native branch."""
     if native is None:
         return MAIN
     return next((branch.name for branch in repository.branches.all() if branch.native == native), native)

@@ -1,7 +1,8 @@
-"""Repair: tables that were moved with Lance itself, so that the graph does not know their newest version.
+"""`repair`: publish table versions that were made with Lance directly, which the manifest does not know.
 
-A writer refuses such a table, because it cannot know whether that version is meant. What only rearranged rows can
-be published as it is; what changed rows has to be looked at first, and forced. No data is rewritten.
+Writers refuse such a table (TableDrift), because they cannot know whether the version is meant. Versions that only
+rearranged rows are published as they are; versions that changed rows have to be inspected first, and forced. No
+data is rewritten.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _MAINTENANCE: Final = frozenset({"Rewrite", "ReserveFragments"})
 
 
 class Classification(StrEnum):
-    """What the versions are that the graph does not know."""
+    """What made the versions that the manifest does not know."""
 
     NO_DRIFT = "no_drift"
     VERIFIED_MAINTENANCE = "verified_maintenance"
@@ -33,7 +34,7 @@ class Classification(StrEnum):
 
 
 class Action(StrEnum):
-    """What was done about a table, or would be."""
+    """What a repair did with a table, or would do."""
 
     NO_OP = "no_op"
     PREVIEW = "preview"
@@ -44,7 +45,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableRepair:
-    """One table: where the graph has it, where it is, and by which of Lance's operations it got there."""
+    """One table: its published version, its newest version, and the Lance operations between the two."""
 
     table_key: str
     table_version: int
@@ -68,7 +69,7 @@ class TableRepair:
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """What a repair found and did. ``manifest_version`` is the one it published, if it published any."""
+    """What a repair found and did. ``manifest_version`` is the one it published, None if it published none."""
 
     branch: str
     manifest_version: int | None
@@ -76,7 +77,7 @@ class RepairReport:
 
     @property
     def refused(self) -> bool:
-        """Is a table left that has to be looked at, and forced?"""
+        """Is there a table left that has to be inspected, and forced?"""
         return any(table.action is Action.REFUSED for table in self.tables)
 
     def as_json(self) -> dict[str, Any]:
@@ -88,7 +89,7 @@ class RepairReport:
 
 
 def preview(repository: Repository, branch: Branch) -> RepairReport:
-    """What is there to repair on a branch; nothing is written."""
+    """What a repair of a branch would do; nothing is written."""
     state = repository.manifest.latest(branch.native)
     found = _look(repository.tables, branch, state)
     shown = (replace(t, action=Action.PREVIEW) if t.action is not Action.NO_OP else t for t in found)
@@ -96,9 +97,9 @@ def preview(repository: Repository, branch: Branch) -> RepairReport:
 
 
 def repair(repository: Repository, branch: Branch, *, force: bool) -> RepairReport:
-    """Publish the newest versions of the tables that were rearranged, and if forced of all, as one commit.
+    """Publish the newest versions of rearranged tables, and with ``force`` of changed ones, as one commit.
 
-    What interrupted writes have left is resolved first.
+    Interrupted writes are healed first.
     """
     repository.require_writable()
     with repository.locks.commit(branch.name) as lock:
@@ -119,7 +120,7 @@ def repair(repository: Repository, branch: Branch, *, force: bool) -> RepairRepo
 
 
 def _look(tables: Tables, branch: Branch, state: ManifestState) -> list[TableRepair]:
-    """The tables of a branch's own, each with what it went through since the graph last knew it."""
+    """The tables that a branch owns, each with what happened to it since it was published."""
     return [_classified(tables, pin) for pin in state.tables.values() if pin.table_branch == branch.native]
 
 
@@ -155,7 +156,7 @@ def _decided(table: TableRepair, *, force: bool) -> TableRepair:
 
 
 def _adopted(tables: Tables, pin: TablePin, table: TableRepair) -> TablePin:
-    """The pin of a table at its newest version, whose files are compared with their checksums first."""
+    """The pin of a table at its newest version, after its files were verified."""
     head = TableRef(pin.location, pin.table_branch, table.lance_head_version)
     tables.verified(head)
     return replace(

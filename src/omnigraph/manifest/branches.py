@@ -1,8 +1,8 @@
 """Branches: create, find, list, delete.
 
-A branch is there if and only if its ref object is. The native Lance branch behind it carries the branch's
-incarnation in its name, so a branch that is deleted and created again shares nothing with the old one, and what a
-crash leaves of either is unreachable.
+A branch exists if and only if its ref object does. The native Lance branch behind it has the branch's incarnation
+in its name, so a branch that is deleted and created again shares nothing with the old one, and what a crash leaves
+of either is unreachable.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Branches:
         raise BranchNotFound(trimmed, close[0] if close else None)
 
     def has(self, ref: BranchName) -> bool:
-        """Is this very branch there? One created again under its name is another. Looks at its own ref only."""
+        """Does this incarnation of a branch exist? One created again under the same name is another."""
         if ref.native is None:
             return ref.name == MAIN
         found = self._objects.get(layout.branch_ref(ref.name))
@@ -76,7 +76,7 @@ class Branches:
         return any(branch.ref == ref for branch in self._without_ref())
 
     def names(self) -> list[str]:
-        """The names of all branches, main first, also of damaged ones. One listing, however many there are."""
+        """The names of all branches, main first, including damaged ones. Costs one listing."""
         return [MAIN, *self._referred(), *(branch.name for branch in self._without_ref())]
 
     def all(self) -> list[Branch]:
@@ -84,11 +84,11 @@ class Branches:
         return self.listed()[0]
 
     def damaged(self) -> list[ObjectDamaged]:
-        """The refs that cannot be read, each with what is wrong."""
+        """An error for each ref that cannot be read."""
         return self.listed()[1]
 
     def listed(self) -> tuple[list[Branch], list[ObjectDamaged]]:
-        """The branches whose refs can be read, and the refs that cannot."""
+        """The branches whose refs can be read, and an error for each ref that cannot."""
         branches, unreadable = [TRUNK], list[ObjectDamaged]()
         for name in self._referred():
             found = self._objects.get(layout.branch_ref(name))
@@ -102,15 +102,15 @@ class Branches:
         return named_by(self._objects.list(layout.BRANCH_REFS))
 
     def _without_ref(self) -> list[Branch]:
-        """Branches of an older release, which had no refs; none in a manifest of this one."""
+        """Branches of a graph that an older release wrote, which had no refs."""
         if self._manifest.latest(None).stamp >= INTERNAL_SCHEMA_VERSION:
             return []
         return legacy_branches(self._tables, set(self._referred()))
 
     def head_among(self, branch: Branch, version: int, commits: Collection[Commit]) -> Commit | None:
-        """The commit a branch was at when its manifest was at a version, where the manifest itself does not say.
+        """The head commit of a branch at a manifest version, found in the archive of an older release's graph.
 
-        It is the newest one made on the branch, or else the one its parent was at when they parted.
+        It is the newest commit made on the branch by then, or else the parent's head at the fork.
         """
         own = [c for c in commits if c.branch == branch.name and c.manifest_version <= version]
         if own or branch.parent is None:
@@ -118,7 +118,7 @@ class Branches:
         return self.head_among(self.find(branch.parent), min(version, branch.fork_version or version), commits)
 
     def check_create(self, name: str, parent: str) -> tuple[str, Branch]:
-        """The trimmed name and the parent of a branch that may be created; raises whatever is in the way."""
+        """The trimmed name and the parent of a new branch; raises if it cannot be created."""
         live, trimmed = self.names(), name.strip()
         if trimmed in live and trimmed != MAIN:
             raise BranchExists(self.find(trimmed).name)
@@ -132,10 +132,10 @@ class Branches:
         creator: str | None = None,
         incarnation: str | None = None,
     ) -> Branch:
-        """A new branch at the parent's newest state. The caller holds the control lock.
+        """Create a branch at the parent's newest state. The caller holds the control lock.
 
         The ref is written last: until then there is only a native branch that nothing refers to. A load that
-        stages files for the branch before it exists has chosen its ``incarnation``.
+        stages files for the branch before it exists chooses its ``incarnation``.
         """
         trimmed, origin = self.check_create(name, parent)
         state = self._manifest.latest(origin.native)
@@ -162,41 +162,41 @@ class Branches:
         return branch
 
     def _write_ref(self, branch: Branch) -> None:
-        """Write a new branch's ref; BranchExists if there is one. If the answer is lost, the store is asked."""
+        """Write a new branch's ref; BranchExists if there is one. If the reply is lost, the ref is looked up."""
         key = layout.branch_ref(branch.name)
         try:
             if self._objects.put_if_absent(key, encode_ref(branch)) is None and not self.has(branch.ref):
                 raise BranchExists(branch.name)
         except StorageUnavailable as error:
-            with self._asking(branch.name, "created", error):
+            with self._looking_up(branch.name, "created", error):
                 if not self.has(branch.ref):
                     raise
                 self._objects.put(key, encode_ref(branch))
 
     def _remove_ref(self, branch: Branch) -> None:
-        """Remove the ref of a branch. If the answer is lost, the store is asked."""
+        """Remove the ref of a branch. If the reply is lost, the ref is looked up."""
         key = layout.branch_ref(branch.name)
         try:
             self._objects.retire(key)
         except StorageUnavailable as error:
-            with self._asking(branch.name, "deleted", error):
+            with self._looking_up(branch.name, "deleted", error):
                 if self._objects.has(key):
                     raise
                 self._objects.retire(key)
 
     @contextmanager
-    def _asking(self, name: str, action: str, error: StorageUnavailable) -> Iterator[None]:
-        """Ask the store what became of a request that failed. It cannot be known if it does not answer that
-        either, or if the request may still be on its way."""
+    def _looking_up(self, name: str, action: str, error: StorageUnavailable) -> Iterator[None]:
+        """Run a block that looks up what became of a failed request. BranchOutcomeUnknown if the look-up fails
+        too, or if the request may still arrive."""
         try:
             yield
-        except StorageUnavailable as answer:
-            if answer is error and self._tables.address.scheme is not Scheme.S3:
+        except StorageUnavailable as failure:
+            if failure is error and self._tables.address.scheme is not Scheme.S3:
                 raise
             raise BranchOutcomeUnknown(name, action, str(error)) from error
 
     def check_delete(self, name: str) -> Branch:
-        """A branch that may be deleted; raises whatever is in the way."""
+        """The branch of a name; raises if it cannot be deleted."""
         try:
             branch = self.find(name)
         except ObjectDamaged:
@@ -209,7 +209,7 @@ class Branches:
         return branch
 
     def _descendants(self, branch: Branch) -> list[str]:
-        """The branches that were forked from one, as far as refs say, and where they are damaged, Lance."""
+        """The names of branches forked from one, by their refs; for damaged refs, by Lance's fork points."""
         readable, unreadable = self.listed()
         names = [other.name for other in readable if other.parent == branch.name]
         if unreadable and branch.native != _UNKNOWN:
@@ -222,8 +222,8 @@ class Branches:
     def delete(self, name: str, lock: CommitLock) -> Branch:
         """Remove a branch that no other descends from. The caller holds the control lock.
 
-        The ref goes first, and with it the branch; its files follow as far as the store allows. Which files
-        are those of a branch whose ref is damaged cannot be told: they stay, and nothing refers to them.
+        The ref is removed first, and with it the branch; its files follow as far as the store allows. The files of
+        a branch whose ref is damaged are not known: they stay, and nothing refers to them.
         """
         branch = self.check_delete(name)
         assert branch.native is not None  # noqa: S101  only main has none
@@ -245,7 +245,7 @@ class Branches:
         return branch
 
     def _reclaim(self, native: str, state: ManifestState) -> None:
-        """Remove the files of a branch that is gone; what cannot be removed now is unreachable and waits."""
+        """Remove the files of a deleted branch; those that cannot be removed are unreachable and stay."""
         forked = [pin.location for pin in state.tables.values() if pin.table_branch == native]
         try:
             for location in (*forked, layout.MANIFEST):

@@ -1,4 +1,4 @@
-"""Time travel: finding commits, and the states they made."""
+"""Time travel: finding commits, and the states of the graph that they made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Commits:
         self._branches = branches
 
     def of(self, branch: Branch) -> Iterator[Commit]:
-        """The history of a branch, newest first. The archive is read only if the manifest does not hold enough."""
+        """The history of a branch, newest first. The archive is read only if the caller goes that far back."""
         state = self._manifest.latest(branch.native)
         if state.head is None:
             archived = self._manifest.archive.read()
@@ -30,9 +30,9 @@ class Commits:
         return history(state.head, known, (self._manifest.archive.read, self._recent))
 
     def find(self, graph_commit_id: str, near: Branch) -> Commit:
-        """One commit, on whatever branch it was made; it is looked for near a branch first.
+        """One commit of any branch; the branch ``near`` is searched first.
 
-        Where a branch is damaged the commit may be one of its own: ObjectDamaged, if it is nowhere else.
+        If it is not found and a branch is damaged, the commit may be on that one: ObjectDamaged.
         """
         wanted = graph_commit_id.strip()
         for commit in chain(self._manifest.latest(near.native).commits, self._tails()):
@@ -44,7 +44,7 @@ class Commits:
         return archived
 
     def state_at(self, commit: Commit) -> tuple[Branch, ManifestState]:
-        """The branch a commit was made on and the state it made; HistoryReclaimed if either is gone."""
+        """The branch that a commit was made on and the state it made; HistoryReclaimed if either is gone."""
         shown = f"commit {commit.graph_commit_id}"
         try:
             branch = self._branches.find(commit.branch)
@@ -58,13 +58,13 @@ class Commits:
         raise HistoryReclaimed(f"{shown} of an earlier branch '{commit.branch}'")
 
     def state_of(self, branch: Branch, version: int) -> ManifestState:
-        """A branch at a manifest version; versions from before a fork are the parent's."""
+        """The state of a branch at a manifest version; versions from before its fork are the parent's."""
         while branch.parent is not None and branch.fork_version is not None and version < branch.fork_version:
             branch = self._branches.find(branch.parent)
         return self._manifest.at(branch.native, version)
 
     def _recent(self) -> dict[str, Commit]:
-        """The newest commits of every branch: merged ones stay with their branch until they are archived."""
+        """The newest commits of every branch, by id: a merged commit is with its branch until it is archived."""
         return {commit.graph_commit_id: commit for commit in self._tails()}
 
     def _tails(self) -> Iterator[Commit]:

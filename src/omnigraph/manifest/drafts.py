@@ -1,4 +1,4 @@
-"""Changes of a graph that are not published yet, and the state that publishing one makes."""
+"""Changes of the manifest before they are published, and the state that publishing one makes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class BranchName:
 
 
 def branch_of(native: str) -> str:
-    """The branch that a native one was made for; its name ends with the branch's incarnation."""
+    """The name of the branch behind a native one, which has the incarnation appended."""
     return native.rpartition(".")[0] or native
 
 
 @dataclass(frozen=True, slots=True)
 class CommitDraft:
-    """A commit that has not been published. Its id is fixed before anything durable happens. ``batch`` is the
-    micro-batch of a stream that it brings, which is done when it is published."""
+    """A commit that is not published yet; its id is fixed before anything is written. ``batch`` is the stream's
+    micro-batch that publishing it marks as done."""
 
     kind: str
     graph_commit_id: str = field(default_factory=lambda: str(ULID()))
@@ -41,7 +41,7 @@ class CommitDraft:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a publish changes: pins to set, by table key, and tables to hide."""
+    """What a publish changes: new pins by table key, and tables to remove from the graph."""
 
     pins: Mapping[str, TablePin] = field(default_factory=dict)
     tombstones: tuple[Tombstone, ...] = ()
@@ -53,6 +53,7 @@ def initial_state(pins: Mapping[str, TablePin], draft: CommitDraft) -> ManifestS
 
 
 def check_expected(current: ManifestState, expected: Mapping[str, int]) -> None:
+    """Raise ManifestConflict if a table is not at its expected version."""
     for table_key, version in expected.items():
         pin = current.tables.get(table_key)
         actual = 0 if pin is None else pin.table_version

@@ -1,4 +1,4 @@
-"""The history of a graph: commits that left the manifest, and the walk over all of them."""
+"""The history of a graph: the archive of older commits, and the walk from a head through all its ancestors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ARCHIVE_SCHEMA: Final = pa.schema(
 
 
 class Archive:
-    """The commits that no longer fit into the manifest. A commit may be in it twice; readers see it once."""
+    """The commits that no longer fit into the manifest. A commit may be stored twice; readers see it once."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -39,7 +39,7 @@ class Archive:
         self._tables.append_to_log(layout.COMMITS, rows)
 
     def replace(self, commits: Sequence[Commit]) -> None:
-        """Write the whole archive anew, as the migration from older formats does."""
+        """Replace the whole archive, as the migration from older formats does."""
         ref = self._newest() or self._tables.create(layout.COMMITS, ARCHIVE_SCHEMA)
         rows = pa.Table.from_pylist([_row(commit) for commit in commits], schema=ARCHIVE_SCHEMA)
         self._tables.commit_staged(stage_overwrite(self._tables.open(ref), ref.location, None, rows, "archive"))
@@ -75,10 +75,10 @@ class Archive:
 def history(
     head: Commit | None, known: Mapping[str, Commit], more: Iterable[Callable[[], Mapping[str, Commit]]]
 ) -> Iterator[Commit]:
-    """The commits that led to a head, newest first, merged ones included.
+    """A head and all its ancestors, newest first, merged ones included.
 
-    ``more`` are places that may know the parents ``known`` does not, the cheapest first; none is asked before the
-    walk needs it. Unknown parents end their path.
+    ``more`` are functions that load further commits, the cheapest first; each is called only when the walk meets a
+    parent that is not yet known. A parent that none of them has ends its path.
     """
     places = iter(more)
     seen: set[str] = set()

@@ -1,7 +1,7 @@
-"""The internal schema stamp: bringing manifests of older releases up to this one, a step at a time.
+"""Migrating manifests of older releases to the format of this one, one step per internal schema version.
 
-Every step can be run again, and ends by writing its stamp; a crash between two leaves the older stamp and the next
-read-write open goes on from there. Readers never migrate: they understand every older stamp.
+Every step can be repeated, and ends by writing its stamp. After a crash between two steps the next read-write open
+continues from the older stamp. Readers never migrate: they understand every older format.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Migrator:
         }
 
     def is_needed(self) -> bool:
-        """Is the main branch's manifest of an older release? Refuses one of a newer release."""
+        """Is the main branch's manifest of an older release? UpgradeRequired if it is of a newer one."""
         return self._manifest.latest(None).stamp < INTERNAL_SCHEMA_VERSION
 
     def migrate(self) -> None:
-        """Bring every branch up to date; main goes last, because it says whether work is left."""
+        """Migrate every branch; main goes last, because its stamp says whether work is left."""
         main, *others = self._branches.all()
         for branch in (*others, main):
             state = self._manifest.latest(branch.native)
@@ -59,7 +59,7 @@ class Migrator:
         self._rewrite(branch, state, stamp=2)
 
     def _sweep_runs(self, branch: Branch, state: ManifestState) -> None:
-        """2 → 3: the staging branches of interrupted runs go."""
+        """2 → 3: the branches that interrupted runs left are dropped."""
         if branch.native is None:
             for name in self._tables.native_branches(layout.MANIFEST):
                 if name.startswith(_RUN_BRANCHES):
@@ -85,7 +85,7 @@ class Migrator:
         self._objects.put_if_absent(layout.branch_ref(branch.name), encode_ref(ref))
 
     def _rewrite(self, branch: Branch, state: ManifestState, stamp: int) -> None:
-        """Write the rows as they are under the present columns and another stamp."""
+        """Write the same rows again with the columns of this release and another stamp."""
         rows = self._tables.scan(TableRef(layout.MANIFEST, branch.native, state.version)).read_all()
         schema = MANIFEST_SCHEMA.with_metadata({STAMP: str(stamp)})
         columns = [rows.column(field.name).cast(field.type) for field in schema]
@@ -93,7 +93,7 @@ class Migrator:
 
 
 def _made_on_the_way(head: Commit | None, known: Mapping[str, Commit]) -> Iterator[Commit]:
-    """A head and its first parents, newest first. What was merged stays in the archive."""
+    """A head and its first parents, newest first; merged commits stay in the archive."""
     while head is not None:
         yield head
         head = known.get(head.parents[0]) if head.parents else None

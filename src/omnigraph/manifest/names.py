@@ -11,11 +11,11 @@ from omnigraph.manifest.state import MAIN
 
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _LONGEST: Final = 180
-"""A native branch is one file to Lance, which writes a slash as five characters and adds to the name."""
+"""Lance names a file after a native branch: a slash takes five characters, and a suffix is added."""
 
 
 def check_new_name(name: str, live: Iterable[str]) -> str:
-    """A name a branch may be created under, trimmed; InvalidBranchName says what is wrong with it."""
+    """The trimmed name of a new branch; InvalidBranchName says which rule it breaks."""
     trimmed = name.strip()
     if not trimmed:
         raise InvalidBranchName(name, "it is empty")
@@ -41,5 +41,5 @@ def check_new_name(name: str, live: Iterable[str]) -> str:
 
 
 def can_be_looked_up(name: str) -> bool:
-    """Can there be a branch of that name, perhaps of an older release? Anything else could lead to other files."""
+    """Can a branch have that name, also in an older release? Other names could lead outside the refs' folder."""
     return len(name) <= 250 and all(_SEGMENT.fullmatch(part) and part.strip(".") for part in name.split("/"))

@@ -1,7 +1,7 @@
-"""Reading and publishing the manifest. `publish` is the one compare-and-swap that makes a change visible.
+"""Reading and publishing the manifest. `publish` is the compare-and-swap that makes a change visible.
 
 The whole state of a branch is one small Lance table, rewritten at every publish as the next version. Lance lets
-only one writer create a version, so there is one winner; the loser reads again, checks again and tries again.
+only one writer create a version, so there is one winner; a loser reads the new state, checks it and retries.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Manifest:
         self._lock = threading.Lock()
 
     def latest(self, native: str | None) -> ManifestState:
-        """The newest state of a branch, found without looking at older ones; BranchNotFound if it was deleted."""
+        """The newest state of a branch, found without reading older ones; BranchNotFound if it was deleted."""
         try:
             return self.at(native, self._newest_version(native))
         except (HistoryReclaimed, SnapshotNotFound):
@@ -77,7 +77,7 @@ class Manifest:
         raise BranchNotFound(branch_of(native))
 
     def at(self, native: str | None, version: int) -> ManifestState:
-        """One version's state. HistoryReclaimed if it has been cleaned away, SnapshotNotFound if it never was."""
+        """The state of one version. HistoryReclaimed if it was removed, SnapshotNotFound if there was none."""
         with self._lock:
             state = self._states.get((native, version))
             if state is not None:
@@ -113,8 +113,8 @@ class Manifest:
     ) -> ManifestState:
         """Make a change visible as one commit.
 
-        ``expected`` asserts the version each table has now; a table that moved is a ManifestConflict and nothing
-        is published. A draft that is published already (by recovery, for a writer thought dead) is a success.
+        ``expected`` has the version that each table must be at; ManifestConflict if one has moved, and nothing is
+        published. A draft that is published already (by recovery, which took the writer for dead) is a success.
         """
 
         def successor(current: ManifestState) -> ManifestState | None:
@@ -131,9 +131,9 @@ class Manifest:
         return self._swap(branch, successor, lock)
 
     def find_commit(self, native: str | None, graph_commit_id: str) -> Commit | None:
-        """A commit that was made on a branch, in its newest state or in the archive; None if there is none.
+        """A commit of a branch, from its newest state or the archive; None if there is none.
 
-        Its writer may have died before it synced what it published, so that is done here.
+        Its writer may have failed before it synced what it published, so that is done here.
         """
         state = self.latest(native)
         for commit in state.commits:
@@ -170,7 +170,7 @@ class Manifest:
         next_state: Callable[[ManifestState], ManifestState | None],
         lock: CommitLock | None,
     ) -> ManifestState:
-        """Replace the newest state by its successor, unless there is nothing to change; a loser reads again."""
+        """Replace the newest state by its successor, with retries; ``next_state`` gives None to leave it as is."""
         self._require_branch(branch)
         for attempt in range(PUBLISHER_RETRY_BUDGET + 1):
             if attempt:
@@ -188,7 +188,7 @@ class Manifest:
         raise PublishContention(branch.name, PUBLISHER_RETRY_BUDGET + 1)
 
     def _require_branch(self, branch: BranchName) -> None:
-        """Raise BranchNotFound if the branch was deleted, although its files may still be there to write to."""
+        """Raise BranchNotFound if the branch was deleted; its files may still exist and could be written to."""
         if branch.native is None:
             return
         key = layout.branch_ref(branch.name)
@@ -197,13 +197,13 @@ class Manifest:
             raise BranchNotFound(branch.name)
 
     def write(self, branch: BranchName, successor: ManifestState) -> ManifestState:
-        """Write a state as the version after its predecessor; TableMoved if that version exists by now."""
+        """Write a state as the next version; TableMoved if another writer has made that version."""
         self.write_rows(branch.native, encode(successor, branch.name), successor.version)
         self._remember(branch.native, successor)
         return successor
 
     def write_rows(self, native: str | None, rows: pa.Table, version: int) -> None:
-        """Write rows as one version of the manifest, on top of the version before it."""
+        """Write rows as one version of the manifest, on top of the version before."""
         before = TableRef(layout.MANIFEST, native, version - 1)
         hit("publish.before_stage")
         staged = stage_overwrite(self._tables.open(before), before.location, native, rows, "publish")
@@ -213,19 +213,19 @@ class Manifest:
         self.note_newest(native, version)
 
     def note_newest(self, native: str | None, version: int) -> None:
-        """Remember how far a branch has come, here and for other processes."""
+        """Remember the newest version of a branch, here and in a hint for other processes."""
         self._note(native, version)
-        with contextlib.suppress(StorageUnavailable):  # the version is there; the hint only makes it quick to find
+        with contextlib.suppress(StorageUnavailable):  # the version is found without the hint, only slower
             self._objects.hint(layout.head_hint(native), seal({"version": version}))
 
     def forget(self, native: str) -> None:
-        """Drop what is known of a branch that is gone."""
+        """Drop what is remembered of a deleted branch."""
         with self._lock:
             self._newest.pop(native, None)
         self._objects.delete(layout.head_hint(native))
 
     def _newest_version(self, native: str | None) -> int:
-        """Start from what is known and look for the next version until there is none."""
+        """The newest version, searched from the last one that is known or hinted at."""
         with self._lock:
             version = self._newest.get(native)
         if version is None:
@@ -242,9 +242,9 @@ class Manifest:
         return self._note(native, listed)
 
     def _walk(self, native: str | None, version: int) -> int | None:
-        """The newest version, looked for from an older one on; None if it is too far away.
+        """The newest version, searched one by one from an older one; None if it is too far away.
 
-        The versions that follow may have been cleaned away, but then the one to start from is gone as well.
+        None also if the older one was removed: then versions after it may be missing as well.
         """
         for known in range(version, version + _LONGEST_WALK):
             if not self._tables.exists(TableRef(layout.MANIFEST, native, known + 1)):
@@ -276,7 +276,7 @@ class Manifest:
                 self._states.popitem(last=False)
 
     def _archived(self, state: ManifestState) -> ManifestState:
-        """The state with a bounded tail of commits; what leaves it is in the archive first."""
+        """The state with at most `COMMIT_TAIL` commits; the oldest are moved to the archive first."""
         if len(state.commits) <= COMMIT_TAIL:
             return state
         self.archive.append(state.commits[:_ARCHIVE_BATCH])

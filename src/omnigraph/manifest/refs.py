@@ -1,4 +1,4 @@
-"""The ref objects of branches: one small object each, without which there is no branch."""
+"""The ref objects of branches: one small object each. A branch exists as long as its ref does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Branch:
 
     @property
     def ref(self) -> BranchName:
-        """What the manifest needs to know of it."""
+        """The branch as the manifest names it."""
         return BranchName(self.name, self.native)
 
     def as_json(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ TRUNK = Branch(MAIN, None)
 
 
 def named_by(keys: list[str]) -> list[str]:
-    """The branches whose refs have these keys. Other files among the refs are none of them."""
+    """The names of the branches whose refs have these keys; keys of other files are left out."""
     names = (
         key.removeprefix(layout.BRANCH_REFS + "/").removesuffix(".json") for key in keys if key.endswith(".json")
     )
@@ -71,7 +71,7 @@ def encode_ref(branch: Branch) -> bytes:
 
 
 def decode_ref(name: str, content: bytes) -> Branch:
-    """The branch of a name; ObjectDamaged if its ref is not what was written."""
+    """The branch that a ref describes; ObjectDamaged if the content is not what was written."""
     key = layout.branch_ref(name)
     try:
         try:

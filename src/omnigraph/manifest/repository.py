@@ -1,4 +1,4 @@
-"""A graph on a store with all its parts: what `create` makes and `open_existing` finds."""
+"""The repository: a graph on a store with all its parts, as `create` makes and `open_existing` opens it."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Repository:
 
     @cached_property
     def _schema_digests(self) -> Mapping[str, str]:
-        """What the objects of the accepted schema are known by; nothing in graphs of older releases."""
+        """The digests of the objects that hold the accepted schema; graphs of older releases have none."""
         found = self.objects.get(layout.SCHEMA_STATE)
         digests = {} if found is None else unseal(layout.SCHEMA_STATE, found.content).get("digests", {})
         if not isinstance(digests, dict):
@@ -139,7 +139,7 @@ class Repository:
 
 
 def open_existing(address: Address, *, read_only: bool) -> Repository:
-    """Open a graph. Opening for writing brings a manifest of an older release up to date; reading never writes."""
+    """Open a graph. Opening for writing migrates a manifest of an older release; reading never writes."""
     repository = Repository.at(address, read_only=read_only)
     if not _can_hold_tables(address):
         raise _why_not_a_graph(repository)
@@ -158,7 +158,7 @@ def open_existing(address: Address, *, read_only: bool) -> Repository:
 
 
 def _can_hold_tables(address: Address) -> bool:
-    """Is there a place for tables? Where a file is in the way Lance would try for seconds, and fail."""
+    """Can tables be opened here? Where a file is instead of a folder, Lance would retry for seconds."""
     return address.scheme is not Scheme.LOCAL or Path(address.root).is_dir()
 
 
@@ -174,9 +174,9 @@ def _why_not_a_graph(repository: Repository) -> GraphNotFound | NotAGraph:
 def create(
     address: Address, schema: CompiledSchema, *, actor: str | None = None, force: bool = False
 ) -> Repository:
-    """Create a graph. The manifest is written last: without it there is no graph, and creation can start again.
+    """Create a graph. The manifest is written last: without it there is no graph, and creation can be repeated.
 
-    ``force`` lets it replace schema files that belong to no graph; it never touches a graph.
+    ``force`` lets it replace schema files that belong to no graph; it never replaces a graph.
     """
     repository = Repository.at(address)
     _refuse_existing(repository, force)
@@ -204,7 +204,7 @@ def create(
 
 
 def _refuse_existing(repository: Repository, force: bool) -> None:
-    """Refuse to create over a graph, or over files that may belong to one."""
+    """Raise if there is a graph, or files that may belong to one."""
     objects, address = repository.objects, str(repository.address)
     if _can_hold_tables(repository.address) and repository.tables.newest(layout.MANIFEST) is not None:
         raise GraphExists(address)
@@ -218,7 +218,7 @@ def _refuse_existing(repository: Repository, force: bool) -> None:
 
 
 def _require_trusted_store(repository: Repository) -> None:
-    """Probe a store we do not know for the one promise everything rests on."""
+    """Probe a store at an endpoint of its own: StoreUnsupported if it does not enforce conditional puts."""
     if repository.address.scheme is Scheme.S3 and repository.address.endpoint is not None:
         require_conditional_put(repository.objects, repository.address, str(ULID()))
 

@@ -1,4 +1,4 @@
-"""The snapshot: one immutable state of a graph, as everything that reads or writes it holds it."""
+"""The snapshot: one immutable state of a graph, which readers, writers, bulk jobs and Spark tasks hold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omnigraph.storage.address import Address
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Where a graph lies, what its schema says, the version of each table, and the commit that made it so.
+    """One state of a branch: the graph's address and schema, the version of each table, and the head commit.
 
     It is plain data and can be pickled: any process that reaches the store opens exactly the same tables from it.
     """

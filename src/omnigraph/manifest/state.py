@@ -46,9 +46,9 @@ _COLUMNS: Final = tuple(MANIFEST_SCHEMA.names)
 
 @dataclass(frozen=True, slots=True)
 class TablePin:
-    """Where one table stands. ``table_branch`` is the native branch that holds it, None for the trunk.
+    """The published version of one table. ``table_branch`` is the native branch that holds it, None for the trunk.
 
-    ``checksum`` is that of the file that makes the version, where it was known when the version was published.
+    ``checksum`` is that of the version's file, if it was known when the version was published.
     """
 
     table_key: str
@@ -75,7 +75,7 @@ class TablePin:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """A table that is no longer part of the graph: versions up to this one are hidden."""
+    """A table that was removed from the graph: versions up to this one are hidden."""
 
     table_key: str
     location: str | None
@@ -122,14 +122,14 @@ class Commit:
 
 
 def _text(stored: object) -> str | None:
-    """An actor or a message. Older releases took any JSON value for one; a column of texts holds texts alone."""
+    """An actor or a message as text; older releases accepted any JSON value."""
     return None if stored is None else str(stored)
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestState:
-    """Everything one version of the manifest says. ``commits`` is the newest part of the history, oldest first,
-    and ``streams`` how far each stream has come that writes to the branch."""
+    """The content of one version of the manifest. ``commits`` is the newest part of the history, oldest first;
+    ``streams`` has the last batch of each stream that writes to the branch."""
 
     version: int
     tables: Mapping[str, TablePin] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class ManifestState:
 
 
 def encode(state: ManifestState, branch: str) -> pa.Table:
-    """The rows of a state."""
+    """The rows of a state, with their checksum in the schema's metadata."""
     rows: list[dict[str, Any]] = []
     for pin in state.tables.values():
         rows.append(
@@ -200,7 +200,7 @@ def encode(state: ManifestState, branch: str) -> pa.Table:
 
 
 def rows_checksum(rows: Sequence[Mapping[str, Any]], stamp: int) -> str:
-    """The checksum of a state's rows, as they are read back, and of the stamp they stand under."""
+    """The checksum of a state's rows, as they are read back, and of its stamp."""
     values = [[row.get(column) for column in _COLUMNS] for row in rows]
     return xxhash.xxh3_64_hexdigest(json.dumps([stamp, values]).encode())
 
@@ -208,8 +208,8 @@ def rows_checksum(rows: Sequence[Mapping[str, Any]], stamp: int) -> str:
 def decode(table: pa.Table, version: int) -> ManifestState:
     """The state that rows describe: for each table its newest version that no tombstone hides.
 
-    Manifests written by older releases keep a row per version ever published; this one keeps the newest. Rows that
-    are not those that were published are a ValueError.
+    Older releases kept a row for every version ever published; this one keeps the newest. ValueError if the rows
+    do not match their checksum.
     """
     stamp = read_stamp(table.schema)
     rows = table.to_pylist()
@@ -268,7 +268,7 @@ def _visible(
 
 
 def _newer(pin: TablePin, present: TablePin, registered: str | None) -> bool:
-    """Does a pin supersede another of the same table: the registered location first, then the version?"""
+    """Does a pin supersede another of the same table? The registered location decides, then the version."""
     if (pin.location == registered) != (present.location == registered):
         return pin.location == registered
     return pin.table_version > present.table_version
@@ -279,6 +279,6 @@ def _at(pin: TablePin, location: str) -> TablePin:
 
 
 def read_stamp(schema: pa.Schema) -> int:
-    """The internal schema version of a manifest; 1 is from before there was a stamp."""
+    """The internal schema version of a manifest; 1 if it has no stamp."""
     found = (schema.metadata or {}).get(STAMP.encode())
     return 1 if found is None else int(found)

@@ -1,10 +1,9 @@
-"""How far streams have come: which micro-batches are in a branch, said by the very version that has their rows.
+"""Stream marks: the last micro-batch of each stream that a branch has, stored in the branch's own state.
 
-A stream writes batches 0, 1, 2, … to a branch, each as one commit. The state of the branch holds, for each stream,
-the number of its last batch. A commit of batch n and the mark "n" are one version of the manifest, so no crash can
-part them, and a writer that holds the branch's commit lock knows from the newest state whether n is done. The
-mark is part of the state, not of the history: it does not matter how many commits follow, which of them are
-archived, or what maintenance removes.
+A stream writes batches 0, 1, 2, … to a branch, each as one commit. The state of the branch has, for each stream, a
+mark with the number of its last batch. The commit of batch n and the mark n are one version of the manifest, so a
+crash cannot separate them, and a writer that holds the branch's commit lock knows from the newest state whether
+batch n is done. A mark is part of the state, not of the history: it stays when its commit is archived or removed.
 
 A mark belongs to one incarnation of a branch. Forks inherit the rows of their parent but not its marks.
 """
@@ -22,7 +21,7 @@ _LONGEST_NAME: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One micro-batch of a stream. ``query`` numbers the batches: the id that Spark keeps in a checkpoint."""
+    """One micro-batch of a stream. ``query`` is the Spark query that numbers the batches, from its checkpoint."""
 
     stream: str
     number: int
@@ -34,7 +33,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class StreamMark:
-    """The last batch of a stream that is done, on which native branch, and the last commit that brought rows."""
+    """The last batch of a stream that is done, its native branch, and the stream's last commit with rows."""
 
     batch: Batch
     native: str | None
@@ -54,7 +53,7 @@ Marks = Mapping[str, StreamMark]
 
 
 def check_stream_name(name: str) -> str:
-    """A name that a stream may have."""
+    """The name of a stream; RequestError if it is not allowed."""
     if not name or len(name) > _LONGEST_NAME or name != name.strip() or not name.isprintable():
         raise RequestError(
             f"a stream is named by 1 to {_LONGEST_NAME} printable characters, no space around; not {name!r}"
@@ -63,7 +62,7 @@ def check_stream_name(name: str) -> str:
 
 
 def own_marks(marks: Marks, native: str | None) -> dict[str, StreamMark]:
-    """The marks of this incarnation of a branch, without those it inherited."""
+    """The marks of one incarnation of a branch, without those it inherited."""
     return {name: mark for name, mark in marks.items() if mark.native == native}
 
 
@@ -74,7 +73,7 @@ def is_done(marks: Marks, native: str | None, batch: Batch) -> bool:
 
 
 def require_next(marks: Marks, branch: str, native: str | None, batch: Batch) -> None:
-    """Raise BatchDone if a batch is done, StreamOutOfStep if it is not the one that comes next."""
+    """Raise BatchDone if a batch is done, StreamOutOfStep if it is not the next one."""
     mark = own_marks(marks, native).get(batch.stream)
     last = -1 if mark is None else mark.batch.number
     known = None if mark is None else mark.batch.query
@@ -96,7 +95,7 @@ def require_next(marks: Marks, branch: str, native: str | None, batch: Batch) ->
 
 
 def marked(marks: Marks, native: str | None, batch: Batch | None, graph_commit_id: str | None) -> Marks:
-    """The marks of a branch once a batch is done, with the commit that has its rows, if it had any."""
+    """The marks of a branch after a batch; ``graph_commit_id`` is its commit, None if it had no rows."""
     own = own_marks(marks, native)
     if batch is not None:
         before = own.get(batch.stream)

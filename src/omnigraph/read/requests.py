@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.execution import Trace, execute, plan
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.prepared import Preparations, Prepared
-from omnigraph.read.run.expressions import Expressions
+from omnigraph.read.run.expressions import Expressions, this_moment
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 
@@ -66,14 +65,8 @@ class Reader:
 
     def _expressions(self, query: CompiledRead, params: Mapping[str, object] | None) -> Expressions:
         values = bind_parameters(query.name, query.params, params)
-        values[ir.NOW] = _now()
+        values[ir.NOW] = this_moment()
         return Expressions(query.name, values, self.embedder)
-
-
-def _now() -> dt.datetime:
-    """This moment, to the millisecond that a DateTime can hold."""
-    now = dt.datetime.now(dt.UTC)
-    return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
 def shown_plan(query: ir.QueryIR, trace: Trace, *, analyze: bool) -> str:

@@ -1,4 +1,4 @@
-"""The record of recoveries: one row for each, in `_graph_commit_recoveries.lance`."""
+"""The audit log: one row for each recovery, in `_graph_commit_recoveries.lance`."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ AUDIT_SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """One completed recovery. ``transaction_ids`` are those of the write, by which a version that arrives late is
-    recognised as the work of a writer that is dead."""
+    """One completed recovery. ``transaction_ids`` are those of the interrupted write, by which a version that
+    appears later is recognised as its work."""
 
     operation_id: str
     recovery_kind: str
@@ -60,13 +60,13 @@ class Recovery:
 
 
 class AuditLog:
-    """The recoveries of one graph."""
+    """The recoveries of one graph, which are only ever added to."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
     def record(self, recovery: Recovery) -> None:
-        """Add a recovery, once: one that is recorded already is not recorded again."""
+        """Add a recovery, unless its operation is recorded already."""
         if self.find(recovery.operation_id) is not None:
             return
         hit("recovery.record_audit")
@@ -85,7 +85,7 @@ class AuditLog:
         self._tables.append_to_log(layout.RECOVERIES, pa.Table.from_pylist([row], schema=AUDIT_SCHEMA))
 
     def _widen(self) -> None:
-        """Give a record of an older release the columns it lacks."""
+        """Give a log of an older release the columns it lacks."""
         version = self._tables.newest(layout.RECOVERIES)
         if version is None:
             return
@@ -103,7 +103,7 @@ class AuditLog:
         return next(iter(self.read(f"operation_id = '{operation_id}'")), None)
 
     def of_transaction(self, transaction_id: str) -> Recovery | None:
-        """The recovery of the write that a transaction was part of."""
+        """The recovery of the write that a transaction belongs to."""
         return next((found for found in self.read() if transaction_id in found.transaction_ids), None)
 
     def read(self, where: str | None = None) -> list[Recovery]:

@@ -1,4 +1,4 @@
-"""Where each table of an interrupted write stands, and what follows from it."""
+"""How far an interrupted write came: the movement of each of its tables, and the decision that follows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omnigraph.storage.tables import TableRef, Tables
 
 
 class Movement(StrEnum):
-    """How far a table has moved from the version the write started at."""
+    """How far a table has moved from the version at which the write found it."""
 
     NO_MOVEMENT = "NoMovement"
     ROLLED_PAST_EXPECTED = "RolledPastExpected"
@@ -30,10 +30,10 @@ class Decision(StrEnum):
 
 
 def classify(move: TableMove, operation_id: str, pin: TablePin | None, tables: Tables) -> Movement:
-    """Compare a table's HEAD with where the write found it, and prove by transaction id who moved it.
+    """Compare a table's newest version with the one the write found, and see by transaction ids who moved it.
 
-    ``pin`` is where the manifest has the table now. It is past where the write found it only if the writer lost
-    its lock before it wrote its sidecar: others went on, and what they published is no movement of this write.
+    ``pin`` is the version that is published now. It is newer than the one the write found only if the writer lost
+    its lock before it wrote its sidecar: versions published by other writers are no movement of this write.
     """
     start = ref_before(move)
     if not tables.exists(start):
@@ -63,7 +63,7 @@ def classify(move: TableMove, operation_id: str, pin: TablePin | None, tables: T
 
 
 def _is_published_by_others(move: TableMove, pin: TablePin, tables: Tables) -> bool:
-    """Is the table where the manifest has it, and was it never moved by this write?"""
+    """Is the table at its published version, which is newer, and did this write never move it?"""
     start = ref_before(move)
     head = pin.ref
     if (head.location, head.branch) != (start.location, start.branch) or head.version <= start.version:
@@ -74,12 +74,12 @@ def _is_published_by_others(move: TableMove, pin: TablePin, tables: Tables) -> b
 
 
 def is_fence(ref: TableRef, operation_id: str, tables: Tables) -> bool:
-    """Is the newest version of a table the one by which recovery of this operation brought old content back?"""
+    """Is this the newest version of a table, and one by which recovery of the operation restored old content?"""
     return not tables.moved(ref) and tables.operation_of(ref) == restoring(operation_id)
 
 
 def decide(movements: dict[str, Movement]) -> Decision:
-    """All moved: finish the write. None or some moved, by us alone: undo it. Anything else: stop."""
+    """Roll forward if the write moved all tables, roll back if some or none; stop if another writer moved one."""
     seen = set(movements.values())
     if seen & {Movement.INVARIANT_VIOLATION, Movement.UNEXPECTED_AT_P1, Movement.UNEXPECTED_MULTISTEP}:
         return Decision.STOP
@@ -89,7 +89,7 @@ def decide(movements: dict[str, Movement]) -> Decision:
 
 
 def ref_before(move: TableMove) -> TableRef:
-    """The version the write started from, in the tree it writes to."""
+    """The version at which the write found the table, in the tree that it writes to."""
     return TableRef(move.after.location, move.after.table_branch, move.before.table_version)
 
 
@@ -98,7 +98,7 @@ def at(ref: TableRef, version: int) -> TableRef:
 
 
 def restoring(operation_id: str) -> str:
-    """The owner that a restore of recovery leaves in its transaction."""
+    """The owner that recovery names in the transaction of a restore."""
     return f"restore:{operation_id}"
 
 

@@ -1,4 +1,4 @@
-"""Healing: every sidecar that a dead writer left is resolved, under the lock that proves the writer dead."""
+"""Healing: resolve the sidecars that dead writers left, under the lock that proves the writer dead."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import datetime as dt
 import hashlib
 import warnings
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from omnigraph.errors import OmniError, RecoveryBlocked, SidecarUnreadable, TableMoved
@@ -24,46 +24,57 @@ from omnigraph.storage.tables import TableRef, Tables
 RECOVERY_ACTOR: Final = "omnigraph:recovery"
 
 _LATE_ARRIVALS: Final = 3
-"""How often recovery looks again because a table has moved meanwhile."""
+"""How often a recovery is retried because a late request of the dead writer has moved a table."""
 
 
 def heal(repository: Repository, branch: str | None = None) -> list[Recovery]:
-    """Resolve what dead writers left, on one branch or on all; the living are waited for. Cheap if all is well.
+    """Resolve the sidecars of dead writers on one branch, or on all; a writer that lives is waited for.
 
-    A write heals its own branch: what blocks another one is no reason to wait or to fail here.
+    If there are none, that costs one listing. Each write heals only its own branch, so that a sidecar which cannot
+    be resolved blocks no other branch.
     """
-    done, problems = _heal(repository, branch)
-    if problems:
-        raise problems[0]
-    return done
+    healed = _heal(repository, branch)
+    if healed.problems:
+        raise healed.problems[0]
+    return healed.recoveries
 
 
 def sweep(repository: Repository) -> list[Recovery]:
-    """Heal everything when a graph is opened. What cannot be resolved is said and left: a graph always opens."""
-    done, problems = _heal(repository, None)
-    for problem in problems:
+    """Heal all branches when a graph is opened. What cannot be resolved is a warning: a graph always opens."""
+    healed = _heal(repository, None)
+    for problem in healed.problems:
         warnings.warn(str(problem), RuntimeWarning, stacklevel=3)
-    return done
+    return healed.recoveries
 
 
-def _heal(repository: Repository, branch: str | None) -> tuple[list[Recovery], list[OmniError]]:
-    """Resolve all that can be; what was, and what stands in the way of the rest."""
-    done: list[Recovery] = []
+@dataclass(frozen=True, slots=True)
+class _Healed:
+    """The writes that were resolved, and what prevents the others from being resolved."""
+
+    recoveries: list[Recovery]
+    problems: list[OmniError]
+
+
+def _heal(repository: Repository, branch: str | None) -> _Healed:
     found, unreadable = _pending(repository)
+    recoveries: list[Recovery] = []
     problems: list[OmniError] = [*unreadable]
     for name in sorted({sidecar.branch.name for sidecar in found}):
         if branch in (None, name):
             try:
                 with repository.locks.commit(name) as lock:
-                    _resolve_all(repository, name, lock, done)
+                    healed = _resolve_all(repository, _of_branch(_pending(repository)[0], name), lock)
             except OmniError as error:
                 problems.append(error)
-    return done, problems
+            else:
+                recoveries += healed.recoveries
+                problems += healed.problems
+    return _Healed(recoveries, problems)
 
 
 def will_be_undone(repository: Repository, sidecar: Sidecar) -> bool:
-    """Is it certain that a write which has ended will be undone? Its tables tell, unless a request of it may still
-    be on its way to the store."""
+    """Is it certain that recovery will undo a write? Its tables show that, unless one of its requests may still
+    arrive at the store."""
     if can_arrive_late(repository):
         return False
     state = repository.manifest.latest(sidecar.branch.native)
@@ -71,12 +82,12 @@ def will_be_undone(repository: Repository, sidecar: Sidecar) -> bool:
 
 
 def can_arrive_late(repository: Repository) -> bool:
-    """Can a request of a dead writer reach the store after it died? A disk knows no such thing."""
+    """Can a request of a dead writer reach the store after the writer died? On a disk it cannot."""
     return repository.address.scheme is Scheme.S3
 
 
 def _pending(repository: Repository) -> tuple[list[Sidecar], list[SidecarUnreadable]]:
-    """The sidecars there are, and those that cannot be read."""
+    """All sidecars that can be read, and an error for each that cannot."""
     found: list[Sidecar] = []
     unreadable: list[SidecarUnreadable] = []
     for key in list_sidecars(repository.objects):
@@ -91,49 +102,51 @@ def _pending(repository: Repository) -> tuple[list[Sidecar], list[SidecarUnreada
 
 def heal_branch(repository: Repository, branch: str, lock: CommitLock) -> list[Recovery]:
     """Resolve the sidecars of one branch whose commit lock the caller holds."""
-    done: list[Recovery] = []
-    unreadable = _resolve_all(repository, branch, lock, done)
-    if unreadable:
-        raise unreadable[0]
-    return done
-
-
-def _resolve_all(
-    repository: Repository, branch: str, lock: CommitLock, done: list[Recovery]
-) -> list[SidecarUnreadable]:
-    """Resolve the sidecars of one branch; what one dead writer left may have to wait for what another did."""
     found, unreadable = _pending(repository)
-    waiting = [sidecar for sidecar in found if sidecar.branch.name == branch]
+    healed = _resolve_all(repository, _of_branch(found, branch), lock)
+    problems = [*healed.problems, *unreadable]
+    if problems:
+        raise problems[0]
+    return healed.recoveries
+
+
+def _of_branch(sidecars: list[Sidecar], branch: str) -> list[Sidecar]:
+    return [sidecar for sidecar in sidecars if sidecar.branch.name == branch]
+
+
+def _resolve_all(repository: Repository, waiting: list[Sidecar], lock: CommitLock) -> _Healed:
+    """Resolve the sidecars of one branch. One that is blocked is retried as long as others are resolved."""
+    recoveries: list[Recovery] = []
     while waiting:
-        blocked: dict[str, RecoveryBlocked] = {}
+        blocked: dict[str, OmniError] = {}
         for sidecar in waiting:
             try:
-                done.append(_resolve(repository, sidecar, lock))
+                recoveries.append(_resolve(repository, sidecar, lock))
             except RecoveryBlocked as error:
                 blocked[sidecar.key] = error
-            except OmniError:
-                raise
+            except OmniError as error:
+                return _Healed(recoveries, [error])
             except Exception as error:  # noqa: BLE001  one write must not keep the rest from being resolved
                 reason = f"{type(error).__name__}: {error}"
                 blocked[sidecar.key] = RecoveryBlocked(sidecar.operation_id, reason)
         if len(blocked) == len(waiting):
-            raise blocked[waiting[0].key]
+            return _Healed(recoveries, [blocked[waiting[0].key]])
         waiting = [sidecar for sidecar in waiting if sidecar.key in blocked]
-    return unreadable
+    return _Healed(recoveries, [])
 
 
 def _resolve(repository: Repository, sidecar: Sidecar, lock: CommitLock) -> Recovery:
     """Finish or undo one interrupted write: publish, record, remove the sidecar. Each step can be repeated.
 
-    While it is undone a last request of its writer may arrive and move a table; then it is looked at again.
+    If a late request of the dead writer moves a table meanwhile, the write is classified again.
     """
     for _ in range(_LATE_ARRIVALS):
         with suppress(TableMoved):
-            return _resolve_as_it_stands(repository, sidecar, lock)
-    return _resolve_as_it_stands(repository, sidecar, lock)
+            return _resolve_once(repository, sidecar, lock)
+    return _resolve_once(repository, sidecar, lock)
 
 
-def _resolve_as_it_stands(repository: Repository, sidecar: Sidecar, lock: CommitLock) -> Recovery:
+def _resolve_once(repository: Repository, sidecar: Sidecar, lock: CommitLock) -> Recovery:
     known = AuditLog(repository.tables).find(sidecar.operation_id)
     if known is not None:
         hit("recovery.after_audit")
@@ -161,7 +174,7 @@ def _resolve_as_it_stands(repository: Repository, sidecar: Sidecar, lock: Commit
 
 
 def _with_checksums(change: Change, tables: Tables) -> Change:
-    """The change with the checksums of the versions it brings, which their writer did not live to publish."""
+    """The change with the checksums of its versions; the writer died before it published them."""
     pins = {key: replace(pin, checksum=tables.version_checksum(pin.ref)) for key, pin in change.pins.items()}
     return replace(change, pins=pins)
 
@@ -173,9 +186,11 @@ def _roll_back(
     state: ManifestState,
     lock: CommitLock,
 ) -> str | None:
-    """Bring back the content of every table the write moved, and publish the restored versions so that manifest
-    and HEAD agree. Where a request of the dead writer may still arrive, tables that it did not move yet get a
-    version with their old content first: the late request then finds its place taken."""
+    """Restore the content of every table that the write moved, and publish the restored versions.
+
+    Where a late request of the dead writer may arrive, the tables that it has not moved are fenced first: they get
+    a version with their old content, so that the late request finds its version number taken.
+    """
     restored: dict[str, TableRef] = {}
     for move in sorted(sidecar.moves, key=lambda move: movements[move.table_key] is not Movement.NO_MOVEMENT):
         start = ref_before(move)
@@ -216,7 +231,8 @@ def _roll_back(
 
 
 def _is_where_it_was(move: TableMove, state: ManifestState) -> bool:
-    """Is a table published at the version the write found? If not, others went on, and the next place is taken."""
+    """Is the table still published at the version that the write found? If not, another writer has moved it, and
+    the version that a late request would make exists."""
     pin = state.tables.get(move.table_key)
     return pin is not None and (pin.location, pin.table_version) == (
         move.before.location,
@@ -232,7 +248,7 @@ def _bring_back(
 
 
 def recovery_commit_id(operation_id: str) -> str:
-    """The id of the commit that undoes a write: the same whenever the undoing is repeated."""
+    """The id of the commit that undoes a write, derived from the operation so that a repetition is recognised."""
     alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
     digest = hashlib.sha256(f"undo {operation_id}".encode()).digest()
     return operation_id[:10] + "".join(alphabet[byte % 32] for byte in digest[:16])

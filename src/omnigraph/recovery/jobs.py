@@ -1,9 +1,9 @@
-"""Jobs that stage files for longer than a moment: who they are, whether they live, and what dead ones left.
+"""Bulk jobs, which stage files for longer than a moment: their records, and the files that dead jobs left.
 
-A job writes down its name before its first file and removes it after its last. Its files carry that name, and
-it holds a lock of its own while it runs; so a file whose job's lock is free, and which nothing refers
-to, is garbage. It commits only while it holds the lock, and its files are removed only under that lock and the
-branch's: a job that was taken for dead finds out before its tables refer to files that are gone.
+A job writes its record before its first file and removes it after its last. Its files carry the job's id, and the
+job holds a lock of its own while it runs; so a file that no table refers to is garbage once the lock of its job is
+free. The files are removed only under that lock and the branch's, and a job commits only while it holds its lock,
+so that one which was taken for dead fails before its tables refer to files that are gone.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
 
 _SLACK: Final = dt.timedelta(days=1)
-"""How far the clocks of two machines may be apart before a job's own commit would be taken for an older one."""
+"""How far the clocks of two machines may differ: versions so much older than a job may be its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A job as it is written down: what it does, to which branch, in which trees of tables it stages."""
+    """The record of a job: what it does, to which branch, and the tables for which it stages files."""
 
     job: str
     kind: str
@@ -47,7 +47,7 @@ class JobRecord:
 
     @property
     def trees(self) -> list[str]:
-        """The folders whose data files may be the job's."""
+        """The folders in which the job stages data files."""
         return [f"{layout.native_prefix(location, self.native)}/data" for location in self.locations]
 
     def as_json(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class JobRecord:
 
 @dataclass(frozen=True, slots=True)
 class LeftJob:
-    """A job that was perhaps left behind, the files it staged, and whether it still runs."""
+    """A job that has a record, the files it staged that no table refers to, and whether it still runs."""
 
     record: JobRecord
     files: tuple[str, ...]
@@ -75,8 +75,7 @@ class LeftJob:
 
 
 class RunningJob:
-    """A job at work, and the lock that says so. ``committed`` names the files that its commit refers to, once
-    there is one."""
+    """A job that runs, and its lock. ``committed`` names the files that its commit refers to, if it has one."""
 
     def __init__(self, repository: Repository, record: JobRecord, lock: CommitLock) -> None:
         self.repository = repository
@@ -86,7 +85,7 @@ class RunningJob:
         self.removed: tuple[str, ...] = ()
 
     def forget(self) -> None:
-        """Remove the files that nothing refers to, and the job's name with them."""
+        """Remove the files that no table refers to, and then the job's record."""
         self.removed = _remove(self.repository, self.record, self._unused)
 
     def _unused(self) -> list[str]:
@@ -96,16 +95,16 @@ class RunningJob:
 
 
 def announce(objects: ObjectStore, record: JobRecord) -> None:
-    """Write a job down, so that what it stages can be told from the work of others."""
+    """Write a job's record, by which its files can be found if it dies."""
     objects.put(record.key, seal(record.as_json()))
 
 
 @contextmanager
 def running(repository: Repository, record: JobRecord) -> Iterator[RunningJob]:
-    """Be a job: known by its record, alive by its lock.
+    """Run the block as a job, with its record and its lock.
 
-    What it staged and nothing refers to is removed at the end, however it ends; if that cannot be done now, the
-    record stays for `reclaim`.
+    Files that it staged and no table refers to are removed at the end, however it ends; if that fails, the record
+    stays for `reclaim`.
     """
     with repository.locks.job(record.job) as lock:
         job = RunningJob(repository, record, lock)
@@ -125,9 +124,9 @@ def running(repository: Repository, record: JobRecord) -> Iterator[RunningJob]:
 
 
 def _remove(repository: Repository, record: JobRecord, unused: Callable[[], list[str]]) -> tuple[str, ...]:
-    """Remove what a job staged in vain, then its name, then what was staged meanwhile; all those files.
+    """Remove a job's unused files, then its record, then files that were staged meanwhile; the files removed.
 
-    A task that comes even later finds the name gone when it has written a file, and removes the file itself.
+    A task that writes a file even later finds that the record is gone, and removes the file itself.
     """
     removed = _remove_files(repository, record, unused())
     repository.objects.delete(record.key)
@@ -146,12 +145,12 @@ def _name(key: str) -> str:
 
 
 def _is_named(key: str, record: JobRecord) -> bool:
-    """Does a data file carry the job's name? One with blobs has a name that Lance chose."""
+    """Does a data file carry the job's id in its name? Lance chooses the names of files with blobs."""
     return _name(key).startswith(f"{record.job}-")
 
 
 def staged_by(repository: Repository, record: JobRecord) -> list[str]:
-    """All data files that carry the job's name or are noted under it, used or not."""
+    """All data files that carry the job's id or are noted under it, whether a table refers to them or not."""
     note = layout.job_note(record.job, "")
     noted = {key.removeprefix(note) for key in repository.objects.list(note.rstrip("/"))}
     keys = (key for tree in record.trees for key in repository.objects.list(tree))
@@ -159,7 +158,7 @@ def staged_by(repository: Repository, record: JobRecord) -> list[str]:
 
 
 def unreferenced(repository: Repository, record: JobRecord) -> list[str]:
-    """The job's files that no version of a table refers to."""
+    """The job's data files that no version of a table refers to."""
     staged = staged_by(repository, record)
     if not staged:
         return []
@@ -175,7 +174,7 @@ def unreferenced(repository: Repository, record: JobRecord) -> list[str]:
 
 
 def left_jobs(repository: Repository) -> list[LeftJob]:
-    """Every job that is written down, running or not, with the files it staged that nothing refers to."""
+    """Every job that has a record, running or not, with its files that no table refers to."""
     return [
         LeftJob(record, tuple(unreferenced(repository, record)), repository.locks.is_alive(record.job))
         for record in _records(repository)
@@ -183,7 +182,7 @@ def left_jobs(repository: Repository) -> list[LeftJob]:
 
 
 def reclaim(repository: Repository) -> list[LeftJob]:
-    """Remove what dead jobs left; the jobs that were dead. One that runs keeps its lock, and is let alone."""
+    """Remove the files and records of dead jobs; returns those jobs. A job that holds its lock is left alone."""
     repository.require_writable()
     gone: list[LeftJob] = []
     for record in _records(repository):
@@ -200,7 +199,7 @@ def reclaim(repository: Repository) -> list[LeftJob]:
 
 
 def _remove_leftovers(repository: Repository) -> None:
-    """Remove what last tasks of jobs that are over have kept beside records that are gone."""
+    """Remove the notes that late tasks wrote after the record of their job was gone."""
     kept = [key.removeprefix(f"{layout.JOBS}/").split("/") for key in repository.objects.list(layout.JOBS)]
     known = {record.job for record in _records(repository)}
     for job in {parts[0] for parts in kept if len(parts) > 1} - known:

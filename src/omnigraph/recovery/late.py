@@ -1,6 +1,7 @@
-"""Versions that arrive late: a request of a dead writer that reached the store after its write was undone.
+"""Late versions: a request of a dead writer that reached the store after its write was undone.
 
-Where recovery has fenced a write off none can arrive. Elsewhere the record of recoveries tells whose work it is.
+Tables that recovery has fenced cannot get one. In others it is recognised by its transaction id, which the audit
+log has.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from omnigraph.storage.tables import TableRef
 def undo_late_version(
     repository: Repository, branch: BranchName, pin: TablePin, tree: str | None, lock: CommitLock
 ) -> bool:
-    """Undo a version that a writer known to be dead has put behind the one that is published; False if it is not
-    the work of such a writer. ``tree`` is the native branch in which the table has moved.
+    """Undo the version after the published one, if a writer made it whose write was recovered; False if not.
 
-    The old content becomes the newest version again, and is published. It can be repeated after a crash.
+    ``tree`` is the native branch in which the table has moved. The published content is restored as the newest
+    version, which is then published. After a crash that can be repeated.
     """
     tables, audit = repository.tables, AuditLog(repository.tables)
     published = TableRef(pin.location, tree, pin.table_version)

@@ -1,7 +1,7 @@
-"""Sidecars: what a writer is about to commit, written down before the first table moves.
+"""Sidecars: what a writer is about to commit, written to the store before the first table moves.
 
-A sidecar is there exactly while its write is in flight. A process that holds the branch's commit lock and finds
-one knows that its writer is dead, and has everything needed to finish the write or to undo it.
+A sidecar exists exactly while its write is in flight. A process that holds the branch's commit lock and finds one
+knows that its writer is dead, and has everything needed to finish the write or to undo it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SIDECAR_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class TableMove:
-    """One table a write moves: from its pin to the pin after the commit, by transactions we can recognise."""
+    """One table that a write moves: its pin before and after, and the ids of the transactions that move it."""
 
     before: TablePin
     after: TablePin
@@ -54,23 +54,23 @@ class Sidecar:
 
     @property
     def change(self) -> Change:
-        """What publishing the write changes."""
+        """The change of the manifest that publishes the write."""
         return Change({move.table_key: move.after for move in self.moves}, self.tombstones)
 
     @property
     def expected(self) -> dict[str, int]:
-        """The versions the tables have if nothing was published since."""
+        """The versions at which the write found its tables: publishing requires that they still are."""
         return {move.table_key: move.before.table_version for move in self.moves}
 
 
 def write_sidecar(objects: ObjectStore, sidecar: Sidecar) -> None:
-    """Phase A. If this fails nothing has happened yet."""
+    """Phase A. If it fails, nothing was written."""
     hit("recovery.sidecar_write")
     objects.put(sidecar.key, _encode(sidecar))
 
 
 def delete_sidecar(objects: ObjectStore, key: str) -> None:
-    """Phase D."""
+    """Phase D: the write is over."""
     hit("recovery.sidecar_delete")
     objects.discard(key)
 
@@ -82,7 +82,7 @@ def list_sidecars(objects: ObjectStore) -> list[str]:
 
 
 def read_sidecar(objects: ObjectStore, key: str) -> Sidecar | None:
-    """One sidecar; None if it is gone by now, SidecarUnreadable if it is damaged or from a newer release."""
+    """One sidecar; None if it was removed meanwhile, SidecarUnreadable if it is damaged or of a newer release."""
     found = objects.get(key)
     if found is None:
         return None
@@ -163,7 +163,7 @@ def _decode(stored: Mapping[str, Any]) -> Sidecar:
 
 
 def _batch(stored: Mapping[str, Any] | None) -> Batch | None:
-    """The micro-batch a commit brings; sidecars of older releases know of none."""
+    """The micro-batch of a commit; sidecars of older releases have none."""
     if stored is None:
         return None
     return Batch(text(stored["stream"]), number(stored["number"]), optional_text(stored["query"]))
@@ -180,12 +180,12 @@ def _pin(stored: Mapping[str, Any]) -> TablePin:
 
 
 def _writable(value: object) -> str | None:
-    """A text that can be published. Older releases took actors and messages that have no form in UTF-8."""
+    """A text that can be published. Older releases accepted actors and messages that UTF-8 cannot encode."""
     return None if value is None else text(value).encode(errors="replace").decode()
 
 
 def is_pending(objects: ObjectStore, branch: BranchName) -> bool | None:
-    """Is a write to a branch in flight or interrupted? None if that cannot be told."""
+    """Is a write to a branch in flight or interrupted? None if a sidecar cannot be listed or read."""
     try:
         found = [read_sidecar(objects, key) for key in list_sidecars(objects)]
     except OmniError:

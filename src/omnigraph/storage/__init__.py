@@ -1,5 +1,5 @@
-"""What the substrate gives us: Lance tables, control objects and locks on any store.
+"""Storage: Lance tables, control objects and locks, on a disk, an object store or in memory.
 
-Read `layout` (where all lies), `tables` (the only one that moves a table; `staging` prepares), `objects` and
-`locks`; the packages `files`, `control` and `locking` hold their parts.
+Read `layout` (where everything is), `tables` (the only module that moves a table) with `staging` (which prepares
+its changes), `objects` and `locks`; `files/`, `control/` and `locking/` hold their parts.
 """

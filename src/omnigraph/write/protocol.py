@@ -258,7 +258,7 @@ def _finish_empty(repository: Repository, request: WriteRequest, lock: CommitLoc
 
 
 def _require_unchanged(request: WriteRequest, snapshot: Snapshot) -> None:
-    """Compare-and-swap: on the branch's head, if the caller asked for it, and on how far a stream has come."""
+    """The caller's preconditions: the branch is at ``if_commit``, and the stream's ``batch`` comes next."""
     if request.batch is not None:
         require_next(snapshot.streams, request.branch.name, request.branch.native, request.batch)
     actual = None if snapshot.commit is None else snapshot.commit.graph_commit_id
@@ -267,10 +267,10 @@ def _require_unchanged(request: WriteRequest, snapshot: Snapshot) -> None:
 
 
 def _fork(base: Base, tables: Iterable[str], lock: CommitLock | None) -> None:
-    """Give the branch its own tree of each table it writes to for the first time.
+    """Give the branch its own tree of each table that it writes to for the first time.
 
-    A fork that another one interrupts is made again from nothing, so they take turns under the lock, and one that
-    is found half done is a dead writer's.
+    Forks of one branch are made under its lock, one at a time. A fork that is found half made is therefore a dead
+    writer's, and is made again from the start.
     """
     branch = base.branch
     shared = [base.ref(key) for key in sorted(tables) if base.pin(key).table_branch != branch.native]
@@ -293,7 +293,7 @@ def _fork_tables(base: Base, shared: list[TableRef], native: str, lock: CommitLo
 
 
 def _stage(base: Base, table_key: str, stage: Stage, operation_id: str) -> _StagedMove:
-    """Write one table's change as files that nothing refers to yet, in the branch's own tree."""
+    """Stage one table's change in the branch's own tree."""
     before = base.pin(table_key)
     ref = TableRef(before.location, base.branch.native or before.table_branch, before.table_version)
     table = stage(ref, operation_id)
@@ -302,7 +302,7 @@ def _stage(base: Base, table_key: str, stage: Stage, operation_id: str) -> _Stag
 
 
 def _stage_rows(base: Base, change: TableDelta, ref: TableRef, operation_id: str) -> StagedTable:
-    """Stage a change of rows in the cheapest way that fits it."""
+    """Stage a change of rows as an overwrite, an append or a mixture, whichever is cheapest."""
     handle = base.repository.tables.open(ref)
     upserts = change.upserts.cast(base.schema(change.table_key))
     rows = base.pin(change.table_key).row_count
@@ -346,7 +346,7 @@ def _revalidate(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) 
 
 
 def _drift(repository: Repository, request: WriteRequest, move: TableMove) -> TableDrift:
-    """A table ahead of the manifest, with the way out that fits what can be told about it."""
+    """The error about a table that is ahead of the manifest, with the remedy that fits the pending writes."""
     match is_pending(repository.objects, request.branch.ref):
         case True:
             reason = "an interrupted write is still being recovered; retry, or reopen the graph"
@@ -391,7 +391,7 @@ def _commit(
 def _move_and_publish(
     repository: Repository, sidecar: Sidecar, staged: list[_StagedMove], lock: CommitLock
 ) -> Commit:
-    """Phases B and C: commit each table, then make all of it visible."""
+    """Phases B and C: commit each table, then publish all of them at once."""
     pins: dict[str, TablePin] = {}
     for index, one in enumerate(staged):
         if index:

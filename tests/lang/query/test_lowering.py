@@ -7,13 +7,14 @@ from hypothesis import HealthCheck, given, settings
 from tests.lang.query.generated import Generated, reads
 from tests.lang.query.support import CATALOG, plan, read_ir
 from tests.lang.query.walk import check_variables, operations
+from tests.sampling import examples
 
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import compile_mutation, compile_read
 from omnigraph.lang.values import F64, I64, U64, Scalar, ValueType
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100, of=250), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(reads())
 def test_plans_are_sound(query: Generated) -> None:
     """Variables have values before they are used, and nothing that was written gets lost."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from omnigraph.lang.query.ir import Op
 from omnigraph.read.values.columns import Column
@@ -79,7 +80,7 @@ constants = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=examples(120, of=500))
 @given(columns_of_numbers(), constants, st.sampled_from(list(ORDERED)))
 @example((pa.int64(), [2**53, 2**53 + 1]), 2.0**53, Op.EQ)
 @example((pa.float64(), [2.0**53]), 2**53 + 1, Op.LT)
@@ -102,7 +103,7 @@ def test_a_column_against_a_number(
     assert holds(mirrored, constant, series(kind, values), len(values)) == expected
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=examples(120, of=500))
 @given(columns_of_numbers(), columns_of_numbers(), st.sampled_from(list(ORDERED)))
 @example((pa.int64(), [2**53 + 1, 2**63 - 1]), (pa.float64(), [2.0**53, 2.0**63]), Op.GT)
 @example((pa.int64(), [-1]), (pa.uint64(), [2**64 - 1]), Op.EQ)
@@ -180,7 +181,7 @@ TEXT_OPS = [*ORDERED, Op.STARTS_WITH, Op.STRING_CONTAINS]
 
 class TestTexts:
     @pytest.mark.parametrize("encode_from", [READ_DEFAULTS.encode_from, 21], ids=["as they are", "numbered"])
-    @settings(deadline=None, max_examples=200)
+    @settings(deadline=None, max_examples=examples(60, of=200))
     @given(st.lists(optional_texts, min_size=1, max_size=5), texts, st.sampled_from(TEXT_OPS))
     @example(["\uffff", "\U00010000"], "\U00010000", Op.LT)
     @example(["\U0001f600"], "\uffff", Op.GT)
@@ -195,7 +196,7 @@ class TestTexts:
         turned = np.arange(len(repeated))[::-1].copy()
         assert holds(op, Series(column, turned), constant, len(repeated)) == expected[::-1]
 
-    @settings(deadline=None, max_examples=200)
+    @settings(deadline=None, max_examples=examples(60, of=200))
     @given(st.lists(st.tuples(optional_texts, optional_texts), max_size=5), st.sampled_from(TEXT_OPS))
     def test_two_columns(self, pairs: list[tuple[str | None, str | None]], op: Op) -> None:
         expected = [None not in pair and text_holds(op, *pair) for pair in pairs]  # type: ignore[arg-type]

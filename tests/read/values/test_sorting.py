@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from omnigraph.read.values.columns import Ints
 from omnigraph.read.values.sorting import SortKey, first_rows
@@ -93,7 +94,7 @@ def orders(draw: st.DrawFn) -> tuple[list[Key], list[Key], int]:
     return keys, [key() for _ in range(draw(st.integers(0, 2)))], count
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(100, of=300))
 @given(orders(), st.one_of(st.none(), st.integers(0, 14)))
 def test_any_keys_of_any_types(order: tuple[list[Key], list[Key], int], most: int | None) -> None:
     check(*order, most)

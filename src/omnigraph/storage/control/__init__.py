@@ -1,4 +1,5 @@
-"""Control objects: small objects on any store, whole or not there, each with a checksum.
+"""Control objects: small objects that are written whole or not at all, each with a checksum.
 
-`sealed` is what they contain, `local` and `remote` are the two kinds of stores; `storage.objects` chooses.
+Read `sealed` (what they contain), then `local` and `remote`, the two kinds of stores; `storage.objects` chooses
+between them.
 """

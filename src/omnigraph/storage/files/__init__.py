@@ -1,5 +1,5 @@
-"""Files of Lance tables on their way to a commit and back: whole, named by checksum, on the disk.
+"""The files of Lance tables: complete, named by checksum and synced before anything refers to them.
 
-`staged` checks what was written, with `checksums`, `deletions` and `durability`; `verification` compares when rows
-are read; `datafiles` are those that tasks of bulk jobs write.
+Read `staged` (checks the files of a change) with `checksums`, `deletions` and `durability`, then `verification`
+(compares them when they are read); `datafiles` writes those of bulk jobs.
 """

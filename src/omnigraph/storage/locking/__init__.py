@@ -1,4 +1,5 @@
-"""How a lock is held on a disk and on an object store.
+"""How a lock is held: by the operating system on a disk, by a lease on an object store.
 
-`filelocks` and `leases` are the two ways, `patience` is how long a writer waits, `process` refuses forked ones.
+Read `filelocks` and `leases`, the two ways; `patience` is how long a writer waits, `process` refuses forked
+children.
 """

@@ -1,4 +1,4 @@
-"""Mutations: statements over a pinned state and the rows they have written so far.
+"""Mutations: the statements of a query, run in memory over a pinned state and the rows written so far.
 
-Read `execution`, then `pending` and `predicates`.
+Read `requests` (one mutation, one commit), `execution` (its statements), then `pending` and `predicates`.
 """

@@ -1,1 +1,5 @@
-"""Does a query fit the schema? Every rule has its code."""
+"""The type checker of queries: does a query fit the schema? Every rule has its own code.
+
+Read `scope` (parameters and variables), `patterns` (the match block), `results` (return and order) and
+`mutations`; `operands` and `fits` have the types of single values.
+"""
