@@ -1,4 +1,4 @@
-"""What a graph's readers share, and the two things they ask for: the rows of a query, or its plan."""
+"""The reader of a graph, shared by all its queries: it runs a query, or plans it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 @dataclass(frozen=True)
 class Reader:
-    """Answers queries about one graph, whatever the branch, with one cache."""
+    """Answers queries on any snapshot of one graph, with one cache."""
 
     repository: Repository
     cache: Cache
@@ -47,7 +47,7 @@ class Reader:
             return execute(self._prepared(query), tables, expressions, limits)
 
     def plan(self, query: CompiledRead, params: Mapping[str, object] | None, snapshot: Snapshot) -> Trace:
-        """How the rows of a read would be found."""
+        """The steps that would find the rows of a read."""
         expressions, limits = self._expressions(query, params), Limits(query.name)
         with self._tables(snapshot, limits) as tables:
             return plan(self._prepared(query), tables, expressions, limits)
