@@ -130,7 +130,8 @@ class Graph(GraphHandle):
             from omnigraph.spark.queries.requests import Allowed, query_on_spark
 
             allowed = Allowed(timeout, memory_limit, cancellation)
-            table = query_on_spark(state, compiled, params, allowed, self._embedder, spark)
+            rows_per_task = self._settings.bulk.rows_per_task
+            table = query_on_spark(state, compiled, params, allowed, self._embedder, spark, rows_per_task)
         else:
             limits = Limits(compiled.name, timeout, memory_limit, cancellation)
             table, _ = self._reader.run(compiled, params, state, limits)

@@ -23,7 +23,7 @@
     │   ├── BranchInUse          delete: other branches were forked from it
     │   ├── BranchProtected      delete: this branch must stay
     │   ├── SnapshotNotFound     no commit or manifest version like that
-    │   ├── HistoryReclaimed     a commit or manifest version that cleanup has removed
+    │   ├── HistoryReclaimed     a commit or manifest version whose files are gone from the store
     │   └── MissingExtra         an optional package that is not installed
     ├── DataError                fix the data
     │   ├── RecordError          records of a load that cannot be read
