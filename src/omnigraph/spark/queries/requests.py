@@ -63,7 +63,7 @@ def query_on_spark(
 
 
 class _Stopping(Cancellation):
-    """Stops a job when the time of its query is up, or when somebody has cancelled it."""
+    """Stops a job when the time of its query is up, or when the caller has cancelled it."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__()
