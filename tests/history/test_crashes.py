@@ -37,10 +37,7 @@ def revert_dev(store: Store) -> None:
 @pytest.mark.parametrize("failpoint", sampled(OUTCOMES, 5))
 def test_a_merge(failpoint: str, local_store: Store) -> None:
     graph = a_graph(local_store)
-    before, heads = (
-        content(graph, graph.snapshot()),
-        [graph.commits(b)[0].graph_commit_id for b in ("main", "dev")],
-    )
+    before, source = content(graph, graph.snapshot()), graph.commits("dev")[0].graph_commit_id
     see_killed(failpoint, merge_dev, local_store)
     reader = omnigraph.open(local_store.uri, read_only=True)
     assert (content(reader, reader.snapshot()) != before) == (failpoint in ALREADY_VISIBLE)
