@@ -175,7 +175,10 @@ def json_escaped(texts: pa.Array) -> pa.Array:
 
 
 def _floats(entity: EntityType, prop: Property, numbers: pa.Array) -> pa.Array:
-    """Numbers in the fewest digits that give the same number back, also to readers that use 64 bits."""
+    """Numbers in the fewest digits that give the same number back, also to readers that use 64 bits.
+
+    All have a decimal point, so that readers that tell integers from floats see floats.
+    """
     if pc.all(pc.is_finite(numbers)).as_py() is False:
         raise ExportRefused(
             f"{entity.name}.{prop.name}", "it holds NaN or infinity, which JSON cannot write; use Parquet"
@@ -186,8 +189,19 @@ def _floats(entity: EntityType, prop: Property, numbers: pa.Array) -> pa.Array:
         differs = pc.not_equal(again, numbers)
         if pc.any(differs).as_py():
             texts = pc.if_else(differs, numbers.cast(_F64).cast(_TEXT), texts)
-    zeros = pc.equal(texts, "-0")
-    return pc.if_else(zeros, "-0.0", texts) if pc.any(zeros).as_py() else texts
+    return _with_point(texts)
+
+
+def _with_point(texts: pa.Array) -> pa.Array:
+    """Decimal numbers, each with a decimal point: 1 becomes 1.0, and 1e+30 becomes 1.0e+30."""
+    pointless = pc.invert(pc.match_substring(texts, "."))
+    if not pc.any(pointless).as_py():
+        return texts
+    texts = pc.if_else(pointless, pc.binary_join_element_wise(texts, ".0", ""), texts)
+    powers = pc.and_(pointless, pc.match_substring(texts, "e"))
+    if not pc.any(powers).as_py():
+        return texts
+    return pc.if_else(powers, pc.replace_substring_regex(texts, r"^(-?\d+)(e.*)\.0$", r"\1.0\2"), texts)
 
 
 def parquet_schema(entity: EntityType) -> pa.Schema:
