@@ -46,8 +46,8 @@ def main() -> int:
     out.print(_table(found, size, options.nodes, options.edges))
     ours = found["omnigraph"]
     out.print(f"cold: {ours.start:.1f} s until there is a session, {ours.cold:.1f} s for the first load in it")
-    spent = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in ours.stages.items())
-    serial = ours.seconds - sum(ours.stages.values())
+    spent = ", ".join(f"{step} {seconds:.2f}" for step, seconds in ours.steps.items())
+    serial = ours.seconds - sum(ours.steps.values())
     out.print(f"warm, in seconds: {spent}, driver alone {serial:.2f} ({serial / ours.seconds:.0%})")
     growth = ours.driver_bytes / less.driver_bytes
     out.print(

@@ -40,7 +40,7 @@ def main() -> int:
     out = Console(width=130)
     out.print(_table(found, options.nodes, options.edges))
     for workers, loaded in found.items():
-        spent = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in loaded.stages.items())
+        spent = ", ".join(f"{step} {seconds:.2f}" for step, seconds in loaded.steps.items())
         out.print(f"{workers}: {spent}")
     return 0
 
@@ -57,7 +57,7 @@ def _table(found: dict[str, Loaded], nodes: int, edges: int) -> Table:
         table.add_column(heading, justify="right")
     alone = found["1"].seconds
     for workers, loaded in found.items():
-        serial = loaded.seconds - sum(loaded.stages.values())
+        serial = loaded.seconds - sum(loaded.steps.values())
         table.add_row(
             workers,
             f"{loaded.cold:.1f}",

@@ -53,7 +53,7 @@ class Loaded:
     cold: float = 0.0
     start: float = 0.0
     driver_bytes: int = 0
-    stages: dict[str, float] = field(default_factory=dict)
+    steps: dict[str, float] = field(default_factory=dict)
 
 
 def floor(lines: Path, to: Path) -> Loaded:
@@ -169,28 +169,29 @@ def ladybug(tables: Path, to: Path) -> Loaded:
 
 def shuffling(lines: Path, to: Path, repeats: int, master: str | None = None) -> Loaded:
     """OmniGraph as it loads what is too large for a worker's memory: all keys go through Spark's shuffle."""
-    from omnigraph.bulk.load import checks
-
-    checks.KEY_BUDGET = 0  # type: ignore[misc]
-    return omnigraph(lines, to, repeats, master)
+    return omnigraph(lines, to, repeats, master, key_budget=0)
 
 
-def omnigraph(lines: Path, to: Path, repeats: int = 3, master: str | None = None) -> Loaded:
+def omnigraph(
+    lines: Path, to: Path, repeats: int = 3, master: str | None = None, key_budget: int | None = None
+) -> Loaded:
     """OmniGraph on Spark: a cold load that starts the session, then warm ones, of which the fastest counts."""
     import omnigraph as engine
+    from omnigraph.settings import BulkSettings, Settings
     from omnigraph.spark.sessions import spark_session
 
+    settings = Settings(bulk=BulkSettings() if key_budget is None else BulkSettings(key_budget=key_budget))
     start = time.perf_counter()
     session = spark_session(master)
     started = time.perf_counter() - start
     runs: list[tuple[float, dict[str, float]]] = []
     for _ in range(repeats + 1):
         shutil.rmtree(to, ignore_errors=True)
-        graph = engine.init(to, SCHEMA)
-        stages: dict[str, float] = {}
+        graph = engine.init(to, SCHEMA, settings=settings)
+        steps: dict[str, float] = {}
         begin = time.perf_counter()
-        graph.load(str(lines), mode="append", engine="spark", spark=session, listener=_noting(stages))
-        runs.append((time.perf_counter() - begin, stages))
+        graph.load(str(lines), mode="append", engine="spark", spark=session, listener=_adding_to(steps))
+        runs.append((time.perf_counter() - begin, steps))
     tables = graph.snapshot().tables
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     session.stop()
@@ -202,19 +203,19 @@ def omnigraph(lines: Path, to: Path, repeats: int = 3, master: str | None = None
         cold=runs[0][0],
         start=started,
         driver_bytes=peak,
-        stages=best[1],
+        steps=best[1],
     )
 
 
-def _noting(stages: dict[str, float]) -> Callable[[JobEvent], None]:
+def _adding_to(steps: dict[str, float]) -> Callable[[JobEvent], None]:
     over: dict[str, float] = {}
     running: dict[str, float] = {}
 
-    def note(event: JobEvent) -> None:
-        """A stage that begins again, for another table or side, adds to what it has taken."""
-        if event.seconds < running.get(event.stage, 0.0):
-            over[event.stage] = stages[event.stage]
-        running[event.stage] = event.seconds
-        stages[event.stage] = over.get(event.stage, 0.0) + event.seconds
+    def add(event: JobEvent) -> None:
+        """A step that begins again, for another table or side, adds to what it has taken."""
+        if event.seconds < running.get(event.step, 0.0):
+            over[event.step] = steps[event.step]
+        running[event.step] = event.seconds
+        steps[event.step] = over.get(event.step, 0.0) + event.seconds
 
-    return note
+    return add

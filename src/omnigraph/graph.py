@@ -16,9 +16,9 @@ from omnigraph.arguments import (
     shortened,
     text_argument,
 )
-from omnigraph.bulk.engines import takes_spark
+from omnigraph.bulk.load.inputs import Data, needs_spark
 from omnigraph.bulk.load.options import LoadOptions, LoadResult
-from omnigraph.bulk.load.small import Data, load, load_into_fork, prepare_load
+from omnigraph.bulk.load.small import load_in_process
 from omnigraph.bulk.runner import Engine
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import (
@@ -85,7 +85,7 @@ class Graph:
         self._settings = Settings() if settings is None else settings
         self._parent = parent
         self._closed = False
-        self._reader = Reader(repository, self._cache, self._embedder)
+        self._reader = Reader(repository, self._cache, self._embedder, self._settings.read)
 
     def __repr__(self) -> str:
         return f"Graph({str(self._opened.address)!r}, branch={self._branch!r})"
@@ -322,28 +322,25 @@ class Graph:
         records, ``bad_records`` names a file for them, and ``skip_bad`` loads the rest.
         """
         self._repository.require_writable()
-        repository, wanted, who = self._repository, self._named(branch), self._who(actor)
+        repository = self._repository
         options = LoadOptions(
             mode_named(mode),
-            wanted,
+            self._named(branch),
             optional_text("from_", from_),
-            who,
+            self._who(actor),
             optional_text("message", message, LONGEST_MESSAGE),
             max_errors,
             None if bad_records is None else os.fspath(bad_records),
             skip_bad,
+            settings=self._settings.bulk,
         )
-        if takes_spark(data, {**(nodes or {}), **(edges or {})}, engine, options):
+        if needs_spark(data, {**(nodes or {}), **(edges or {})}, engine, options):
             from omnigraph.spark.choice import SparkChoice
             from omnigraph.spark.loads.requests import load_on_spark
 
             choice = SparkChoice(spark, listener, cancellation)
             return load_on_spark(repository, data, nodes, edges, options, self._embedder(), choice)  # type: ignore[arg-type]
-        target = repository.branches.find(wanted) if from_ is None else None
-        prepared = prepare_load(repository, data, options.mode, self._embedder(), max_errors)  # type: ignore[arg-type]
-        if target is not None:
-            return load(repository, target, prepared, actor=who, message=message)
-        return load_into_fork(repository, wanted, from_ or MAIN, prepared, actor=who, message=message)
+        return load_in_process(repository, data, options, self._embedder())  # type: ignore[arg-type]
 
     def ingest(
         self,
@@ -389,13 +386,13 @@ class Graph:
         earlier export. ``storage_options`` are those of a target on S3.
         """
         from omnigraph.bulk.export import job as exports
-        from omnigraph.bulk.typenames import table_keys
         from omnigraph.formats.format import Format
+        from omnigraph.lang.schema.lookup import table_keys
         from omnigraph.spark.choice import SparkChoice
 
         keys = table_keys(self.catalog, types)
         state = self.snapshot(branch, at=at)
-        request = exports.Request(
+        request = exports.ExportRequest(
             state,
             [key for key in keys if key in state.tables],
             exports.choice(Format, format),
@@ -403,6 +400,7 @@ class Graph:
             SparkChoice(spark, listener, cancellation).or_local(engine_named(engine)),
             force,
             storage_options,
+            self._settings.bulk,
         )
         return exports.export(request, target)
 
@@ -454,6 +452,7 @@ class Graph:
             processing_time=processing_time,
             actor=self._who(actor),
             embedder=self._embedder(),
+            settings=self._settings,
         )
 
     def embed(
@@ -480,10 +479,11 @@ class Graph:
 
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
-        targets = embed_targets(self.catalog, types, properties, again=reembed)
+        targets = embed_targets(self.catalog, types, properties, recompute=reembed)
         client = required_client(self._embedder(), targets)
         runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
-        return embed(self._repository, EmbedRequest(found, targets, self._who(actor)), client, runners)
+        request = EmbedRequest(found, targets, self._who(actor), self._settings.bulk)
+        return embed(self._repository, request, client, runners)
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexReport:
         """Build the indexes that a branch's tables lack, as one commit; what waits is reported with its reason."""

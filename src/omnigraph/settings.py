@@ -7,16 +7,84 @@ small data takes the ways of large data.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
     """Sizes for queries in this process."""
 
+    small_table: int = 20_000
+    """A table of up to this many rows is read whole: that takes about as long as one look-up without an index."""
+    rows_per_lookup: int = 5_000
+    """Reading this many rows takes about as long as one look-up, so a table of n times as many is read whole after
+    n look-ups."""
+    lookup_rows: int = 5_000
+    """A query that looks up more rows than this starts again, with whole tables in memory."""
+    scan_rows: int = 1 << 17
+    """Edges are turned into topology this many at a time."""
+    piece_rows: int = 1 << 21
+    """A step that would make more rows than this goes on in pieces, one after the other."""
+    pair_block: int = 1 << 16
+    """Pairs of nodes are worked on this many at a time: few enough to stay in the processor's cache."""
+    vector_block: int = 1 << 15
+    """Vectors are compared with a query this many at a time."""
+    parallel_from: int = 1 << 19
+    """An array of at least this many elements is worked on by several threads."""
+    estimate_from: int = 20_000
+    """Of a type with more entities than this, the planner guesses how many match; of a smaller one it counts."""
+    visited_cells: int = 1 << 24
+    """A chain of hops notes for each pair of a source and a node whether it was visited: for this many pairs at a
+    time."""
+    hop_entries: int = 1 << 18
+    """A chain of hops looks at this many neighbours before it checks whether the query was stopped."""
+    dense_groups: int = 1 << 14
+    """Up to this many possible groups are counted in an array with a place for each, instead of being sorted."""
+    pending_groups: int = 1 << 22
+    """Groups of this many rows are merged before more are read."""
+    select_from: int = 4_096
+    """From this many rows on, candidates for the nearest vectors are selected before exact distances are."""
+    encode_from: int = 2_048
+    """A text column of at least this many rows is compared once per distinct value, if its values repeat."""
+    order_from: int = 50_000
+    """A text column of at least this many rows is sorted, to find single values by bisection, …"""
+    order_after: int = 32
+    """… once it has been searched for a value this often."""
+    text_bytes: int = 1 << 24
+    """A text column is cut into words this many bytes at a time."""
+    text_words: int = 1 << 16
+    """Distinct words are analysed this many at a time."""
+
+
+READ_DEFAULTS: Final = ReadSettings()
+
 
 @dataclass(frozen=True, slots=True)
 class BulkSettings:
     """Sizes for loads, exports and the filling of vectors."""
+
+    small_load: int = 32 << 20
+    """Bytes of JSON Lines up to which a load runs in this process."""
+    small_export: int = 4 << 30
+    """Bytes of data files up to which an export to a directory runs in this process."""
+    small_embedding: int = 20_000
+    """Rows without vectors up to which they are filled in this process, as one change in memory."""
+    key_budget: int = 512 << 20
+    """Bytes of keys that one task may hold. Checks that need more are joins of Spark."""
+    slice_bytes: int = 64 << 20
+    """Bytes of an input file that one task reads; also how much of a compressed file is read at a time."""
+    smallest_slice: int = 1 << 20
+    """Bytes below which a file is not cut further, however many cores are idle."""
+    rows_per_task: int = 1_000_000
+    """Rows of a table that one task reads."""
+    embedded_rows_per_task: int = 20_000
+    """Rows of a table that one task reads to fill their vectors."""
+    rows_per_file: int = 100_000
+    """Rows of a data file that a task stages. Loads of more than a hundred million records make larger files."""
+    part_bytes: int = 128 << 20
+    """Bytes of values in one part of an export."""
+    batch_bytes: int = 16 << 20
+    """Bytes of values that an export reads at a time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,17 +15,13 @@ from typing import Any
 
 import numpy as np
 from tests.bulk.everything import content
-from tests.bulk.loading import InlineRunner
+from tests.bulk.loading import load_by_tasks
 from tests.processes import PATIENCE
 from tests.spark.cluster import DRIVER
 from tests.stores import Store
 
 import omnigraph
 from omnigraph import failpoints
-from omnigraph.bulk.load.job import Input, load
-from omnigraph.bulk.load.joins import NoJoins
-from omnigraph.bulk.load.options import LoadOptions, Mode
-from omnigraph.bulk.load.sources import find_files
 from omnigraph.embed.client import EmbeddingClient, Role, Vectors
 from omnigraph.graph import Graph
 from omnigraph.storage import layout
@@ -191,8 +187,7 @@ def driver_environment() -> dict[str, str]:
 
 def load_here(graph: Graph, data: str) -> None:
     """Merge files as a job does, with the tasks in this process."""
-    files, runner = find_files([data], graph.catalog, {}), InlineRunner()
-    load(graph._repository, runner, NoJoins(), Input(files), LoadOptions(Mode.MERGE, "main"), None, 2)
+    load_by_tasks(graph, data, mode="merge")
 
 
 def be_killed(store: Store, data: str, failpoint: str) -> None:

@@ -1,7 +1,8 @@
 """Loads for tests: what becomes of the same files on either engine, in a form in which outcomes can be compared.
 
-`InlineRunner` runs a job's tasks in this process instead of on Spark; what it sends is pickled as Spark does. So
-the pipeline itself can be tried many times a second, and Spark is only there where it matters.
+`load_by_tasks` is the load of files as Spark runs it, with `InlineRunner` in the place of Spark: tasks run in this
+process, and are pickled as for Spark. So the job itself can be tried many times a second, and Spark is only there
+where it matters.
 """
 
 from __future__ import annotations
@@ -9,24 +10,24 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar
 
-import pytest
 from pyspark import cloudpickle
 from tests.bulk.everything import content
 from ulid import ULID
 
 import omnigraph
-from omnigraph.bulk.load import job as load_module
-from omnigraph.bulk.load import sources
-from omnigraph.bulk.runner import Done, Engine
+from omnigraph.bulk.load.job import LoadEngine, load
+from omnigraph.bulk.load.joins import NoJoins
+from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
+from omnigraph.bulk.load.sources import Location, find_sources
+from omnigraph.bulk.runner import Engine, TaskResult
 from omnigraph.errors import ConstraintViolation, KeyConflict, OmniError, RecordError
 from omnigraph.graph import Graph
-from omnigraph.spark import choice as choice_module
-from omnigraph.spark.loads import requests as requests_module
+from omnigraph.settings import BulkSettings, Settings
+from omnigraph.write.vectors import warn_unembedded
 
 _GENERATED = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
 
@@ -34,44 +35,69 @@ _LONG_AGO = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
 
 Record = Mapping[str, Any]
 Outcome = dict[str, Any]
+Task = TypeVar("Task")
+Value = TypeVar("Value")
 
 
 class InlineRunner:
-    """Runs the stages of a job one task after the other, in this process."""
+    """Runs the tasks of a job one after the other, in this process."""
 
-    engine = Engine.SPARK
+    engine: Final = Engine.SPARK
+    cores: Final = 2
 
-    def __init__(self, *_: Any, **__: Any) -> None:
+    def __init__(self) -> None:
         self.job = str(ULID())
-        self.stages: list[str] = []
 
-    def run(self, stage: str, work: Callable[[Any], Done], tasks: Sequence[Any]) -> list[Any]:
-        self.stages.append(stage)
+    def run(self, step: str, work: Callable[[Task], TaskResult[Value]], tasks: Sequence[Task]) -> list[Value]:
         sent = _sent(work)
-        return [_sent(sent(_sent(task)).outcome) for task in tasks]
-
-    @contextmanager
-    def watched(self, *_: Any) -> Iterator[None]:
-        yield
+        return [_sent(sent(_sent(task)).value) for task in tasks]
 
 
-def _sent(value: Any) -> Any:
+def _sent(value: Value) -> Value:
     """What arrives of a value at a worker, or of its result here."""
-    return cloudpickle.loads(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
+    received: Value = cloudpickle.loads(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
+    return received
 
 
-@pytest.fixture
-def inline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loads with engine="spark" run their tasks in this process."""
-    monkeypatch.setattr(choice_module, "SparkRunner", InlineRunner)
-    monkeypatch.setattr(choice_module, "spark_session", lambda *_, **__: None)
-    monkeypatch.setattr(requests_module, "cores", lambda _: 2)
+def inline_engine() -> LoadEngine:
+    """What carries out a load in this process, task by task; keys have to fit its memory."""
+    return LoadEngine(InlineRunner(), NoJoins())
 
 
-def cut_small(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """Cut files into slices of about so many bytes."""
-    monkeypatch.setattr(sources, "SMALLEST_SLICE", 1)
-    monkeypatch.setattr(load_module, "cut", lambda files, cores: sources.cut(files, 1, size))
+def load_by_tasks(
+    graph: Graph,
+    data: Location | Sequence[Location] | None = None,
+    *,
+    mode: str,
+    nodes: Mapping[str, Location] | None = None,
+    edges: Mapping[str, Location] | None = None,
+    branch: str = "main",
+    from_: str | None = None,
+    actor: str | None = None,
+    message: str | None = None,
+    max_errors: int | None = None,
+) -> LoadResult:
+    """Load files as Spark does, with the tasks in this process."""
+    repository = graph._repository
+    settings = graph._settings.bulk
+    options = LoadOptions(Mode(mode), branch, from_, actor, message, max_errors, settings=settings)
+    typed: tuple[Mapping[str, Location], Mapping[str, Location]] = (nodes or {}, edges or {})
+    files, _ = find_sources(repository.catalog, repository.address.options, data, *typed)
+    done = load(repository, files, options, graph._embedder(), inline_engine)
+    warn_unembedded(done.warnings)
+    return done
+
+
+def load_with(engine: str, graph: Graph, data: Any, **options: Any) -> LoadResult:
+    """Load on an engine of the graph, or by tasks in this process."""
+    if engine == "tasks":
+        return load_by_tasks(graph, data, **options)
+    return graph.load(data, engine=engine, **options)  # type: ignore[arg-type]
+
+
+def small_slices(size: int, **others: int) -> BulkSettings:
+    """Settings that cut files into slices of about so many bytes."""
+    return BulkSettings(slice_bytes=size, smallest_slice=1, **others)
 
 
 def node(type_name: str, **data: Any) -> Record:
@@ -93,9 +119,11 @@ def write(path: Path, records: Iterable[Record | str] | bytes) -> Path:
     return path
 
 
-def new_graph(place: Path, schema: str, base: Iterable[Record] = ()) -> Graph:
+def new_graph(
+    place: Path, schema: str, base: Iterable[Record] = (), settings: BulkSettings | None = None
+) -> Graph:
     """A graph on disk that has some records, by two commits, so that tables consist of several parts."""
-    graph = omnigraph.init(place, schema)
+    graph = omnigraph.init(place, schema, settings=Settings(bulk=settings or BulkSettings()))
     records = list(base)
     for part in (records[: len(records) // 2], records[len(records) // 2 :]):
         if part:
@@ -112,14 +140,16 @@ def rows_of(graph: Graph, branch: str = "main") -> dict[str, list[dict[str, Any]
     return found
 
 
-def outcome(graph: Graph, data: Any, mode: Any, *, shown: str = "", **options: Any) -> Outcome:
+def outcome(
+    graph: Graph, data: Any, mode: Any, *, shown: str = "", engine: str = "local", **options: Any
+) -> Outcome:
     """What a load did: what it counted and what is there now, or what it objected to.
 
     ``shown`` is left out of names of files, and how they are packed, so that their records compare equal.
     """
     branch = options.get("branch", "main")
     try:
-        done = graph.load(data, mode=mode, **options)
+        done = load_with(engine, graph, data, mode=mode, **options)
     except OmniError as error:
         return {"error": _told(error, shown), "branches": [b.name for b in graph.branches()]}
     return {

@@ -106,6 +106,16 @@ def test_the_mock_wins_and_says_so(configured: pytest.MonkeyPatch) -> None:
         assert isinstance(configured_client(), MockClient)
 
 
+@pytest.mark.parametrize(("name", "value"), [(variables.MOCK, "1"), (variables.PROVIDER, "mock")])
+def test_the_mock_stands_in_for_the_configured_model(
+    configured: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    configured.setenv(name, value)
+    assert getattr(configured_client(), "model", None) == "mock"
+    configured.setenv(variables.MODEL, " text-embedding-3-large ")
+    assert getattr(configured_client(), "model", None) == "text-embedding-3-large"
+
+
 def test_nobody_pays_for_what_is_not_configured() -> None:
     code = (
         "import sys\nimport omnigraph.graph\nfrom omnigraph.embed.client import configured_client\n"

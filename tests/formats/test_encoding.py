@@ -18,7 +18,6 @@ from tests.bulk.everything import CATALOG, Row, batch_of, bits, rows
 from tests.sampling import examples
 
 from omnigraph.errors import ExportRefused
-from omnigraph.formats import encoding
 from omnigraph.formats.encoding import grouped, json_lines, parquet_schema, row_bytes, write_parquet
 from omnigraph.formats.jsonl.blocks import read_block
 from omnigraph.formats.jsonl.records import read_line
@@ -98,13 +97,12 @@ def test_numbers_that_json_has_not_are_refused(number: float) -> None:
         lines_of(TOUCHES, batch)
 
 
-def test_slices_and_halves_give_the_same_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_and_halves_give_the_same_lines() -> None:
     found = [{"name": f"n{i}", "id": f"n{i}", "texts": ["x"] * i, "vector": [i, 0, 1]} for i in range(20)]
     batch = batch_of(THING, found)
     whole = lines_of(THING, batch)
     assert b"".join(lines_of(THING, batch.slice(start, 7)) for start in range(0, 20, 7)) == whole
-    monkeypatch.setattr(encoding, "_AT_ONCE", 1)
-    assert lines_of(THING, batch) == whole
+    assert b"".join(json_lines(THING, batch, limit=1)) == whole
 
 
 def cut(batch: pa.RecordBatch, places: Sequence[int]) -> list[pa.RecordBatch]:
@@ -131,8 +129,7 @@ def test_groups_do_not_depend_on_how_rows_come(
         assert len(group) == 1 or sum(taken) <= most
 
 
-def test_parquet_has_the_same_bytes_however_rows_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "ROWS_PER_GROUP", 8)
+def test_parquet_has_the_same_bytes_however_rows_come() -> None:
     found = [
         {"name": f"n{i}", "id": f"n{i}", "blob": b"b" * i, "texts": ["x"] * i, "u64": 2**64 - 1} for i in range(20)
     ]
@@ -140,7 +137,7 @@ def test_parquet_has_the_same_bytes_however_rows_come(monkeypatch: pytest.Monkey
     files = []
     for batches in ([batch], cut(batch, [3, 4, 11])):
         sink = io.BytesIO()
-        assert write_parquet(THING, batches, sink) == 20
+        assert write_parquet(THING, batches, sink, rows_per_group=8) == 20
         files.append(sink.getvalue())
     assert files[0] == files[1]
     file = pq.ParquetFile(io.BytesIO(files[0]))

@@ -24,9 +24,11 @@ from omnigraph.errors import SumOverflow
 from omnigraph.graph import Graph
 from omnigraph.lang.query.compile import compile_read
 from omnigraph.lang.query.explain import explain_ir
+from omnigraph.settings import Settings
 
 Ask = Callable[[Graph, Query], tuple[list[str], list[dict[str, Any]]]]
 """A way to answer a query: the columns and the rows."""
+DEFAULTS: Final = Settings()
 MOST_ROWS: Final = 2_000
 _LIVELY: Final = 3
 _SHOWN: Final = 12
@@ -40,6 +42,7 @@ class Case:
     schema: SchemaPlan
     records: tuple[Record, ...]
     query: Query
+    settings: Settings = DEFAULTS
 
 
 def random_graph(seed: int, scale: int = 1) -> tuple[Random, SchemaPlan, tuple[Record, ...]]:
@@ -49,10 +52,10 @@ def random_graph(seed: int, scale: int = 1) -> tuple[Random, SchemaPlan, tuple[R
     return random, schema, tuple(random_records(random, schema, scale))
 
 
-def loaded(schema: SchemaPlan, records: Sequence[Record]) -> Graph:
+def loaded(schema: SchemaPlan, records: Sequence[Record], settings: Settings = DEFAULTS) -> Graph:
     """A graph in memory with the records in it."""
     created = omnigraph.init(f"memory://{uuid.uuid4().hex}/g", schema.text)
-    graph = omnigraph.open(created.address, embedder=MockClient())
+    graph = omnigraph.open(created.address, embedder=MockClient(), settings=settings)
     graph.load("\n".join(json.dumps(record) for record in records).encode(), mode="append")
     return graph
 
@@ -167,13 +170,16 @@ def report(case: Case, graph: Graph, problem: str) -> str:
     return "\n" + "\n".join(f"--- {title}\n{text}" for title, text in parts.items())
 
 
-def cases(seed: int, count: int, scale: int = 1) -> Iterator[tuple[Graph, GraphData, Case]]:
+def cases(
+    seed: int, count: int, scale: int = 1, settings: Settings = DEFAULTS
+) -> Iterator[tuple[Graph, GraphData, Case]]:
     """Some queries on one random graph."""
     random, schema, records = random_graph(seed, scale)
-    graph = loaded(schema, records)
+    graph = loaded(schema, records, settings)
     data = data_of(graph)
     for _ in range(count):
-        yield graph, data, Case(schema, records, lively_query(random, schema, records, graph, data))
+        query = lively_query(random, schema, records, graph, data)
+        yield graph, data, Case(schema, records, query, settings)
 
 
 def lively_query(

@@ -21,7 +21,7 @@ _ATTEMPTS: Final = 400
 def smallest(case: Case, differs: Callable[[Graph, Query], str]) -> str:
     """The report of the smallest case with the same kind of problem that a limited number of attempts finds."""
     attempts = _ATTEMPTS
-    graph = loaded(case.schema, case.records)
+    graph = loaded(case.schema, case.records, case.settings)
     problem = differs(graph, case.query)
     kind = kind_of(problem)
     progress = True
@@ -46,7 +46,7 @@ def _attempt(
     try:
         compile_read(candidate.query.text, load_catalog(candidate.schema.text))
         same = candidate.schema is case.schema and candidate.records is case.records
-        tried = graph if same else loaded(candidate.schema, candidate.records)
+        tried = graph if same else loaded(candidate.schema, candidate.records, candidate.settings)
     except LanguageError:
         return None
     problem = differs(tried, candidate.query)

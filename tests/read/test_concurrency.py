@@ -11,7 +11,7 @@ from tests.write.support import new_graph
 
 from omnigraph.graph import Graph
 from omnigraph.read.data.cache import Cache
-from omnigraph.read.plan import access
+from omnigraph.settings import ReadSettings, Settings
 
 SCHEMA = """
 node Person { slug: String @key  round: I64  motto: String }
@@ -61,10 +61,10 @@ def is_a_state(row: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("budget", [None, 0, 3_000], ids=["default cache", "no cache", "small cache"])
-def test_every_answer_is_that_of_one_commit(budget: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(access, "_SMALL", 8)
+def test_every_answer_is_that_of_one_commit(budget: int | None) -> None:
     written = new_graph(SCHEMA)
-    graph = Graph(written._repository, cache=Cache(budget))
+    sizes = Settings(read=ReadSettings(small_table=8))
+    graph = Graph(written._repository, cache=Cache(budget), settings=sizes)
     graph.load(state(0), mode="overwrite")
     done, seen = threading.Event(), list[tuple[str, list[dict[str, Any]], str | None]]()
 

@@ -16,11 +16,9 @@ import omnigraph
 from omnigraph.errors import QueryCancelled, QueryMemoryExceeded, QueryStopped, QueryTimeout
 from omnigraph.graph import Graph
 from omnigraph.lang.query.compile import compile_read
-from omnigraph.read.data import tables
 from omnigraph.read.limits import Cancellation, Limits, machine_memory
-from omnigraph.read.run import hops, steps
-from omnigraph.read.text import analysis
 from omnigraph.read.text.postings import TextIndex
+from omnigraph.settings import ReadSettings, Settings
 
 SCHEMA = """
 node Person { slug: String @key  age: I64  motto: String }
@@ -189,11 +187,9 @@ class TestCancellation:
             with pytest.raises(QueryCancelled):
                 graph.query(query("$a: Person"), cancellation=switch)
 
-    def test_wherever_a_query_is_stopped_the_next_one_is_right(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_wherever_a_query_is_stopped_the_next_one_is_right(self) -> None:
         """Also while it reads columns and builds adjacency or a text index, for which others may be waiting."""
-        monkeypatch.setattr(steps, "_PIECE", 100)
-        monkeypatch.setattr(tables, "_BATCH", 16)
-        graph = crowd(40)
+        graph = with_settings(crowd(40), ReadSettings(piece_rows=100, scan_rows=16))
         text = query(
             '$a: Person search($a.motto, "word3")  $a knows $b  $a.age < $b.age', "$b.slug, count($a) as n"
         )
@@ -262,11 +258,9 @@ class TestMemory:
         with pytest.raises(QueryMemoryExceeded):
             graph.query(text, memory_limit=20_000)
 
-    def test_a_result_counts_as_long_as_the_query_runs(
-        self, graph: Graph, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_result_counts_as_long_as_the_query_runs(self, graph: Graph) -> None:
         """Each piece is small, all of them together are not."""
-        monkeypatch.setattr(steps, "_PIECE", 1_000)
+        graph = with_settings(graph, ReadSettings(piece_rows=1_000))
         text = query("$a: Person $b: Person", "$a.slug, $b.slug")
         with pytest.raises(QueryMemoryExceeded):
             graph.query(text, memory_limit=PEOPLE * PEOPLE * 8 - 1)
@@ -299,15 +293,19 @@ class TestEachStepIsBounded:
     PIECE = 500
 
     @pytest.mark.parametrize("kind", GROWING)
-    def test_in_pieces(self, kind: str, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_in_pieces(self, kind: str, graph: Graph) -> None:
         text = query(GROWING[kind], "$a.age, count($a) as n")
         expected, before = measured(graph, text)
-        monkeypatch.setattr(steps, "_PIECE", self.PIECE)
-        monkeypatch.setattr(hops, "_ENTRIES", self.PIECE)
-        answer, limits = measured(graph, text)
+        small = ReadSettings(piece_rows=self.PIECE, hop_entries=self.PIECE)
+        answer, limits = measured(with_settings(graph, small), text)
         assert answer == expected
         assert limits.rows <= 2 * self.PIECE
         assert limits.rows < before.rows
+
+
+def with_settings(graph: Graph, settings: ReadSettings) -> Graph:
+    """The same graph, with other sizes."""
+    return Graph(graph._repository, settings=Settings(read=settings))
 
 
 def measured(graph: Graph, text: str) -> tuple[pa.Table, Limits]:
@@ -318,9 +316,8 @@ def measured(graph: Graph, text: str) -> tuple[pa.Table, Limits]:
     return table.sort_by(table.column_names[0]), limits
 
 
-def test_a_text_index_can_be_stopped_while_it_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(analysis, "_BATCH_BYTES", 16)
-    monkeypatch.setattr(analysis, "_BATCH_WORDS", 4)
+def test_a_text_index_can_be_stopped_while_it_is_built() -> None:
+    small = ReadSettings(text_bytes=16, text_words=4)
     texts = pa.array([f"word{i} in text number{i}" for i in range(50)])
     looks = 0
 
@@ -328,11 +325,11 @@ def test_a_text_index_can_be_stopped_while_it_is_built(monkeypatch: pytest.Monke
         nonlocal looks
         looks += 1
 
-    assert len(TextIndex(texts, check)) == 50
+    assert len(TextIndex(texts, check, small)) == 50
     assert looks > 50
 
     with pytest.raises(QueryCancelled):
-        TextIndex(texts, Limits("q", cancellation=AtTheNthLook(20)).check)
+        TextIndex(texts, Limits("q", cancellation=AtTheNthLook(20)).check, small)
 
 
 class TestErrors:

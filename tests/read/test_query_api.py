@@ -20,7 +20,7 @@ from omnigraph.errors import (
 from omnigraph.graph import Graph
 from omnigraph.lang.query.compile import compile_read
 from omnigraph.read.limits import Limits
-from omnigraph.read.run import steps
+from omnigraph.settings import ReadSettings, Settings
 
 SCHEMA = """
 node Person { slug: String @key  age: I64? }
@@ -176,6 +176,11 @@ def crowd() -> Graph:
     return graph
 
 
+def in_pieces(graph: Graph, rows: int) -> Graph:
+    """The same graph, with pieces of so many rows."""
+    return Graph(graph._repository, settings=Settings(read=ReadSettings(piece_rows=rows)))
+
+
 class TestPieces:
     """Large intermediate results are worked on piece by piece."""
 
@@ -190,22 +195,16 @@ class TestPieces:
 
     @pytest.mark.parametrize("text", TEXTS)
     @pytest.mark.parametrize("piece", [1, 7, 1_000])
-    def test_the_answer_does_not_depend_on_their_size(
-        self, crowd: Graph, text: str, piece: int, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_answer_does_not_depend_on_their_size(self, crowd: Graph, text: str, piece: int) -> None:
         table = crowd.query(f"query q() {{ {text} }}").to_arrow()
         everything = [(name, "ascending") for name in table.column_names]
-        monkeypatch.setattr(steps, "_PIECE", piece)
-        again = crowd.query(f"query q() {{ {text} }}").to_arrow()
+        again = in_pieces(crowd, piece).query(f"query q() {{ {text} }}").to_arrow()
         assert again.sort_by(everything) == table.sort_by(everything)
 
     @pytest.mark.parametrize("rest", ["limit 5", "limit 3 offset 2"])
-    def test_a_limit_without_an_order_stops_early(
-        self, crowd: Graph, rest: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(steps, "_PIECE", 50)
+    def test_a_limit_without_an_order_stops_early(self, crowd: Graph, rest: str) -> None:
         compiled = compile_read(f"query q() {{ {self.TEXTS[0]} {rest} }}", crowd.catalog)
-        table, trace = crowd._reader.run(compiled, None, crowd.snapshot(), Limits("q"))
+        table, trace = in_pieces(crowd, 50)._reader.run(compiled, None, crowd.snapshot(), Limits("q"))
         assert table.num_rows == int(rest.split()[1])
         [(_, made)] = trace.parts
         assert made[-1].rows <= 50 < PEOPLE * 20 * 20

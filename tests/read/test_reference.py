@@ -9,40 +9,42 @@ import os
 from collections import Counter
 
 import pytest
-from tests.read.agreement import cases, disagreement
+from tests.read.agreement import DEFAULTS, cases, disagreement
 from tests.read.shrinking import smallest
 from tests.sampling import sampled
 
 from omnigraph.lang.query.compile import compile_read
-from omnigraph.read.data import adjacency, pairs, tables
-from omnigraph.read.plan import estimates
-from omnigraph.read.run import grouping, hops, intersection, ranking, steps
-from omnigraph.read.values import columns, parallel, vectors
+from omnigraph.settings import ReadSettings, Settings
 
 QUERIES_PER_GRAPH = 25
 GRAPHS = int(os.environ.get("OMNIGRAPH_QUERY_EXAMPLES", "2000")) // QUERIES_PER_GRAPH
 SCALE = 12
-EAGER = (
-    (adjacency, "BLOCK", 3),
-    (intersection, "BLOCK", 3),
-    (pairs, "BLOCK", 3),
-    (parallel, "_WORTH_IT", 4),
-    (columns, "_WORTH_ENCODING", 48),
-    (grouping, "_DENSE", 4),
-    (grouping, "_PENDING", 5),
-    (hops, "_CELLS", 40),
-    (estimates, "_EXACT_BELOW", 10),
-    (ranking, "_WORTH_SELECTING", 8),
-    (steps, "_PIECE", 7),
-    (tables, "_BATCH", 16),
-    (vectors, "_BLOCK", 5),
+EAGER = Settings(
+    read=ReadSettings(
+        scan_rows=16,
+        piece_rows=7,
+        pair_block=3,
+        vector_block=5,
+        parallel_from=4,
+        estimate_from=10,
+        visited_cells=40,
+        hop_entries=6,
+        dense_groups=4,
+        pending_groups=5,
+        select_from=8,
+        encode_from=48,
+        order_from=12,
+        order_after=2,
+        text_bytes=64,
+        text_words=8,
+    )
 )
 """The sizes from which the engine does something else than the plain thing, made small."""
 
 
-def check(seed: int, count: int, scale: int = 1) -> None:
+def check(seed: int, count: int, scale: int = 1, settings: Settings = DEFAULTS) -> None:
     """Some queries on a random graph; of the first that differs, the smallest case is shown."""
-    for graph, data, case in cases(seed, count, scale):
+    for graph, data, case in cases(seed, count, scale, settings):
         problem, _ = disagreement(graph, case.query, data=data)
         if problem:
             pytest.fail(smallest(case, lambda on, query: disagreement(on, query)[0]), pytrace=False)
@@ -54,10 +56,8 @@ def test_the_engine_agrees_with_the_reference(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", sampled(range(10_000, 10_000 + GRAPHS // 4), GRAPHS // 12))
-def test_shortcuts_for_large_graphs_change_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name, value in EAGER:
-        monkeypatch.setattr(module, name, value)
-    check(seed, QUERIES_PER_GRAPH, 1 if seed % 2 else SCALE)
+def test_shortcuts_for_large_graphs_change_nothing(seed: int) -> None:
+    check(seed, QUERIES_PER_GRAPH, 1 if seed % 2 else SCALE, EAGER)
 
 
 def test_random_queries_are_of_every_kind_and_find_something() -> None:

@@ -16,7 +16,7 @@ from tests.stores import Store
 
 import omnigraph
 from omnigraph import Graph, failpoints
-from omnigraph.bulk.destinations import destination
+from omnigraph.bulk.jobs import destination
 from omnigraph.errors import JobFailed, LockLost, ObjectDamaged, StorageUnavailable
 from omnigraph.formats.rows import rows_of
 from omnigraph.recovery.jobs import JobRecord, RunningJob, announce, running, staged_by
@@ -47,7 +47,7 @@ def people(graph: Graph, *names: str) -> pa.Table:
 
 def place(graph: Graph) -> Destination:
     base = base_of(graph)
-    return destination(graph._repository, base, base.branch, PERSON)
+    return destination(base, base.branch, PERSON)
 
 
 def stage(graph: Graph, *names: str, job: str = JOB) -> StagedFile:
@@ -285,7 +285,7 @@ def test_files_with_blobs_are_noted_because_lance_names_them(shared_store: Store
         shared_store.uri, "node Photo { name: String @key  raw: Blob? }", storage_options=shared_store.options
     )
     base, entity = base_of(graph), graph.catalog.nodes["Photo"]
-    target = destination(graph._repository, base, base.branch, "node:Photo")
+    target = destination(base, base.branch, "node:Photo")
     rows = rows_of(entity, {"id": ["a"], "name": ["a"], "raw": [os.urandom(200_000)]}, 1)
 
     def stage_photo() -> None:

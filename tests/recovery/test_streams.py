@@ -17,7 +17,7 @@ from tests.stores import S3Server, Store, present
 
 import omnigraph
 from omnigraph import Graph, failpoints
-from omnigraph.bulk.load.options import Mode
+from omnigraph.bulk.load.options import LoadOptions, Mode
 from omnigraph.bulk.load.small import prepare_load
 from omnigraph.errors import (
     BatchDone,
@@ -44,9 +44,9 @@ def rows(number: int) -> Records:
 def write(graph: Graph, batch: Batch, records: Records, branch: str = "main") -> Commit | None:
     """Write a micro-batch as a stream does."""
     repository = graph._repository
-    change = prepare_load(repository, records, Mode.MERGE, None).change
+    delta = prepare_load(repository.catalog, records, LoadOptions(Mode.MERGE, "main"), None).delta
     request = WriteRequest("load", repository.branches.find(branch), batch=batch)
-    return commit_write(repository, request, lambda _: Prepared(change.delta, None, repeatable=True)).commit
+    return commit_write(repository, request, lambda _: Prepared(delta, None, repeatable=True)).commit
 
 
 def run(graph: Graph, numbers: list[int], stream: str = "s", branch: str = "main") -> list[int]:

@@ -16,6 +16,7 @@ from omnigraph.formats.rows import rows_of
 from omnigraph.graph import Graph
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.manifest.state import TablePin
+from omnigraph.settings import Settings
 from omnigraph.storage.staging import ROWS_PER_FILE, IndexSpec, stage_create_index
 from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
@@ -25,10 +26,10 @@ from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
 Row = Mapping[str, Any]
 
 
-def new_graph(schema: str, embedder: EmbeddingClient | None = None) -> Graph:
+def new_graph(schema: str, embedder: EmbeddingClient | None = None, settings: Settings | None = None) -> Graph:
     """An empty graph in this process's memory."""
     created = omnigraph.init(f"memory://{uuid.uuid4().hex}/g", schema)
-    return omnigraph.open(created.address, embedder=embedder)
+    return omnigraph.open(created.address, embedder=embedder, settings=settings)
 
 
 def base_of(graph: Graph, branch: str = "main") -> Base:

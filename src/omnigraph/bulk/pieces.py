@@ -1,4 +1,4 @@
-"""Tables of a snapshot in pieces: the share of a table that one task reads, wherever it runs."""
+"""Tables of a snapshot in pieces: the fragments that one task reads."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from lance import LanceDataset
 
 from omnigraph.errors import NotOnSpark
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.settings import BulkSettings
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.tables import Tables
 from omnigraph.storage.unavailable import translated
 
-ROWS_PER_TASK: Final = 1_000_000
+ROWS_PER_TASK: Final = BulkSettings().rows_per_task
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some fragments of one table: the share of it that one task reads."""
+    """Some fragments of one table of a snapshot, which one task reads."""
 
     snapshot: Snapshot
     table_key: str
@@ -59,9 +60,8 @@ class Piece:
             yield from reader
 
 
-def pieces_of(snapshot: Snapshot, table_key: str, rows: int | None = None) -> list[Piece]:
-    """A table in pieces of about that many rows, each whole fragments."""
-    limit = ROWS_PER_TASK if rows is None else rows
+def pieces_of(snapshot: Snapshot, table_key: str, rows: int = ROWS_PER_TASK) -> list[Piece]:
+    """A table in pieces of whole fragments, with about that many rows each."""
     pieces: list[Piece] = []
     group: list[int] = []
     count = 0
@@ -69,7 +69,7 @@ def pieces_of(snapshot: Snapshot, table_key: str, rows: int | None = None) -> li
         return []
     for fragment in open_table(snapshot, table_key).get_fragments():
         own = fragment.metadata.num_rows
-        if group and count + own > limit:
+        if group and count + own > rows:
             pieces.append(Piece(snapshot, table_key, tuple(group), count))
             group, count = [], 0
         group.append(fragment.fragment_id)
@@ -91,11 +91,11 @@ def _tables_at(scheme: Scheme, root: str, options: tuple[tuple[str, str], ...]) 
 
 
 def open_tables(address: Address) -> Tables:
-    """The tables of a graph as this process sees them; one client per graph, however many tasks it runs."""
+    """The tables of a graph, with one client per graph for all tasks of this process."""
     return _tables_at(address.scheme, address.root, tuple(sorted(address.options.items())))
 
 
 def require_shared(address: Address) -> None:
-    """Refuse a graph that lives in the memory of this process."""
+    """Refuse a graph in the memory of this process, which workers cannot reach."""
     if address.scheme is Scheme.MEMORY:
         raise NotOnSpark(f"a graph in memory ({address})", "use the embedded engine, or a graph on disk or S3")

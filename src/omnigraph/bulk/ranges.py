@@ -1,4 +1,4 @@
-"""Reading lines out of the middle of files, on this machine or in a bucket, without Hadoop."""
+"""Reading ranges of files on disk or in a bucket, as whole lines, without Hadoop."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from omnigraph.storage.address import parse_address
 from omnigraph.storage.control.remote import s3_store
 from omnigraph.storage.unavailable import translated
 
-_MORE: Final = 1 << 20
+_CHUNK_BYTES: Final = 1 << 20
+"""How much of a file is read at a time where the end of a line is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Whole lines of a file. ``overlong`` is the length of one more line behind them that is too long to hold."""
+    """Whole lines of a file. ``overlong`` is the length of a line after them that is too long to be read."""
 
     data: bytes
     overlong: int | None = None
 
 
 class _Seekable(Protocol):
-    """A file of which parts can be read."""
+    """A file of which ranges can be read."""
 
     def read_at(self, start: int, count: int) -> bytes:
-        """Up to that many bytes from a place; fewer only at the end."""
+        """Up to that many bytes from a position; fewer only at the end of the file."""
 
     def close(self) -> None:
-        """Be done with it."""
+        """Close the file."""
 
 
 class _LocalFile:
@@ -80,12 +81,12 @@ def _opened(name: str, options: Mapping[str, str]) -> _Seekable:
     return _RemoteFile(name, options) if name.startswith("s3://") else _LocalFile(name)
 
 
-class _LastLine:
-    """A line that is read bit by bit because nobody knows how long it is. Its bytes are kept while it may be read,
-    and counted however many there are."""
+class _LongLine:
+    """A line whose end is not known yet, read chunk by chunk. Bytes beyond the limit are counted, not kept."""
 
-    def __init__(self, start: bytes) -> None:
-        self.is_over = False
+    def __init__(self, start: bytes, limit: int) -> None:
+        self.is_complete = False
+        self._limit = limit
         self._kept = bytearray()
         self._length = 0
         self._is_blank = True
@@ -93,28 +94,37 @@ class _LastLine:
         self.add(start)
 
     def add(self, chunk: bytes) -> bytes:
-        """Take the part of a chunk that belongs to the line; what follows the line is returned."""
+        """Add the part of a chunk that belongs to the line; the rest of the chunk."""
         piece, newline, rest = chunk.partition(b"\n")
-        if len(self._kept) <= LONGEST_LINE + 1:
+        if len(self._kept) <= self._limit + 1:
             self._kept += piece
         self._length += len(piece)
         self._is_blank = self._is_blank and not piece.strip()
         self._ends_with_return = piece.endswith(b"\r") if piece else self._ends_with_return
-        self.is_over = bool(newline)
+        self.is_complete = bool(newline)
         return rest
 
-    def read(self, before: bytes = b"") -> Lines:
-        """The line behind the lines before it. One that says nothing may be as long as it likes."""
+    def after(self, before: bytes = b"") -> Lines:
+        """The line after the lines before it. Blank lines and comments have no limit, and become a short
+        comment."""
         length = self._length - self._ends_with_return
-        if length <= LONGEST_LINE:
-            return Lines(before + self._kept + (b"\n" if self.is_over else b""))
-        says_nothing = self._is_blank or self._kept.lstrip().startswith(b"//")
-        return Lines(before + b"//\n") if says_nothing else Lines(before, length)
+        if length <= self._limit:
+            return Lines(before + self._kept + (b"\n" if self.is_complete else b""))
+        is_comment = self._is_blank or self._kept.lstrip().startswith(b"//")
+        return Lines(before + b"//\n") if is_comment else Lines(before, length)
 
 
-def read_range(name: str, options: Mapping[str, str], start: int, stop: int) -> Lines:
+def read_range(
+    name: str,
+    options: Mapping[str, str],
+    start: int,
+    stop: int,
+    *,
+    longest: int = LONGEST_LINE,
+    chunk_bytes: int = _CHUNK_BYTES,
+) -> Lines:
     """The lines whose first byte lies in the range: every line of a file is in exactly one of its ranges."""
-    found = _read_range(name, options, start, stop)
+    found = _read_range(name, options, start, stop, longest, chunk_bytes)
     return found if start else _without_mark(found)
 
 
@@ -123,7 +133,9 @@ def _without_mark(first: Lines) -> Lines:
     return replace(first, data=first.data.removeprefix(BOM_UTF8))
 
 
-def _read_range(name: str, options: Mapping[str, str], start: int, stop: int) -> Lines:
+def _read_range(
+    name: str, options: Mapping[str, str], start: int, stop: int, longest: int, chunk_bytes: int
+) -> Lines:
     with closing(_opened(name, options)) as file:
         before = 1 if start else 0
         data = file.read_at(start - before, stop - start + before)
@@ -133,25 +145,33 @@ def _read_range(name: str, options: Mapping[str, str], start: int, stop: int) ->
         if not data or data.endswith(b"\n"):
             return Lines(data)
         cut = data.rfind(b"\n") + 1
-        line, at = _LastLine(data[cut:]), stop
-        while not line.is_over and (chunk := file.read_at(at, _MORE)):
+        line, at = _LongLine(data[cut:], longest), stop
+        while not line.is_complete and (chunk := file.read_at(at, chunk_bytes)):
             line.add(chunk)
             at += len(chunk)
-        return line.read(data[:cut])
+        return line.after(data[:cut])
 
 
-def unpacked(name: str, options: Mapping[str, str], compression: str, size: int) -> Iterator[Lines]:
+def unpacked(
+    name: str,
+    options: Mapping[str, str],
+    compression: str,
+    size: int,
+    *,
+    longest: int = LONGEST_LINE,
+    chunk_bytes: int = _CHUNK_BYTES,
+) -> Iterator[Lines]:
     """The lines of a compressed file, in portions of about that size."""
     with open_file(name, options) as raw:
         try:
             stream = pa.CompressedInputStream(raw, compression)
-            for number, lines in enumerate(_portions(stream, size)):
+            for number, lines in enumerate(_portions(stream, size, longest, chunk_bytes)):
                 yield lines if number else _without_mark(lines)
         except (pa.ArrowException, OSError) as error:
             raise SourceUnusable(name, f"it cannot be unpacked as {compression}: {error}") from error
 
 
-def _portions(stream: pa.NativeFile, size: int) -> Iterator[Lines]:
+def _portions(stream: pa.NativeFile, size: int, longest: int, chunk_bytes: int) -> Iterator[Lines]:
     held = b""
     while chunk := stream.read(size):
         held += chunk
@@ -159,30 +179,30 @@ def _portions(stream: pa.NativeFile, size: int) -> Iterator[Lines]:
         if end:
             yield Lines(held[:end])
             held = held[end:]
-        if len(held) > LONGEST_LINE:
-            line, held = _LastLine(held), b""
-            while not line.is_over and (chunk := stream.read(_MORE)):
+        if len(held) > longest:
+            line, held = _LongLine(held, longest), b""
+            while not line.is_complete and (chunk := stream.read(chunk_bytes)):
                 held = line.add(chunk)
-            yield line.read()
+            yield line.after()
     if held:
         yield Lines(held)
 
 
 def open_file(name: str, options: Mapping[str, str]) -> pa.NativeFile:
-    """A file as Arrow reads it."""
+    """A file on disk or in a bucket, for Arrow's readers."""
     with translated(name):
         try:
             if not name.startswith("s3://"):
                 return pa.OSFile(name.removeprefix("file://"), "rb")
             bucket, _, key = name.removeprefix("s3://").partition("/")
             reader = obstore.open_reader(s3_store(parse_address(f"s3://{bucket}", options)), key)
-            return pa.PythonFile(io.BufferedReader(_Raw(name, reader), buffer_size=_MORE), mode="r")
+            return pa.PythonFile(io.BufferedReader(_RawObject(name, reader), buffer_size=_CHUNK_BYTES), mode="r")
         except FileNotFoundError as error:
             raise SourceUnusable(name, "it is gone") from error
 
 
-class _Raw(io.RawIOBase):
-    """An object in a bucket as Python knows files."""
+class _RawObject(io.RawIOBase):
+    """An object in a bucket as a raw file of Python."""
 
     def __init__(self, name: str, reader: obstore.ReadableFile) -> None:
         self._name = name

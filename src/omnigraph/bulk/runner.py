@@ -1,7 +1,7 @@
-"""Runners: what carries out the tasks of a job, in this process or on Spark.
+"""Runners: what runs the tasks of a job, in this process or on Spark.
 
-A job is a list of passes; each pass is a function and its tasks. Tasks and what they bring back are small and can
-be pickled, so that the same job runs on threads here and on the workers of a cluster.
+A job is a sequence of steps; each step is a function and its tasks. Tasks and their results are small and can be
+pickled, so that the same job runs on threads here and on the workers of a cluster.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from ulid import ULID
 
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     from omnigraph.read.limits import Cancellation
 
 Task = TypeVar("Task")
-_THREADS: Final = 4
+Value = TypeVar("Value")
+_MAX_THREADS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """How far a job is. ``rows`` and ``bytes`` count what finished tasks have done in this stage."""
+    """The progress of a job. ``done``, ``rows`` and ``bytes`` count the finished tasks of the current step."""
 
     job: str
-    stage: str
+    step: str
     done: int
     tasks: int
     rows: int = 0
@@ -43,16 +44,16 @@ Listener = Callable[[JobEvent], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What a task brings back: its outcome, and how much it did, for whoever watches."""
+class TaskResult(Generic[Value]):
+    """The result of a task, and how many rows and bytes it processed, for the progress of the job."""
 
-    outcome: Any
+    value: Value
     rows: int = 0
     bytes: int = 0
 
 
 class Engine(StrEnum):
-    """Where something runs: in this process, on Spark, or wherever its size says."""
+    """Where a job runs: in this process, on Spark, or on either, by its size."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -60,22 +61,26 @@ class Engine(StrEnum):
 
 
 class Runner(Protocol):
-    """Carries out the passes of one job."""
+    """Runs the steps of one job."""
 
     @property
     def engine(self) -> Engine:
-        """Where its tasks run."""
+        """Where the tasks run."""
 
     @property
     def job(self) -> str:
-        """The id under which the job writes its files."""
+        """The id of the job, under which its tasks write their files."""
 
-    def run(self, stage: str, work: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Any]:
-        """Do the work for each task; the outcomes in the order of the tasks."""
+    @property
+    def cores(self) -> int:
+        """How many tasks run at a time."""
+
+    def run(self, step: str, work: Callable[[Task], TaskResult[Value]], tasks: Sequence[Task]) -> list[Value]:
+        """Run a function on each task of a step; the values of the results, in the order of the tasks."""
 
 
 class LocalRunner:
-    """Carries out the passes of one job on a few threads, reports progress to a listener, and can be cancelled."""
+    """Runs the steps of one job on a few threads, reports progress to a listener, and can be cancelled."""
 
     engine: Final = Engine.LOCAL
 
@@ -86,48 +91,50 @@ class LocalRunner:
         job: str | None = None,
     ) -> None:
         self.job = job or str(ULID())
+        self.cores = min(_MAX_THREADS, os.cpu_count() or 1)
         self.listener = listener
         self.cancellation = cancellation
 
-    def check(self) -> None:
-        """Raise if somebody cancelled."""
+    def require_active(self) -> None:
+        """Raise JobCancelled if the caller has cancelled the job."""
         if self.cancellation is not None and self.cancellation.is_cancelled:
             raise JobCancelled(self.job)
 
-    def run(self, stage: str, work: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Any]:
-        """Do the work for each task; the outcomes in the order of the tasks. A failure stops the others."""
+    def run(self, step: str, work: Callable[[Task], TaskResult[Value]], tasks: Sequence[Task]) -> list[Value]:
+        """Run a function on each task of a step; the first task that fails stops those that have not begun."""
         start, rows, size = time.monotonic(), 0, 0
         stopped = threading.Event()
 
-        def unless_stopped(task: Task) -> Done:
+        def unless_stopped(task: Task) -> TaskResult[Value]:
             if stopped.is_set():
                 raise JobCancelled(self.job)
-            self.check()
+            self.require_active()
             return work(task)
 
-        with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1), "omnigraph-job") as pool:
+        with ThreadPoolExecutor(self.cores, "omnigraph-job") as pool:
             futures = [pool.submit(unless_stopped, task) for task in tasks]
             try:
                 for count, future in enumerate(as_completed(futures), 1):
-                    done = future.result()
-                    rows, size = rows + done.rows, size + done.bytes
-                    self.tell(JobEvent(self.job, stage, count, len(tasks), rows, size, time.monotonic() - start))
+                    result = future.result()
+                    rows, size = rows + result.rows, size + result.bytes
+                    self.report(JobEvent(self.job, step, count, len(tasks), rows, size, time.monotonic() - start))
             except BaseException:
                 stopped.set()
                 raise
-        return [future.result().outcome for future in futures]
+        return [future.result().value for future in futures]
 
-    def tell(self, event: JobEvent) -> None:
-        """Tell the listener how far the job is, if there is one."""
+    def report(self, event: JobEvent) -> None:
+        """Pass an event to the listener, if there is one."""
         if self.listener is not None:
             self.listener(event)
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerChoice:
-    """Where a job may run: the engine that the caller named, and the way to Spark.
+    """Where a job may run: the engine that the caller named, and how a runner on Spark is started.
 
-    ``is_spark_given`` says that the caller gave a session or an address, and so wants Spark for what can use it.
+    ``is_spark_given`` says that the caller passed a session or an address, which selects Spark for every job that
+    can use it.
     """
 
     engine: Engine

@@ -34,7 +34,7 @@ Remote = Annotated[
 
 @contextmanager
 def progress() -> Iterator[Callable[[JobEvent], None] | None]:
-    """A listener that shows stage, share, rows, bytes and rate on the terminal; None where there is none."""
+    """A listener that shows step, share, rows, bytes and rate on the terminal; None where there is none."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -49,18 +49,18 @@ def progress() -> Iterator[Callable[[JobEvent], None] | None]:
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        stages: dict[str, TaskID] = {}
+        steps: dict[str, TaskID] = {}
 
         def listen(event: JobEvent) -> None:
-            if event.stage not in stages:
-                stages[event.stage] = bar.add_task(event.stage, total=event.tasks or None, done="")
-            bar.update(stages[event.stage], completed=event.done, total=event.tasks or None, done=amounts(event))
+            if event.step not in steps:
+                steps[event.step] = bar.add_task(event.step, total=event.tasks or None, done="")
+            bar.update(steps[event.step], completed=event.done, total=event.tasks or None, done=amounts(event))
 
         yield listen
 
 
 def amounts(event: JobEvent) -> str:
-    """The rows and bytes that a stage has done, and how fast."""
+    """The rows and bytes that a step has done, and how fast."""
     if not event.rows and not event.bytes:
         return ""
     seconds = max(event.seconds, 0.001)

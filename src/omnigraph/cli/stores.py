@@ -37,13 +37,18 @@ def resolve_store(*given: str | None) -> str:
     raise typer.BadParameter(f"which graph? {found}; name one with --store")
 
 
-def parse_at(text: str | None, branch: str | None) -> str | int | None:
-    """A manifest version if it is a number that could be one, else a commit id, which needs no branch."""
+def parse_at(text: str | None) -> str | int | None:
+    """A manifest version if it is a number that could be one, else a commit id."""
     if text is not None and len(text) <= _LONGEST_VERSION and text.isascii() and text.isdecimal():
         return int(text)
-    if text is not None and branch is not None:
-        raise typer.BadParameter("give --branch or --snapshot, not both: a commit names its state by itself")
     return text
+
+
+def parse_state(text: str | None, branch: str | None) -> str | int | None:
+    """What --snapshot names, for commands that take it or a --branch."""
+    if text is not None and branch is not None:
+        raise typer.BadParameter("give --branch or --snapshot, not both")
+    return parse_at(text)
 
 
 def open_graph(*given: str | None, read_only: bool, actor: str | None = None) -> Graph:

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.embed.variables import MOCK, PROVIDER
+from omnigraph.embed.variables import MOCK, MODEL, PROVIDER
 
 Role = Literal["document", "query"]
 Vectors = npt.NDArray[np.float32]
@@ -32,12 +32,13 @@ def configured_client() -> EmbeddingClient | None:
     from omnigraph.embed.mock import MockClient
 
     provider = os.environ.get(PROVIDER, "").strip().lower()
+    model = os.environ.get(MODEL, "").strip() or "mock"
     if os.environ.get(MOCK, "").strip().lower() in ("1", "true"):
         if provider not in ("", "mock"):
             warnings.warn(f"{MOCK} is set, so {PROVIDER}={provider} is not asked", UserWarning, stacklevel=2)
-        return MockClient()
+        return MockClient(model)
     if provider == "mock":
-        return MockClient()
+        return MockClient(model)
     from omnigraph.embed.settings import http_client
 
     return http_client(provider, os.environ)

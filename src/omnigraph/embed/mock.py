@@ -11,11 +11,14 @@ from omnigraph.storage.layout import fnv1a64
 
 
 class MockClient:
-    """Deterministic vectors from a hash of the text, for tests and demos."""
+    """Deterministic vectors from a hash of the text, for tests and demos; they are the same for every model."""
+
+    def __init__(self, model: str = "mock") -> None:
+        self._model = model
 
     @property
     def model(self) -> str:
-        return "mock"
+        return self._model
 
     def embed(self, texts: Sequence[str], dimension: int, role: Role) -> Vectors:
         """Components from a xorshift generator seeded by the text, scaled to length one."""

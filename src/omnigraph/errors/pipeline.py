@@ -43,17 +43,17 @@ class SparkUnavailable(PipelineError):
 class JobFailed(PipelineError):
     """A task of a job failed at every attempt. ``job`` is the job's id in `omnigraph jobs`."""
 
-    def __init__(self, job: str, stage: str, reason: str) -> None:
-        super().__init__(job, stage, reason)
+    def __init__(self, job: str, step: str, reason: str) -> None:
+        super().__init__(job, step, reason)
         self.job = job
-        self.stage = stage
+        self.step = step
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"{self.stage}: {self.reason}; nothing was committed, and the job can be run again (job {self.job})"
+        return f"{self.step}: {self.reason}; nothing was committed, and the job can be run again (job {self.job})"
 
     def as_json(self) -> dict[str, Any]:
-        return {"error": str(self), "job": self.job, "stage": self.stage, "reason": self.reason}
+        return {"error": str(self), "job": self.job, "step": self.step, "reason": self.reason}
 
 
 class JobCancelled(PipelineError):

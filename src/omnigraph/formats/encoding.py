@@ -1,6 +1,6 @@
-"""Rows as exports write them: JSON Lines or Parquet, whole columns at a time.
+"""Encoding rows as JSON Lines or Parquet, whole columns at a time.
 
-Every value comes back bit for bit when the lines are loaded again.
+A load of the result gives back every value bit for bit.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from omnigraph.formats.columns import table_schema
 from omnigraph.lang.schema.catalog import EntityType, NodeType, Property
 from omnigraph.lang.values import FLOATS, Scalar
 
-ROWS_PER_GROUP: Final = 131_072
-BYTES_PER_GROUP: Final = 64 << 20
-_AT_ONCE: Final = 64 << 20
-"""More bytes than this are encoded in halves, so that 32-bit offsets hold what they become."""
+_ROWS_PER_GROUP: Final = 131_072
+_BYTES_PER_GROUP: Final = 64 << 20
+_BATCH_BYTES: Final = 64 << 20
+"""Larger batches are encoded in halves, so that 32-bit offsets can address the text."""
 
 _SHORT: Final = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _ESCAPES: Final = {
@@ -39,19 +39,22 @@ _WIDE_TEXT: Final = pa.large_string()
 _F64: Final = pa.float64()
 
 TABLE_KEY: Final = b"omnigraph.table"
-"""Names the table of its rows in the metadata of a Parquet file."""
+"""The key in the metadata of a Parquet file whose value is the table of its rows."""
 
 
-def json_lines(entity: EntityType, rows: pa.RecordBatch) -> Iterator[memoryview]:
-    """The rows of a table as records of a load, one per line; blobs are whole. Nulls are left out."""
+def json_lines(entity: EntityType, rows: pa.RecordBatch, limit: int = _BATCH_BYTES) -> Iterator[memoryview]:
+    """The rows of a table as records of a load, one per line, without nulls. Blobs are given as bytes.
+
+    More than ``limit`` bytes are encoded in halves.
+    """
     if not rows.num_rows:
         return
-    if rows.nbytes > _AT_ONCE and rows.num_rows > 1:
+    if rows.nbytes > limit and rows.num_rows > 1:
         half = rows.num_rows // 2
-        yield from json_lines(entity, rows.slice(0, half))
-        yield from json_lines(entity, rows.slice(half))
+        yield from json_lines(entity, rows.slice(0, half), limit)
+        yield from json_lines(entity, rows.slice(half), limit)
         return
-    text = _TEXT if rows.nbytes <= _AT_ONCE else _WIDE_TEXT
+    text = _TEXT if rows.nbytes <= limit else _WIDE_TEXT
     line = _Line(text)
     if isinstance(entity, NodeType):
         line.add(f'{{"type":{json.dumps(entity.name)},"data":{{"id":"', _escaped(rows.column("id")), '"')
@@ -67,7 +70,7 @@ def json_lines(entity: EntityType, rows: pa.RecordBatch) -> Iterator[memoryview]
 
 
 class _Line:
-    """The pieces of which all lines consist: texts that are the same in every line, and columns."""
+    """The parts of all lines: texts that every line has, and columns of values."""
 
     def __init__(self, text: pa.DataType) -> None:
         self._text = text
@@ -75,7 +78,7 @@ class _Line:
         self._literal = ""
 
     def add(self, before: str, values: pa.Array, after: str) -> None:
-        """A column between two texts; the texts are left out with a null."""
+        """Add a column between two texts; where it is null, the line has neither value nor texts."""
         values = values.cast(self._text)
         if values.null_count:
             first, last, nothing = map(self._scalar, (before, after, ""))
@@ -116,7 +119,7 @@ def _extent(texts: pa.Array) -> tuple[int, int]:
 
 
 def _around(prop: Property) -> tuple[str, str]:
-    """What stands before and after a value."""
+    """The texts before and after a value."""
     if not prop.type.is_plain:
         return "[", "]"
     if prop.type.is_blob:
@@ -125,7 +128,7 @@ def _around(prop: Property) -> tuple[str, str]:
 
 
 def _encoded(entity: EntityType, prop: Property, values: pa.Array) -> pa.Array:
-    """A column as JSON, without what stands around each value."""
+    """A column as JSON, without the texts around each value."""
     if prop.type.is_plain:
         return _scalars(entity, prop, values)
     items = _scalars(entity, prop, pc.list_flatten(values))
@@ -155,7 +158,7 @@ def _scalars(entity: EntityType, prop: Property, values: pa.Array) -> pa.Array:
 
 
 def _escaped(texts: pa.Array) -> pa.Array:
-    """Texts as JSON spells them between quotes. What needs it is rare, and looked for in all bytes at once."""
+    """Texts as JSON spells them between quotes. Characters to escape are searched in all bytes at once."""
     if texts.buffers()[2] is None or not len(texts):
         return texts
     first, last = _extent(texts)
@@ -171,7 +174,7 @@ def _escaped(texts: pa.Array) -> pa.Array:
 
 
 def _floats(entity: EntityType, prop: Property, numbers: pa.Array) -> pa.Array:
-    """Numbers in the fewest digits that lead back to them, also through 64 bits, as readers of JSON go."""
+    """Numbers in the fewest digits that give the same number back, also to readers that use 64 bits."""
     if pc.all(pc.is_finite(numbers)).as_py() is False:
         raise ExportRefused(
             f"{entity.name}.{prop.name}", "it holds NaN or infinity, which JSON cannot write; use Parquet"
@@ -187,7 +190,7 @@ def _floats(entity: EntityType, prop: Property, numbers: pa.Array) -> pa.Array:
 
 
 def parquet_schema(entity: EntityType) -> pa.Schema:
-    """The columns of a Parquet file of a type's rows, which says in its metadata what type that is."""
+    """The columns of a Parquet file of a type's rows. Its metadata has the type."""
     fields = [
         pa.field(
             field.name,
@@ -199,27 +202,31 @@ def parquet_schema(entity: EntityType) -> pa.Schema:
     return pa.schema(fields, {TABLE_KEY: entity.table_key.encode()})
 
 
-def write_parquet(entity: EntityType, batches: Iterable[pa.RecordBatch], sink: IO[bytes]) -> int:
-    """Write rows as one Parquet file; how many there were. Equal rows give equal bytes, however they come cut."""
+def write_parquet(
+    entity: EntityType,
+    batches: Iterable[pa.RecordBatch],
+    sink: IO[bytes],
+    rows_per_group: int = _ROWS_PER_GROUP,
+) -> int:
+    """Write rows as one Parquet file; the number of rows. Equal rows give equal bytes, whatever the batches."""
     schema = parquet_schema(entity)
     rows = 0
     with pq.ParquetWriter(sink, schema, compression="zstd") as writer:
-        for group in grouped(batches, ROWS_PER_GROUP, BYTES_PER_GROUP):
+        for group in grouped(batches, rows_per_group, _BYTES_PER_GROUP):
             columns = [group.column(field.name).cast(field.type).combine_chunks() for field in schema]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=ROWS_PER_GROUP)
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=rows_per_group)
             rows += group.num_rows
     return rows
 
 
-def grouped(batches: Iterable[pa.RecordBatch], most_rows: int, most_bytes: int) -> Iterator[pa.Table]:
-    """The rows in groups that are as large as allowed. Where a group ends depends on the rows before it only, not
-    on how they come cut."""
+def grouped(batches: Iterable[pa.RecordBatch], max_rows: int, max_bytes: int) -> Iterator[pa.Table]:
+    """The rows in groups of up to so many rows and bytes. The groups depend on the rows, not on the batches."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         while batch.num_rows:
             sizes = np.cumsum(row_bytes(batch))
-            fitting = min(most_rows - rows, int(np.searchsorted(sizes, most_bytes - size, "right")))
+            fitting = min(max_rows - rows, int(np.searchsorted(sizes, max_bytes - size, "right")))
             taken = min(max(fitting, 0 if held else 1), batch.num_rows)
             if taken:
                 held.append(batch.slice(0, taken))
@@ -233,7 +240,7 @@ def grouped(batches: Iterable[pa.RecordBatch], most_rows: int, most_bytes: int) 
 
 
 def row_bytes(rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """How many bytes the values of each row take: a measure that depends on nothing but the values."""
+    """How many bytes the values of each row take, which depends on the values alone."""
     total = np.zeros(rows.num_rows, np.int64)
     for column in rows.columns:
         total += _cell_bytes(column)

@@ -121,18 +121,19 @@ def _answer(prepared: Prepared, route: _Route, window: Window) -> tuple[pa.Table
     """Run a route, and make the table of its rows."""
     query, needed = prepared.query, prepared.needed
     operators, trace = route.tools.operators, Trace([(part.sign, part.steps) for part in route.parts])
-    expressions, limits = operators.expressions, operators.limits
+    expressions, limits, tables = operators.expressions, operators.limits, operators.tables
     if not (query.aggregates or query.distinct):
         frame = _collected(route, needed, None if query.order else window.most)
         finished = time.perf_counter()
-        table = row_table(query, frame, sorted(needed & prepared.entities), window, expressions, limits)
+        table = row_table(query, frame, sorted(needed & prepared.entities), window, operators)
         trace.finishing = time.perf_counter() - finished
         return table, trace
     has_scores = bool(query.rankings)
     if has_scores:
-        query, matched = scored(query, spread(_collected(route, needed, None), None, limits), None, expressions)
+        rows = spread(_collected(route, needed, None), None, limits)
+        query, matched = scored(query, rows, None, expressions)
     keys = [c.expression for c in query.columns if not isinstance(c.expression, ir.Agg)]
-    grouping = Grouping(keys, aggregates_of(query), operators.tables.catalog, expressions, limits)
+    grouping = Grouping(keys, aggregates_of(query), tables.catalog, expressions, limits, tables.settings)
     if has_scores:
         grouping.consume(matched)
     else:

@@ -22,6 +22,7 @@ from omnigraph.read.execution import Trace, execute, plan
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.prepared import Preparations, Prepared
 from omnigraph.read.run.expressions import Expressions
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Reader:
     repository: Repository
     cache: Cache
     embedder: Callable[[], EmbeddingClient | None]
+    settings: ReadSettings = READ_DEFAULTS
     preparations: Preparations = field(default_factory=Preparations)
 
     def run(
@@ -58,7 +60,7 @@ class Reader:
     def _tables(self, snapshot: Snapshot, limits: Limits) -> Iterator[GraphTables]:
         held = Held(self.cache, limits.check)
         try:
-            yield GraphTables(snapshot, self.repository.tables, held)
+            yield GraphTables(snapshot, self.repository.tables, held, self.settings)
         finally:
             held.release()
 

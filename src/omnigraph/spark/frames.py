@@ -66,42 +66,42 @@ def spark_schema(types: dict[str, str]) -> str:
 
 
 def arrow_type(kind: str) -> pa.DataType:
-    """What Spark sends and takes for one of its types."""
+    """The Arrow type in which Spark sends and receives one of its types."""
     if kind.startswith("array<"):
         return pa.list_(arrow_type(kind.removeprefix("array<").removesuffix(">")))
     return _ARROW[kind]
 
 
 def as_spark(batch: pa.RecordBatch, types: dict[str, str]) -> pa.RecordBatch:
-    """Rows of a table with the types Spark was promised."""
+    """Rows of a table with the types that the DataFrame declares."""
     columns = [batch.column(name).cast(arrow_type(kind)) for name, kind in types.items()]
     return pa.RecordBatch.from_arrays(columns, names=list(types))
 
 
 def table_frame(
     spark: SparkSession,
-    graph: Snapshot,
+    snapshot: Snapshot,
     table_key: str,
     columns: Sequence[str] | None = None,
     where: str | None = None,
 ) -> DataFrame:
-    """A table of the snapshot, or some columns and rows of it; ``where`` is a filter in Lance's SQL.
+    """A table of a snapshot, or some columns and rows of it; ``where`` is a filter in Lance's SQL.
 
-    The rows are read by the workers, fragment by fragment, when Spark asks for them.
+    Workers read the rows when Spark runs the DataFrame.
     """
-    entity = graph.entity(table_key)
+    entity = snapshot.entity(table_key)
     chosen = list(columns) if columns is not None else list(entity.columns)
     types = spark_types(entity, chosen)
-    pieces = pieces_of(graph, table_key)
-    frame = piece_numbers(spark, len(pieces), graph.rows(table_key))
+    pieces = pieces_of(snapshot, table_key)
+    frame = piece_numbers(spark, len(pieces), snapshot.rows(table_key))
     return frame.mapInArrow(_reading(pieces, types, where), spark_schema(types))
 
 
 def piece_numbers(spark: SparkSession, pieces: int, rows: int) -> DataFrame:
     """The numbers of the pieces of a table, each in a partition of its own.
 
-    Spark takes what is made of a few numbers for something small, and would send a whole table to every worker. So
-    these are as many numbers as the table has rows, of which one per piece is left.
+    Spark estimates the size of a DataFrame by that of its source, and would broadcast a table that is made from a
+    few numbers. So the source has as many numbers as the table has rows, filtered to one per piece.
     """
     each = max(1, rows // max(1, pieces))
     numbers = spark.range(0, pieces * each, 1, max(1, pieces))

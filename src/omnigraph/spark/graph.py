@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from omnigraph.bulk.pieces import open_table
-from omnigraph.bulk.typenames import checked_columns, edge_type, node_type
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import RequestError
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import compile_read
 from omnigraph.lang.schema.catalog import Catalog, EntityType
+from omnigraph.lang.schema.lookup import checked_columns, edge_type, node_type
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.spark.frames import table_frame
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SparkGraph:
-    """A snapshot in a Spark session. It stays the same, whatever is written to the graph meanwhile."""
+    """A snapshot in a Spark session. Later writes to the graph do not change it."""
 
     spark: SparkSession
     snapshot: Snapshot
@@ -41,7 +41,7 @@ class SparkGraph:
 
     def nodes(self, name: str, columns: Iterable[str] | None = None, filter: str | None = None) -> DataFrame:  # noqa: A002
         """The nodes of a type: `id` and the properties, or some of them; ``filter`` is a condition in Lance's SQL,
-        which is checked while the table is read."""
+        which is applied while the table is read."""
         return self._frame(node_type(self.catalog, name), columns, filter)
 
     def edges(self, name: str, columns: Iterable[str] | None = None, filter: str | None = None) -> DataFrame:  # noqa: A002
@@ -64,12 +64,12 @@ class SparkGraph:
         return table_frame(self.spark, self.snapshot, entity.table_key, chosen, where)
 
 
-def check_filter(graph: Snapshot, entity: EntityType, where: str | None) -> None:
-    """Refuse a condition that Lance does not understand, before any worker meets it."""
+def check_filter(snapshot: Snapshot, entity: EntityType, where: str | None) -> None:
+    """Refuse a condition that Lance does not understand, before any worker reads with it."""
     if where is None:
         return
     try:
-        open_table(graph, entity.table_key).scanner(columns=["id"], filter=where).explain_plan()
+        open_table(snapshot, entity.table_key).scanner(columns=["id"], filter=where).explain_plan()
     except (ValueError, OSError, RuntimeError) as error:
-        said = str(error).strip().split("\n")[0].split(", /")[0]
-        raise RequestError(f"the filter of {entity.name} cannot be understood: {where}: {said}") from error
+        reason = str(error).strip().split("\n")[0].split(", /")[0]
+        raise RequestError(f"the filter of {entity.name} cannot be understood: {where}: {reason}") from error

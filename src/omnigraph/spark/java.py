@@ -22,7 +22,7 @@ _REMEDY: Final = "install Java 17 or newer, or pip install 'omnigraph[java]'"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that was found: its home, and its major version."""
+    """A Java installation: its home, and its major version."""
 
     home: Path
     major: int
@@ -54,8 +54,8 @@ def _checked(home: Path, named: str) -> Java:
         raise JavaUnavailable(f"{named} has no java that runs: {error}; {_REMEDY}") from error
     version = _VERSION.search(done.stderr + done.stdout)
     if version is None:
-        said = (done.stderr or done.stdout).strip().splitlines()[:1]
-        raise JavaUnavailable(f"{named} does not say its version: {' '.join(said) or 'nothing'}; {_REMEDY}")
+        printed = (done.stderr or done.stdout).strip().splitlines()[:1]
+        raise JavaUnavailable(f"{named} does not say its version: {' '.join(printed) or 'nothing'}; {_REMEDY}")
     major = int(version[1]) if version[1] != "1" else int(version[2] or 0)
     if major < OLDEST:
         raise JavaUnavailable(f"{named} is Java {major}, and Spark needs {OLDEST} or newer; {_REMEDY}")
@@ -72,7 +72,7 @@ def _bundled_home() -> Path | None:
 
 
 def _shim(bundled: Path) -> Path:
-    """A home for the bundled Java that does without a module Spark asks for and this Java has not."""
+    """A home for the bundled Java whose launcher drops an option for a module that this distribution lacks."""
     home = Path(tempfile.mkdtemp(prefix="omnigraph-java-"))
     launcher = home / "bin" / "java"
     launcher.parent.mkdir()

@@ -1,7 +1,8 @@
-"""Running work on Spark: a list of tasks goes out, one small result per task comes back.
+"""Running the tasks of a job on Spark: a list of tasks goes out, one small result per task comes back.
 
-Rows never pass through here. What is sent is a few hundred bytes per task each way, so that the JVM schedules and
-the Python workers do everything else. Only DataFrame operations are used, so it is the same over Spark Connect.
+Rows never pass through here. A task and its result are a few hundred bytes each, so that the JVM only schedules
+and the Python workers do everything else. Only DataFrame operations are used, so that it works over Spark Connect
+too.
 """
 
 from __future__ import annotations
@@ -19,27 +20,27 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import pyarrow as pa
 from ulid import ULID
 
-from omnigraph.bulk.runner import Done, Engine, JobEvent, Listener
+from omnigraph.bulk.runner import Engine, JobEvent, Listener, TaskResult
 from omnigraph.errors import JobCancelled, JobFailed, OmniError, StorageError
 from omnigraph.read.limits import Cancellation
-from omnigraph.spark.sessions import is_connect
+from omnigraph.spark.sessions import cores, is_connect
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext
     from pyspark.sql import SparkSession
 
 Task = TypeVar("Task")
-Outcome = TypeVar("Outcome")
-_LOOK_EVERY: Final = 0.2
-_LAST_TASKS: Final = 30.0
-"""How long the tasks of a stage that failed or was cancelled are waited for, in seconds."""
-_LOCAL: Final = re.compile(r"local(\[[^,\]]*(,\s*(?P<tries>\d+))?\])?")
+Value = TypeVar("Value")
+_POLL_SECONDS: Final = 0.2
+_LAST_TASKS_SECONDS: Final = 30.0
+"""How long the runner waits for the tasks of a step that failed or was cancelled."""
+_LOCAL: Final = re.compile(r"local(\[[^,\]]*(,\s*(?P<attempts>\d+))?\])?")
 _CRASHED: Final = "Python worker exited unexpectedly"
 _MISSING: Final = re.compile(r"No module named '([A-Za-z_]+)")
 
 
 class SparkRunner:
-    """Carries out the passes of one job in a session, reports progress to a listener, and can be cancelled."""
+    """Runs the steps of one job in a session, reports progress to a listener, and can be cancelled."""
 
     engine: Final = Engine.SPARK
 
@@ -56,12 +57,15 @@ class SparkRunner:
         self.listener = listener
         self.cancellation = cancellation
 
-    def run(self, stage: str, work: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Any]:
-        """Do the work for each task somewhere; the outcomes in the order of the tasks.
+    @property
+    def cores(self) -> int:
+        return cores(self.spark)
 
-        An `OmniError` that a task raises is raised here, the one of the first such task; if the store was to
-        blame, Spark has tried the task again before. Anything else that a task raises is tried again as well, and
-        in the end a JobFailed.
+    def run(self, step: str, work: Callable[[Task], TaskResult[Value]], tasks: Sequence[Task]) -> list[Value]:
+        """Run a function on each task of a step, on the workers; the values in the order of the tasks.
+
+        An `OmniError` of a task is raised here, the first one if several tasks fail; if it is a StorageError,
+        Spark has retried the task. Any other exception of a task is retried as well, and in the end a JobFailed.
         """
         if not tasks:
             return []
@@ -70,27 +74,27 @@ class SparkRunner:
         counters = _Counters.of(self.spark)
         sent = zlib.compress(cloudpickle.dumps(list(tasks)), 1)  # type: ignore[no-untyped-call]
         frame = self.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(
-            _working(work, sent, counters, tries_of(self.spark)), "task long, outcome binary"
+            _task_function(work, sent, counters, max_attempts(self.spark)), "task long, value binary"
         )
-        with self.watched(stage, len(tasks), counters):
+        with self.watched(step, len(tasks), counters):
             collected = frame.toArrow()
-        outcomes: list[Any] = [None] * len(tasks)
-        for index, packed in zip(collected["task"].to_pylist(), collected["outcome"].to_pylist(), strict=True):
-            outcomes[index] = pickle.loads(packed)  # noqa: S301  made by our own tasks
-        for outcome in outcomes:
-            if isinstance(outcome, OmniError):
-                raise outcome
-        return outcomes
+        values: list[Any] = [None] * len(tasks)
+        for index, packed in zip(collected["task"].to_pylist(), collected["value"].to_pylist(), strict=True):
+            values[index] = pickle.loads(packed)  # noqa: S301  made by our own tasks
+        for value in values:
+            if isinstance(value, OmniError):
+                raise value
+        return values
 
     @contextmanager
-    def watched(self, stage: str, tasks: int = 0, counters: _Counters | None = None) -> Iterator[None]:
-        """Run Spark actions under this job's name: they can be cancelled, are reported, and fail as JobFailed."""
+    def watched(self, step: str, tasks: int = 0, counters: _Counters | None = None) -> Iterator[None]:
+        """Run Spark actions as a step of this job: they are reported, can be cancelled, and fail as JobFailed."""
         if self.cancellation is not None and self.cancellation.is_cancelled:
             raise JobCancelled(self.job)
         tag = f"omnigraph-{self.job}"
         over = threading.Event()
         watcher = threading.Thread(
-            target=self._watch, args=(tag, JobEvent(self.job, stage, 0, tasks), counters, over), daemon=True
+            target=self._watch, args=(tag, JobEvent(self.job, step, 0, tasks), counters, over), daemon=True
         )
         watcher.start()
         try:
@@ -101,7 +105,7 @@ class SparkRunner:
         except Exception as error:
             if self.cancellation is not None and self.cancellation.is_cancelled:
                 raise JobCancelled(self.job) from None
-            raise JobFailed(self.job, stage, reason_of(error)) from error
+            raise JobFailed(self.job, step, reason_of(error)) from error
         finally:
             over.set()
             watcher.join()
@@ -109,11 +113,12 @@ class SparkRunner:
             raise JobCancelled(self.job)
 
     def _watch(self, tag: str, event: JobEvent, counters: _Counters | None, over: threading.Event) -> None:
-        """Tell the listener how far the stage is, until it is over; stop its tasks if the job is cancelled."""
+        """Report the progress of the step to the listener until it is over; stop its tasks if the job is
+        cancelled."""
         start = time.monotonic()
         finished = False
         while not finished:
-            finished = over.wait(_LOOK_EVERY)
+            finished = over.wait(_POLL_SECONDS)
             if self.cancellation is not None and self.cancellation.is_cancelled:
                 _interrupt(self.spark, tag)
             if self.listener is not None:
@@ -124,7 +129,7 @@ class SparkRunner:
 
 
 class _Counters:
-    """Counts that finished tasks add to, where Spark has them: not over Spark Connect."""
+    """Accumulators that finished tasks add to. Spark Connect has none, and the counts stay zero."""
 
     def __init__(self, accumulators: Sequence[Accumulator[int]]) -> None:
         self.accumulators = accumulators
@@ -135,8 +140,8 @@ class _Counters:
             return cls(())
         return cls([spark.sparkContext.accumulator(0) for _ in range(3)])
 
-    def add(self, done: Done) -> None:
-        for accumulator, amount in zip(self.accumulators, (1, done.rows, done.bytes), strict=False):
+    def add(self, result: TaskResult[Any]) -> None:
+        for accumulator, amount in zip(self.accumulators, (1, result.rows, result.bytes), strict=False):
             accumulator.add(amount)
 
     def values(self) -> tuple[int, int, int]:
@@ -148,11 +153,11 @@ class _Counters:
 
 @contextmanager
 def _tagged(spark: SparkSession, tag: str) -> Iterator[None]:
-    """Give what Spark does for this thread a name. What fails is left only when no task of it is at work.
+    """Tag the Spark jobs of this thread. If one fails, wait until none of its tasks runs any more.
 
-    Spark tells a failure while other tasks still run, and needs some seconds to end them; they would stage files
+    Spark reports a failure while other tasks still run, and needs some seconds to end them; they would stage files
     for a job that is over. Tags of a session are known to one thread only, so those of the context are used. Spark
-    Connect has tags for all threads, but does not tell what runs.
+    Connect has tags for all threads, but does not list running tasks.
     """
     connected = is_connect(spark)
     (spark.addTag if connected else spark.sparkContext.addJobTag)(tag)
@@ -170,7 +175,7 @@ def _tagged(spark: SparkSession, tag: str) -> Iterator[None]:
 
 
 def _interrupt(spark: SparkSession, tag: str) -> None:
-    """Stop what runs under a name."""
+    """Cancel the Spark jobs with a tag."""
     if is_connect(spark):
         spark.interruptTag(tag)
     else:
@@ -178,46 +183,48 @@ def _interrupt(spark: SparkSession, tag: str) -> None:
 
 
 def _wait_for_tasks(context: SparkContext, tag: str) -> None:
-    """Wait until no task runs under a name, or patience is over."""
+    """Wait until no task of the Spark jobs with a tag runs, or the time is over."""
     by_tag: Any = context._jsc.sc().statusTracker()
-    tracker, deadline = context.statusTracker(), time.monotonic() + _LAST_TASKS
+    tracker, deadline = context.statusTracker(), time.monotonic() + _LAST_TASKS_SECONDS
     while time.monotonic() < deadline:
         jobs = [tracker.getJobInfo(number) for number in by_tag.getJobIdsForTag(tag)]
         stages = [tracker.getStageInfo(number) for job in jobs if job is not None for number in job.stageIds]
         if not any(stage.numActiveTasks for stage in stages if stage is not None):
             return
-        time.sleep(_LOOK_EVERY)
+        time.sleep(_POLL_SECONDS)
 
 
-def tries_of(spark: SparkSession) -> int:
-    """How often Spark runs a task before it gives up."""
+def max_attempts(spark: SparkSession) -> int:
+    """How often Spark attempts a task before it gives up."""
     local = _LOCAL.fullmatch(spark.conf.get("spark.master", "local") or "")
     if local is not None:
-        return int(local["tries"] or 1)
+        return int(local["attempts"] or 1)
     return int(spark.conf.get("spark.task.maxFailures", "4") or 4)
 
 
-def _working(
-    work: Callable[[Task], Done], sent: bytes, counters: _Counters, tries: int
+def _task_function(
+    work: Callable[[Task], TaskResult[Value]], sent: bytes, counters: _Counters, attempts: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs: unpack the tasks, do those of this partition, pack the outcomes."""
+    """The function that Spark runs on a worker: unpack the tasks, run those of its partition, pack their
+    values."""
 
     def batches(indexes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tasks: list[Task] | None = None
         for batch in indexes:
             tasks = pickle.loads(zlib.decompress(sent)) if tasks is None else tasks  # noqa: S301  made by the driver
             for index in batch.column(0).to_pylist():
+                result: TaskResult[Any]
                 try:
-                    done = work(tasks[index])
+                    result = work(tasks[index])
                 except OmniError as error:
-                    if isinstance(error, StorageError) and _attempt() < tries:
+                    if isinstance(error, StorageError) and _attempt() < attempts:
                         raise
-                    done = Done(error)
-                counters.add(done)
+                    result = TaskResult(error)
+                counters.add(result)
                 yield pa.RecordBatch.from_pydict(
                     {
                         "task": pa.array([index], pa.int64()),
-                        "outcome": pa.array([pickle.dumps(done.outcome)], pa.binary()),
+                        "value": pa.array([pickle.dumps(result.value)], pa.binary()),
                     }
                 )
 
@@ -225,7 +232,7 @@ def _working(
 
 
 def _attempt() -> int:
-    """The how-many-th attempt at its task a worker is in."""
+    """The number of the attempt at a task that a worker makes, from 1."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -233,17 +240,17 @@ def _attempt() -> int:
 
 
 def reason_of(error: BaseException) -> str:
-    """What went wrong in a task, without the stack traces of three languages around it."""
+    """The cause of a failed Spark action, without the stack traces of three languages around it."""
     text = str(error)
     missing = _MISSING.search(text)
     if missing is not None:
         return f"the workers' Python has no {missing[1]}; install omnigraph there, or set PYSPARK_PYTHON"
     if _CRASHED in text:
-        return "a worker's Python ended without a word, each time; perhaps it had too little memory"
+        return "a worker's Python process ended without an error, each time; perhaps it had too little memory"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if _looks_raised(line)]
-    told = [line for line in lines if not line.startswith(("at ", "... "))]
-    return (raised or told or [type(error).__name__])[-1][:500]
+    others = [line for line in lines if not line.startswith(("at ", "... "))]
+    return (raised or others or [type(error).__name__])[-1][:500]
 
 
 def _looks_raised(line: str) -> bool:

@@ -59,14 +59,19 @@ def job_record(job: str) -> str:
     return f"{JOBS}/{job}.json"
 
 
+def job_folder(job: str) -> str:
+    """The folder in which a job keeps what its steps share: matches, vectors, drafts."""
+    return f"{JOBS}/{job}"
+
+
 def job_note(job: str, data_file: str) -> str:
     """The object that says that a data file is a job's, where its name cannot."""
-    return f"{JOBS}/{job}/staged/{data_file}"
+    return f"{job_folder(job)}/staged/{data_file}"
 
 
 def job_draft(job: str, name: str) -> str:
     """Where a data file is written that is not whole yet; nothing else lies in its folder."""
-    return f"{JOBS}/{job}/drafts/{name.removesuffix('.lance')}/{name}"
+    return f"{job_folder(job)}/drafts/{name.removesuffix('.lance')}/{name}"
 
 
 def native_prefix(location: str, branch: str | None) -> str:

@@ -15,13 +15,11 @@ from tests.embed.server import EmbeddingServer, Reply, embedding_server
 from tests.write.support import base_of
 
 import omnigraph
-from omnigraph.bulk.destinations import destination
-from omnigraph.bulk.embed import job as embeddings
 from omnigraph.bulk.embed.requests import EmbedCounts, EmbedResult, embed_targets
-from omnigraph.bulk.embed.tasks import Embedding, PieceFiles, embed_piece
+from omnigraph.bulk.embed.tasks import EmbedTask, embed_piece
+from omnigraph.bulk.jobs import destination
 from omnigraph.bulk.pieces import pieces_of
 from omnigraph.bulk.runner import JobEvent
-from omnigraph.bulk.scratch import scratch_folder
 from omnigraph.embed.batches import BatchLimits
 from omnigraph.embed.mock import MockClient
 from omnigraph.embed.resumable import resumable
@@ -29,7 +27,9 @@ from omnigraph.errors import EmbeddingUnavailable, NotOnSpark, OmniError
 from omnigraph.failpoints import armed
 from omnigraph.graph import Graph
 from omnigraph.recovery.jobs import JobRecord, announce
+from omnigraph.settings import BulkSettings, Settings
 from omnigraph.spark.runner import SparkRunner
+from omnigraph.storage import layout
 from omnigraph.write.base import Base
 
 if TYPE_CHECKING:
@@ -72,9 +72,13 @@ def without_vectors(place: Path) -> Graph:
     return graph
 
 
-def with_client(graph: Graph, server: EmbeddingServer) -> Graph:
+TASKS = BulkSettings(small_embedding=0, embedded_rows_per_task=100)
+"""Settings with which so few rows are filled by several tasks."""
+
+
+def with_client(graph: Graph, server: EmbeddingServer, settings: BulkSettings = TASKS) -> Graph:
     client = server.client(limits=BatchLimits(16, 10_000), concurrency=2)
-    return Graph(graph._repository, embedder=client)
+    return Graph(graph._repository, embedder=client, settings=Settings(bulk=settings))
 
 
 def rows(graph: Graph, branch: str = "main") -> dict[str, dict[str, Any]]:
@@ -136,21 +140,21 @@ def test_a_task_that_died_is_not_paid_for_again(
     graph = with_client(without_vectors(tmp_path / "g.omni"), server)
     base = base_of(graph)
     pinned = base.snapshot
-    [target] = embed_targets(graph.catalog, ["Doc"], None, again=False)
-    good = destination(graph._repository, base, base.branch, "node:Doc")
+    [target] = embed_targets(graph.catalog, ["Doc"], None, recompute=False)
+    good = destination(base, base.branch, "node:Doc")
     (tmp_path / "nowhere").touch()
     bad = replace(good, folder=str(tmp_path / "nowhere"))
     runner = SparkRunner(spark)
     announce(graph._repository.objects, a_job(runner.job, base))
-    client = resumable(graph._embedder(), pinned.address, scratch_folder(runner.job))
+    client = resumable(graph._embedder(), pinned.address, layout.job_folder(runner.job))
     assert client is not None
-    tasks = [Embedding(piece, target, bad, runner.job, client) for piece in pieces_of(pinned, "node:Doc", 100)]
+    tasks = [EmbedTask(piece, target, bad, runner.job, client) for piece in pieces_of(pinned, "node:Doc", 100)]
     assert len(tasks) > 1
     with pytest.raises(OmniError, match="nowhere"):
         runner.run("embedding", embed_piece, tasks)
     assert len(server.texts) == COUNT + sum(number % 3 > 0 and number % 7 > 0 for number in range(COUNT))
     server.forget()
-    done: list[PieceFiles] = runner.run("embedding", embed_piece, [replace(task, place=good) for task in tasks])
+    done = runner.run("embedding", embed_piece, [replace(task, destination=good) for task in tasks])
     assert server.asked == []
     assert sum(file.staged.rows for one in done for file in one.files) == COUNT
 
@@ -161,14 +165,11 @@ def test_both_engines_fill_the_same(
     request: pytest.FixtureRequest,
     server: EmbeddingServer,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    graph = with_client(without_vectors(tmp_path / "g.omni"), server)
+    settings = BulkSettings() if engine == "memory" else TASKS
+    graph = with_client(without_vectors(tmp_path / "g.omni"), server, settings)
     graph.create_branch("fork")
     before, events = rows(graph), list[JobEvent]()
-    monkeypatch.setattr(embeddings, "_ROWS_PER_TASK", 100)
-    if engine != "memory":
-        monkeypatch.setattr(embeddings, "SMALL", 0)
     options: dict[str, Any] = {"engine": "spark" if engine == "spark" else "local", "listener": events.append}
     if engine == "spark":
         options["spark"] = request.getfixturevalue("spark")
@@ -198,10 +199,8 @@ def test_both_engines_fill_the_same(
         assert all(row["gist"] is None for row in rows(graph).values())
 
 
-def test_others_write_meanwhile(server: EmbeddingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pieces that did not change stay as they are; of the others only new texts are asked for."""
-    monkeypatch.setattr(embeddings, "SMALL", 0)
-    monkeypatch.setattr(embeddings, "_ROWS_PER_TASK", 100)
+def test_others_write_meanwhile(server: EmbeddingServer, tmp_path: Path) -> None:
+    """Pieces that did not change stay as they are; of the others only new texts are sent."""
     plain = without_vectors(tmp_path / "g.omni")
     graph, wrote = with_client(plain, server), list[int]()
 
@@ -229,8 +228,7 @@ def test_others_write_meanwhile(server: EmbeddingServer, tmp_path: Path, monkeyp
     assert files_of_jobs(graph) <= used, "what the first round staged in vain is gone"
 
 
-def test_all_or_nothing(server: EmbeddingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embeddings, "SMALL", 0)
+def test_all_or_nothing(server: EmbeddingServer, tmp_path: Path) -> None:
     graph = with_client(without_vectors(tmp_path / "g.omni"), server)
     before = rows(graph)
     server.replies = [Reply()] * 5 + [Reply(400, b"no more")]
@@ -241,9 +239,8 @@ def test_all_or_nothing(server: EmbeddingServer, tmp_path: Path, monkeypatch: py
     assert graph.commits()[0].kind == "load"
 
 
-def test_rows_with_blobs(server: EmbeddingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_with_blobs(server: EmbeddingServer, tmp_path: Path) -> None:
     """Spark leaves them alone; a job in this process does them beside the others, in the same commit."""
-    monkeypatch.setattr(embeddings, "SMALL", 0)
     plain = without_vectors(tmp_path / "g.omni")
     with pytest.warns(UserWarning, match="stayed null"):
         plain.load(

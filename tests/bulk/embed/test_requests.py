@@ -185,7 +185,7 @@ def test_somebody_has_to_compute(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_listening_and_cancelling(graph: Graph) -> None:
     events: list[JobEvent] = []
     graph.embed(types=["Note"], listener=events.append)
-    assert [(event.stage, event.rows) for event in events] == [("embedding", 1)]
+    assert [(event.step, event.rows) for event in events] == [("embedding", 1)]
     cancelled = Cancellation()
     cancelled.cancel()
     with pytest.raises(JobCancelled):

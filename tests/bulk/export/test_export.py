@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,7 @@ from tests.bulk.everything import SCHEMA, content, difficult_things
 from tests.stores import Store
 
 import omnigraph
-from omnigraph.bulk.export import job as exports
-from omnigraph.bulk.export import parts, targets
+from omnigraph.bulk.export import parts
 from omnigraph.bulk.pieces import pieces_of
 from omnigraph.bulk.runner import JobEvent
 from omnigraph.errors import (
@@ -29,9 +28,9 @@ from omnigraph.errors import (
     RequestError,
     StorageUnavailable,
 )
-from omnigraph.formats.encoding import json_lines
 from omnigraph.graph import Graph
 from omnigraph.read.limits import Cancellation
+from omnigraph.settings import BulkSettings, Settings
 from omnigraph.storage.control.remote import s3_store
 
 if TYPE_CHECKING:
@@ -107,26 +106,26 @@ def test_a_directory_can_be_loaded(graph: Graph, tmp_path: Path, spark: SparkSes
     assert content(again) == content(graph)
 
 
+def opened(graph: Graph, **sizes: int) -> Graph:
+    """The same graph with other settings."""
+    return omnigraph.open(graph.address, settings=Settings(bulk=BulkSettings(**sizes)))
+
+
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
-def test_equal_graphs_give_equal_bytes_in_order(
-    graph: Graph, tmp_path: Path, form: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_equal_graphs_give_equal_bytes_in_order(graph: Graph, tmp_path: Path, form: Any) -> None:
     twin = shuffled_twin(graph, str(tmp_path / "twin.omni"))
     assert content(twin) == content(graph)
-    for number, most in enumerate((128 << 20, 3000)):
-        monkeypatch.setattr(parts, "PART_BYTES", most)
+    for number, size in enumerate((128 << 20, 3000)):
         mine, theirs = tmp_path / f"mine{number}", tmp_path / f"theirs{number}"
-        done = graph.export(f"{mine}/", ordered=True, format=form)
-        twin.export(f"{theirs}/", ordered=True, format=form)
+        done = opened(graph, part_bytes=size).export(f"{mine}/", ordered=True, format=form)
+        opened(twin, part_bytes=size).export(f"{theirs}/", ordered=True, format=form)
         assert files_below(mine) == files_below(theirs)
-        assert (len(done.files) > 4) is (most == 3000)
+        assert (len(done.files) > 4) is (size == 3000)
         assert done.total_entities == 123
 
 
-def test_an_ordered_file_is_the_parts_one_after_another(
-    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "PART_BYTES", 3000)
+def test_an_ordered_file_is_the_parts_one_after_another(graph: Graph, tmp_path: Path) -> None:
+    graph = opened(graph, part_bytes=3000)
     done = graph.export(f"{tmp_path}/parts/", ordered=True)
     graph.export(tmp_path / "one.jsonl", ordered=True)
     joined = b"".join((tmp_path / "parts" / path).read_bytes() for path in done.files)
@@ -135,12 +134,11 @@ def test_an_ordered_file_is_the_parts_one_after_another(
     assert ids == sorted(ids[:3]) + sorted(ids[3:63]) + sorted(ids[63:])
 
 
-def test_blobs_are_read_a_few_at_a_time(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blobs_are_read_a_few_at_a_time(graph: Graph, tmp_path: Path) -> None:
     whole = io.BytesIO()
     graph.export(whole)
-    monkeypatch.setattr(parts, "_BATCH_BYTES", 1)
     single = io.BytesIO()
-    graph.export(single)
+    opened(graph, batch_bytes=1).export(single)
     assert single.getvalue() == whole.getvalue()
 
 
@@ -213,35 +211,29 @@ def test_spark_writes_directories_only(graph: Graph, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def failing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of which the second batch cannot be written."""
-    real = json_lines
-
-    def halfway(entity: Any, batch: Any) -> Iterator[memoryview]:
-        if entity.name == "Touches":
-            raise ExportRefused("Touches", "it is broken")
-        yield from real(entity, batch)
-
-    monkeypatch.setattr(parts, "json_lines", halfway)
-    monkeypatch.setattr(exports, "json_lines", halfway)
+def damaged(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Graph:
+    """A copy of the graph whose last table, Touches, has lost its data files: exports fail halfway."""
+    copy = tmp_path_factory.mktemp("damaged") / "g.omni"
+    shutil.copytree(graph.address, copy)
+    for file in (copy / graph.snapshot().tables["edge:Touches"].location / "data").glob("*.lance"):
+        file.unlink()
+    return omnigraph.open(copy)
 
 
-@pytest.mark.usefixtures("failing")
-def test_what_fails_leaves_nothing(graph: Graph, tmp_path: Path) -> None:
+def test_what_fails_leaves_nothing(damaged: Graph, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
     for place in (tmp_path / "x.jsonl", f"{tmp_path}/out/", kept):
-        with pytest.raises(ExportRefused, match="it is broken"):
-            graph.export(place)
+        with pytest.raises(ObjectDamaged, match="it is missing"):
+            damaged.export(place)
     assert list(tmp_path.iterdir()) == [kept]
     assert list(kept.iterdir()) == []
 
 
-@pytest.mark.usefixtures("failing")
-def test_a_file_that_is_replaced_stays_if_that_fails(graph: Graph, tmp_path: Path) -> None:
+def test_a_file_that_is_replaced_stays_if_that_fails(damaged: Graph, tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text("old")
-    with pytest.raises(ExportRefused):
-        graph.export(tmp_path / "x.jsonl", force=True)
+    with pytest.raises(ObjectDamaged):
+        damaged.export(tmp_path / "x.jsonl", force=True)
     assert files_below(tmp_path) == {"x.jsonl": b"old"}
 
 
@@ -251,7 +243,7 @@ def test_an_export_can_be_cancelled_and_watched(graph: Graph, tmp_path: Path) ->
     assert (events[-1].done, events[-1].tasks, events[-1].rows) == (3, 3, 123)
     assert events[-1].bytes == (tmp_path / "x.jsonl").stat().st_size
     graph.export(f"{tmp_path}/out/", listener=events.append, ordered=True)
-    assert {event.stage for event in events} == {"measure", "write"}
+    assert {event.step for event in events} == {"measure", "write"}
     cancellation = Cancellation()
     cancellation.cancel()
     for place in (tmp_path / "y.jsonl", f"{tmp_path}/more/"):
@@ -260,11 +252,15 @@ def test_an_export_can_be_cancelled_and_watched(graph: Graph, tmp_path: Path) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "x.jsonl"]
 
 
-def test_a_target_whose_files_do_not_arrive(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_whose_files_do_not_arrive(graph: Graph, tmp_path: Path) -> None:
     """What a cluster does to a local path: every worker writes to its own disk."""
-    monkeypatch.setattr(targets.Target, "size", lambda *_: None)
+
+    def lose(event: JobEvent) -> None:
+        if event.done == event.tasks:
+            shutil.rmtree(tmp_path / "out" / "nodes")
+
     with pytest.raises(StorageUnavailable, match="give a place that all workers share"):
-        graph.export(f"{tmp_path}/out/")
+        graph.export(f"{tmp_path}/out/", listener=lose)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -294,11 +290,11 @@ def test_exports_to_a_bucket(graph: Graph, s3_store: Store, tmp_path: Path) -> N
         graph.export(f"{root}/one.jsonl", storage_options=s3_store.options)
 
 
-def test_what_fails_leaves_nothing_in_a_bucket(graph: Graph, s3_store: Store, failing: None) -> None:
+def test_what_fails_leaves_nothing_in_a_bucket(damaged: Graph, s3_store: Store) -> None:
     prefix = uuid.uuid4().hex
     for place in (f"s3://bucket/{prefix}/x.jsonl", f"s3://bucket/{prefix}/out/"):
-        with pytest.raises(OmniError, match="it is broken"):
-            graph.export(place, storage_options=s3_store.options)
+        with pytest.raises(OmniError, match="it is missing"):
+            damaged.export(place, storage_options=s3_store.options)
     assert bucket_files(s3_store, prefix) == {}
 
 
@@ -312,11 +308,9 @@ def test_spark_writes_the_same_bytes(graph: Graph, tmp_path: Path, spark: SparkS
             assert files_below(here) == files_below(there)
 
 
-def test_spark_takes_what_is_large(
-    graph: Graph, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spark_takes_what_is_large(graph: Graph, tmp_path: Path, spark: SparkSession) -> None:
     assert graph.export(f"{tmp_path}/small/").engine == "local"
-    monkeypatch.setattr(exports, "SMALL_EXPORT", 0)
+    graph = opened(graph, small_export=0)
     assert graph.export(f"{tmp_path}/large/").engine == "spark"
     assert graph.export(f"{tmp_path}/here/", engine="local").engine == "local"
     assert graph.export(tmp_path / "one.jsonl").engine == "local"

@@ -11,31 +11,29 @@ import pytest
 from tests.bulk.everything import SCHEMA as EVERY_TYPE
 from tests.bulk.everything import difficult_things
 from tests.bulk.loading import (
-    cut_small,
     edge,
-    inline,
     left_behind,
+    load_by_tasks,
+    load_with,
     new_graph,
     node,
     outcome,
     rows_of,
+    small_slices,
     text_of,
     write,
 )
 from tests.bulk.scenarios import SCHEMA, WORLD
 
 import omnigraph
-from omnigraph.bulk import pieces
-from omnigraph.bulk.load import staging
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import NotOnSpark, RecordError, RequestError
 from omnigraph.graph import Graph
+from omnigraph.settings import BulkSettings
 from omnigraph.storage.tables import TableRef
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-__all__ = ["inline"]
 
 DOCS = """
 node Doc { slug: String @key  title: String?  free: Vector(4)? @embed("title")  fixed: Vector(4) @embed("title") }
@@ -52,20 +50,15 @@ def every_type(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Graph]:
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite", "merge"])
-@pytest.mark.usefixtures("inline")
-def test_every_type(
-    every_type: tuple[Path, Graph], mode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cut_small(monkeypatch, 3000)
+def test_every_type(every_type: tuple[Path, Graph], mode: Any, tmp_path: Path) -> None:
     path, origin = every_type
-    graph = new_graph(tmp_path / "g", EVERY_TYPE)
-    done = graph.load(path, mode=mode, engine="spark")
+    graph = new_graph(tmp_path / "g", EVERY_TYPE, settings=small_slices(3000))
+    done = load_by_tasks(graph, path, mode=mode)
     assert (dict(done.nodes), dict(done.edges)) == ({"Plain": 3, "Thing": 40}, {"Touches": 40})
     assert rows_of(graph) == rows_of(origin)
     assert left_behind(graph) == []
 
 
-@pytest.mark.usefixtures("inline")
 def test_blobs_are_replaced_in_this_process_only(every_type: tuple[Path, Graph], tmp_path: Path) -> None:
     """Blobs are not read back to be written again; an overwrite, or a merge of new rows, does not need that."""
     path, origin = every_type
@@ -74,21 +67,20 @@ def test_blobs_are_replaced_in_this_process_only(every_type: tuple[Path, Graph],
     with pytest.raises(
         NotOnSpark, match="rows of node:Thing, which has blobs, cannot run on Spark; use engine='local'"
     ):
-        graph.load(path, mode="merge", engine="spark")
-    graph.load(path, mode="overwrite", engine="spark")
+        load_by_tasks(graph, path, mode="merge")
+    load_by_tasks(graph, path, mode="overwrite")
     assert rows_of(graph) == rows_of(origin)
     graph.load(path, mode="merge", engine="local")
     assert rows_of(graph) == rows_of(origin)
 
 
-@pytest.mark.usefixtures("inline")
 def test_only_blobs_that_are_replaced_are_refused(tmp_path: Path) -> None:
     schema = "node Photo { name: String @key  data: Blob? }\nnode Tag { name: String @key  text: String? }"
     graph = new_graph(tmp_path / "g", schema, [node("Photo", name="a", data="base64:AA=="), node("Tag", name="t")])
     path = write(
         tmp_path / "x.jsonl", [node("Photo", name="b", data="base64:AQ=="), node("Tag", name="t", text="new")]
     )
-    graph.load(path, mode="merge", engine="spark")
+    load_by_tasks(graph, path, mode="merge")
     assert [row["data"] for row in rows_of(graph)["node:Photo"]] == [b"\x00", b"\x01"]
     assert [row["text"] for row in rows_of(graph)["node:Tag"]] == ["new"]
 
@@ -100,21 +92,18 @@ def row_ids(graph: Graph, table_key: str) -> dict[str, int]:
     return {row["id"]: row["_rowid"] for row in rows}
 
 
-@pytest.mark.usefixtures("inline")
-def test_rows_that_are_replaced_keep_their_row_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_are_replaced_keep_their_row_ids(tmp_path: Path) -> None:
     """So that what changed can be told from what is new, whichever engine changed it; indexes find what is new."""
-    cut_small(monkeypatch, 100)
-    monkeypatch.setattr(pieces, "ROWS_PER_TASK", 3)
     changes = []
-    for engine in ("local", "spark"):
-        graph = new_graph(tmp_path / engine, SCHEMA, WORLD)
+    for engine in ("local", "tasks"):
+        graph = new_graph(tmp_path / engine, SCHEMA, WORLD, small_slices(100, rows_per_task=3))
         graph.load([node("Person", name=f"p{index}") for index in range(6)], mode="append")
         graph.mutate('query q() { delete Person where name = "p2" }')
         graph.ensure_indices()
         before, pin = row_ids(graph, "node:Person"), graph.snapshot().tables["node:Person"]
         people = [node("Person", name=name, age=7) for name in ("new", "bo", "p3", "ada", "last", "bo")]
         path = write(tmp_path / "x.jsonl", [*people, edge("Knows", "bo", "new", id="k1")])
-        graph.load(path, mode="merge", engine=engine)
+        load_with(engine, graph, path, mode="merge")
         after = row_ids(graph, "node:Person")
         assert {name: after[name] for name in before} == before
         assert len(set(after.values())) == len(after) == 10
@@ -138,11 +127,10 @@ def texts(*titles: str | None) -> list[Any]:
     return [node("Doc", slug=f"d{index}", title=title, fixed=[0, 0, 0, 1]) for index, title in enumerate(titles)]
 
 
-@pytest.mark.usefixtures("inline")
 def test_vectors_stay_empty_without_a_provider(tmp_path: Path) -> None:
     path = write(tmp_path / "docs.jsonl", texts("one", None))
     found = []
-    for engine in ("local", "spark"):
+    for engine in ("local", "tasks"):
         graph = new_graph(tmp_path / engine, DOCS)
         with pytest.warns(UserWarning, match=r"Doc\.free stayed null: no embedding provider"):
             found.append(outcome(graph, path, "append", engine=engine))
@@ -150,7 +138,7 @@ def test_vectors_stay_empty_without_a_provider(tmp_path: Path) -> None:
     assert found[1]["warnings"] == ("Doc.free",)
     required = write(tmp_path / "more.jsonl", [node("Doc", slug="x", title="t", free=[1, 0, 0, 0])])
     errors = [
-        outcome(new_graph(tmp_path / f"{e}2", DOCS), required, "append", engine=e) for e in ("local", "spark")
+        outcome(new_graph(tmp_path / f"{e}2", DOCS), required, "append", engine=e) for e in ("local", "tasks")
     ]
     assert errors[0] == errors[1]
     assert "Doc.fixed is required and computed from title" in errors[1]["error"][1]
@@ -171,17 +159,16 @@ def test_vectors_are_computed_where_the_rows_are(
     assert second["free"] != second["fixed"]
 
 
-@pytest.mark.usefixtures("inline")
 def test_a_row_whose_vector_cannot_be_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A required vector of nothing: a rule is broken, and the row could not even be stored."""
     monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "mock")
     docs = [node("Doc", slug="a", title="one"), node("Doc", slug="b"), node("Doc", slug="c", title="x")]
     path = write(tmp_path / "docs.jsonl", docs)
-    found = [outcome(new_graph(tmp_path / e, DOCS), path, "append", engine=e) for e in ("local", "spark")]
+    found = [outcome(new_graph(tmp_path / e, DOCS), path, "append", engine=e) for e in ("local", "tasks")]
     assert found[0] == found[1]
     assert [(v[1], v[2], v[4]) for v in found[1]["error"][2]] == [(2, "required", "b")]
     write(path, [*docs, node("Doc", slug="b", title="now it has one")])
-    merged = [outcome(new_graph(tmp_path / f"{e}2", DOCS), path, "merge", engine=e) for e in ("local", "spark")]
+    merged = [outcome(new_graph(tmp_path / f"{e}2", DOCS), path, "merge", engine=e) for e in ("local", "tasks")]
     assert merged[0] == merged[1]
     assert len(merged[1]["rows"]["node:Doc"]) == 3
 
@@ -197,44 +184,38 @@ def test_a_row_whose_vector_cannot_be_computed(tmp_path: Path, monkeypatch: pyte
     ],
     ids=["unreadable", "rules", "ids", "keys", "ends"],
 )
-@pytest.mark.parametrize("most", [3, 25, 100])
-@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize("limit", [3, 25, 100])
 def test_as_many_errors_are_listed_as_one_wants(
-    records: list[Any], total: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    records: list[Any], total: int, limit: int, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "x.jsonl", records)
     found = []
-    for engine in ("local", "spark"):
+    for engine in ("local", "tasks"):
         graph = new_graph(tmp_path / engine, SCHEMA, WORLD[:3])
-        found.append(outcome(graph, path, "append", engine=engine, max_errors=most)["error"])
+        found.append(outcome(graph, path, "append", engine=engine, max_errors=limit)["error"])
     assert found[0] == found[1]
-    assert (len(found[1][-1]), found[1][1]) == (min(most, total), total)
+    assert (len(found[1][-1]), found[1][1]) == (min(limit, total), total)
 
 
-@pytest.mark.usefixtures("inline")
 def test_ids_that_are_taken_are_listed_as_one_wants(tmp_path: Path) -> None:
     people = [node("Person", name=f"p{index:02}") for index in range(30)]
     path = write(tmp_path / "x.jsonl", people)
-    for engine in ("local", "spark"):
+    for engine in ("local", "tasks"):
         graph = new_graph(tmp_path / engine, SCHEMA, people)
         told = outcome(graph, path, "append", engine=engine, max_errors=3)["error"]
         assert told == ("KeyConflict", 30, "node:Person", ["p00", "p01", "p02"])
 
 
-@pytest.mark.usefixtures("inline")
-def test_a_compressed_file_is_not_read_on_once_enough_is_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What follows is not read, so nothing is said about it, and nothing that would need all of it is asked."""
-    monkeypatch.setattr(staging, "SLICE_BYTES", 100)
+def test_a_compressed_file_is_not_read_on_once_enough_is_wrong(tmp_path: Path) -> None:
+    """What follows is not read, so no error is about it, and no check that needs all of it is run."""
     people = (node("Person", name=f"p{index}", age=-1) for index in range(30))
     lines = text_of([edge("Knows", "ada", "last"), *people, "{}"])
     path = write(tmp_path / "x.jsonl.gz", gzip.compress(lines.encode()))
-    graph = new_graph(tmp_path / "g", SCHEMA, WORLD[:3])
-    kind, total, listed = outcome(graph, path, "append", engine="spark", max_errors=4)["error"]
+    graph = new_graph(tmp_path / "g", SCHEMA, WORLD[:3], BulkSettings(slice_bytes=100))
+    kind, total, listed = outcome(graph, path, "append", engine="tasks", max_errors=4)["error"]
     assert (kind, len(listed), {violation[2] for violation in listed}) == ("ConstraintViolation", 4, {"range"})
     assert 4 <= total < 30
-    assert outcome(graph, path, "append", engine="spark")["error"][0] == "RecordError"
+    assert outcome(graph, path, "append", engine="tasks")["error"][0] == "RecordError"
 
 
 @pytest.mark.parametrize("engine", ["local", "spark"])
@@ -255,10 +236,9 @@ class Shouting:
         return np.array([[len(text), *[0] * (dimension - 1)] for text in texts], np.float32)
 
 
-@pytest.mark.usefixtures("inline")
 def test_a_client_of_ones_own_is_sent_too(tmp_path: Path) -> None:
     client: EmbeddingClient = Shouting()
     address = new_graph(tmp_path / "g", DOCS).address
     graph = omnigraph.open(address, embedder=client)
-    graph.load(write(tmp_path / "x.jsonl", [node("Doc", slug="a", title="four")]), mode="append", engine="spark")
+    load_by_tasks(graph, write(tmp_path / "x.jsonl", [node("Doc", slug="a", title="four")]), mode="append")
     assert rows_of(graph)["node:Doc"][0]["fixed"][0] == rows_of(graph)["node:Doc"][0]["free"][0]

@@ -18,7 +18,7 @@ import pytest
 from tests.storage.test_locks import wait_for_queue
 from tests.write.support import ids_of, new_graph, stored
 
-from omnigraph.bulk.load import small
+from omnigraph.bulk.load.inputs import read_data
 from omnigraph.bulk.load.options import LoadResult
 from omnigraph.errors import (
     BranchNotFound,
@@ -33,6 +33,7 @@ from omnigraph.errors import (
 )
 from omnigraph.graph import Graph
 from omnigraph.opening import open as open_graph
+from omnigraph.settings import BulkSettings, Settings
 
 SCHEMA = """
 node Person { name: String @key  born: Date?  seen: DateTime?  photo: Blob?  face: Vector(2)?  tags: [String]? }
@@ -129,18 +130,27 @@ class TestInputs:
         assert (done.total_entities, done.nodes, done.edges) == (0, {}, {})
         assert done.commit == graph.commits(limit=1)[0]
 
-    def test_more_than_this_process_takes(
-        self, graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(small, "SMALL_LOAD", 60)
+    def test_more_than_this_process_takes(self, tmp_path: Path) -> None:
+        graph = new_graph(SCHEMA, settings=Settings(bulk=BulkSettings(small_load=60)))
         path = tmp_path / "people.jsonl"
         path.write_text(f"{LINE}\n{LINE}")
         endless = (_person(f"p{i}") for i in iter(int, 1))
-        for data in (path, str(path), path.read_text(), path.read_bytes(), endless):
+        for data in (path.read_text(), path.read_bytes(), endless):
             with pytest.raises(ResourceLimit) as raised:
                 graph.load(data, mode="append")
             assert raised.value.limit == 60
         assert graph.load(LINE, mode="append").total_entities == 1
+        with pytest.raises(NotOnSpark, match="a graph in memory"):
+            graph.load(path, mode="append")
+
+    @pytest.mark.parametrize("kind", [Path, str])
+    def test_a_file_that_grows_after_the_engine_is_chosen(self, kind: Any, tmp_path: Path) -> None:
+        path = tmp_path / "people.jsonl"
+        path.write_text(f"{LINE}\n{LINE}")
+        with pytest.raises(ResourceLimit) as raised:
+            read_data(kind(path), 60)
+        assert raised.value.limit == 60
+        assert read_data(kind(path), 100) == (path.read_bytes(), str(path))
 
 
 class TestResults:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.bulk import planted
-from tests.bulk.loading import cut_small, edge, inline, left_behind, new_graph, node, rows_of
+from tests.bulk.loading import edge, left_behind, load_by_tasks, new_graph, node, rows_of, small_slices
 from tests.bulk.planted import BASE, FILES, GZIP, PLAIN, SCHEMA, UNENDED, Field, fresh_field, person
 
 from omnigraph.errors import ConstraintViolation, KeyConflict, RecordError
@@ -17,8 +17,6 @@ from omnigraph.graph import Graph
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-__all__ = ["inline"]
 
 SLICE = 30_000
 PLACES = [(file, number) for file in FILES for number in (100, 700, 1500, 1600, 4000)]
@@ -34,13 +32,14 @@ def field() -> Field:
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Graph:
-    return new_graph(tmp_path / "g", SCHEMA, BASE)
+    """A graph that cuts the files of a load into many slices."""
+    return new_graph(tmp_path / "g", SCHEMA, BASE, small_slices(SLICE))
 
 
 def refused(graph: Graph, folder: Path, **how: Any) -> Any:
     """What an append objects to, with all that it lists."""
     with pytest.raises((ConstraintViolation, RecordError, KeyConflict)) as raised:
-        graph.load(folder, mode="append", engine="spark", **({"max_errors": 1000} | how))
+        load_by_tasks(graph, folder, mode="append", **({"max_errors": 1000} | how))
     assert left_behind(graph) == []
     return raised.value
 
@@ -84,19 +83,15 @@ def actual_rows(graph: Graph) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-@pytest.mark.usefixtures("inline")
-def test_without_errors_all_is_loaded(
-    field: Field, graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_errors_all_is_loaded(field: Field, graph: Graph, tmp_path: Path) -> None:
     """Files are cut inside of lines and inside of letters, and nothing of that is to be seen."""
-    cut_small(monkeypatch, SLICE)
     folder = field.write(tmp_path / "in")
     content = (folder / PLAIN).read_bytes()
     parts = round(len(content) / SLICE)
     cuts = [len(content) * part // parts for part in range(1, parts)]
     assert any(content[cut - 1 : cut] != b"\n" for cut in cuts)
     assert any(content[cut] & 0xC0 == 0x80 for cut in cuts)
-    done = graph.load(folder, mode="append", engine="spark")
+    done = load_by_tasks(graph, folder, mode="append")
     files = len(FILES)
     assert dict(done.nodes) == {"Base": files, "Person": files * planted.PEOPLE_PER_FILE}
     assert dict(done.edges) == {"Knows": files * planted.EDGES_PER_FILE}
@@ -151,16 +146,13 @@ def not_utf8(file: str, number: int) -> Any:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-@pytest.mark.usefixtures("inline")
 def test_each_class_of_errors_alone(
     error: Callable[[str, int], Any],
     rule: str,
     field: Field,
     graph: Graph,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cut_small(monkeypatch, SLICE)
     for file, number in PLACES:
         if error is not repeated_key or file != PLAIN:
             field.plant(file, number, error(file, number))
@@ -170,12 +162,8 @@ def test_each_class_of_errors_alone(
     assert actual_rows(graph) == expected_rows([])
 
 
-@pytest.mark.usefixtures("inline")
-def test_too_many_edges_and_ids_that_exist(
-    field: Field, graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_edges_and_ids_that_exist(field: Field, graph: Graph, tmp_path: Path) -> None:
     """These are told by the node that has too many, and by the ids."""
-    cut_small(monkeypatch, SLICE)
     for file in FILES:
         field.plant(file, 3000, edge("Leads", person("a", 10), f"base {file}"))
         field.plant(file, 3100, edge("Leads", person(file, 14), f"base {file}"))
@@ -189,12 +177,9 @@ def test_too_many_edges_and_ids_that_exist(
     assert (taken.table_key, taken.total, sorted(taken.ids)) == ("node:Person", 5, [f"old{i}" for i in range(5)])
 
 
-@pytest.mark.usefixtures("inline")
-def test_a_line_of_forty_megabytes(
-    field: Field, graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_of_forty_megabytes(field: Field, tmp_path: Path) -> None:
     """It spans several slices, is never held, and the lines behind it keep their numbers."""
-    cut_small(monkeypatch, 16 << 20)
+    graph = new_graph(tmp_path / "g", SCHEMA, BASE, small_slices(16 << 20))
     long = b'{"type": "Person", "data": {"name": "' + b"x" * 40_000_000 + b'"}}'
     for file in (PLAIN, UNENDED, GZIP):
         field.plant(file, 100, long)
@@ -228,11 +213,9 @@ def sown(field: Field) -> dict[tuple[str, int], str]:
     return said
 
 
-def test_bad_records_are_left_out_and_named(
-    field: Field, graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
-) -> None:
+def test_bad_records_are_left_out_and_named(field: Field, tmp_path: Path, spark: SparkSession) -> None:
     """On Spark itself: what is right is loaded, all of it, and each wrong record is in a file with its reasons."""
-    cut_small(monkeypatch, 300_000)
+    graph = new_graph(tmp_path / "g", SCHEMA, BASE, small_slices(300_000))
     said = sown(field)
     assert field.planted == said.keys()
     folder, bad = field.write(tmp_path / "in"), tmp_path / "out" / "bad.jsonl"

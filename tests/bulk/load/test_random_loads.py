@@ -10,23 +10,20 @@ import pytest
 from tests.bulk.loading import (
     Outcome,
     Record,
-    cut_small,
     edge,
-    inline,
     left_behind,
     new_graph,
     node,
     outcome,
+    small_slices,
     write,
 )
 from tests.sampling import sampled
 
-from omnigraph.bulk.load import checks
+from omnigraph.settings import BulkSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-__all__ = ["inline"]
 
 SCHEMA = """
 node Person { name: String @key  mail: String? @unique  x: I32?  y: F64?  @unique(x, y)  @range(x, 0..6) }
@@ -115,8 +112,15 @@ def base_of(worlds: list[str], dice: random.Random) -> list[Record]:
     ]
 
 
-def tried(place: Path, base: list[Record], load: list[Record], mode: Any, **how: Any) -> Outcome:
-    graph = new_graph(place / "g", SCHEMA, base)
+def tried(
+    place: Path,
+    base: list[Record],
+    load: list[Record],
+    mode: Any,
+    settings: BulkSettings | None = None,
+    **how: Any,
+) -> Outcome:
+    graph = new_graph(place / "g", SCHEMA, base, settings)
     path = write(place / "load.jsonl", load)
     found = outcome(graph, path, mode, shown=str(place), max_errors=10_000, **how)
     assert left_behind(graph) == []
@@ -132,16 +136,15 @@ def _sorted(found: Outcome) -> Outcome:
 
 
 @pytest.mark.parametrize("seed", sampled(range(30), 11))
-@pytest.mark.usefixtures("inline")
-def test_thirty_small_loads(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thirty_small_loads(seed: int, tmp_path: Path) -> None:
     dice = random.Random(seed)
-    cut_small(monkeypatch, dice.choice([60, 200, 2000]))
+    settings = small_slices(dice.choice([60, 200, 2000]))
     base = base_of(["0"], dice) if seed % 5 else []
     world = World(dice, "0", careful=dice.random() < 0.5, once=dice.random() < 0.7)
     mode = MODES[seed % 3]
     load = world.records(dice.randrange(1, 25), [] if mode == "overwrite" else base)
     here = tried(tmp_path / "here", base, load, mode, engine="local")
-    assert tried(tmp_path / "there", base, load, mode, engine="spark") == here
+    assert tried(tmp_path / "there", base, load, mode, settings, engine="tasks") == here
 
 
 @pytest.mark.parametrize(
@@ -150,11 +153,10 @@ def test_thirty_small_loads(seed: int, tmp_path: Path, monkeypatch: pytest.Monke
     ids=["merge, fits", "merge", "append", "overwrite"],
 )
 def test_ten_worlds_at_once_through_a_shuffle(
-    mode: Any, careful: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+    mode: Any, careful: bool, tmp_path: Path, spark: SparkSession
 ) -> None:
     """Worlds share no names and no values, so that each is a load of its own, and one job tries all of them."""
     dice = random.Random(f"{mode} {careful}")
-    cut_small(monkeypatch, 4000)
     worlds = [str(number) for number in range(10, 20)]
     base = base_of(worlds, dice)
     made = [World(dice, name, careful=careful, once=mode != "merge") for name in worlds]
@@ -162,5 +164,5 @@ def test_ten_worlds_at_once_through_a_shuffle(
     load = [record for world in made for record in world.records(12, there)]
     here = tried(tmp_path / "here", base, load, mode, engine="local")
     assert ("rows" in here) == careful
-    monkeypatch.setattr(checks, "KEY_BUDGET", 0)
-    assert tried(tmp_path / "there", base, load, mode, engine="spark", spark=spark) == here
+    settings = small_slices(4000, key_budget=0)
+    assert tried(tmp_path / "there", base, load, mode, settings, engine="spark", spark=spark) == here

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.stores import Store
 
-from omnigraph.bulk import ranges
 from omnigraph.bulk.ranges import Lines, read_range, unpacked
 from omnigraph.errors import SourceUnusable
 from omnigraph.storage.control.remote import s3_store as client_of
@@ -29,8 +28,8 @@ def write(folder: Path, content: bytes) -> str:
     return str(path)
 
 
-def read_all(name: str, cuts: list[int], options: dict[str, str] | None = None) -> list[Lines]:
-    return [read_range(name, options or {}, low, high) for low, high in itertools.pairwise(cuts)]
+def read_all(name: str, cuts: list[int], options: dict[str, str] | None = None, **limits: int) -> list[Lines]:
+    return [read_range(name, options or {}, low, high, **limits) for low, high in itertools.pairwise(cuts)]
 
 
 @given(content=_CONTENTS, places=st.lists(st.integers(0, 60), max_size=8), more=st.integers(1, 4))
@@ -39,9 +38,7 @@ def test_every_line_is_in_exactly_one_range(
 ) -> None:
     name = write(tmp_path_factory.mktemp("ranges"), content)
     cuts = sorted({0, len(content), *(place for place in places if place < len(content))})
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ranges, "_MORE", more)
-        found = read_all(name, cuts)
+    found = read_all(name, cuts, chunk_bytes=more)
     assert b"".join(lines.data for lines in found) == content
     for low, high, lines in zip(cuts, cuts[1:], found, strict=False):
         begins = [at for at in range(low, high) if at == 0 or content[at - 1 : at] == b"\n"]
@@ -65,16 +62,14 @@ def test_a_byte_order_mark_is_skipped_at_the_beginning_only(
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
 @pytest.mark.parametrize("length", [9, 10, 11, 25])
-def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int, end: bytes) -> None:
+def test_a_line_that_is_too_long(tmp_path: Path, length: int, end: bytes) -> None:
     """It is told by its length and never held; the lines around it are read, wherever the cut is."""
-    monkeypatch.setattr(ranges, "LONGEST_LINE", 10)
-    monkeypatch.setattr(ranges, "_MORE", 4)
     line = b"x" * length + end
     after = b"b\n" if end else b""
     content = b"a\n" + line + after
     name = write(tmp_path, content)
     for cut in range(3, 2 + length):
-        first, second = read_all(name, [0, cut, len(content)])
+        first, second = read_all(name, [0, cut, len(content)], longest=10, chunk_bytes=4)
         assert second.data == after
         if length <= 10:
             assert first == Lines(b"a\n" + line)
@@ -83,13 +78,11 @@ def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("line", [b"//" + b"x" * 20, b"  // " + b"x" * 20, b" " * 30, b"\t" * 12 + b"\r"])
-def test_a_long_line_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
+def test_a_long_line_without_a_record(tmp_path: Path, line: bytes) -> None:
     """A comment, or blanks, are no record, however long: as when the whole file is read at once."""
-    monkeypatch.setattr(ranges, "LONGEST_LINE", 10)
-    monkeypatch.setattr(ranges, "_MORE", 4)
     name = write(tmp_path, b"a\n" + line + b"\nb\n")
     for cut in range(3, 2 + len(line)):
-        first, second = read_all(name, [0, cut, len(line) + 5])
+        first, second = read_all(name, [0, cut, len(line) + 5], longest=10, chunk_bytes=4)
         assert (first, second) == (Lines(b"a\n//\n"), Lines(b"b\n"))
 
 
@@ -105,16 +98,12 @@ def test_a_compressed_file_comes_in_whole_lines(
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_a_line_that_is_too_long_in_a_compressed_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str
-) -> None:
-    monkeypatch.setattr(ranges, "LONGEST_LINE", 10)
-    monkeypatch.setattr(ranges, "_MORE", 4)
+def test_a_line_that_is_too_long_in_a_compressed_file(tmp_path: Path, compression: str) -> None:
     path = tmp_path / "packed"
     content = b"a\n" + b"x" * 30 + b"\r\nb\n//" + b"y" * 30 + b"\nc\n" + b"z" * 40
     with pa.CompressedOutputStream(str(path), compression) as stream:
         stream.write(content)
-    found = list(unpacked(str(path), {}, compression, 7))
+    found = list(unpacked(str(path), {}, compression, 7, longest=10, chunk_bytes=4))
     assert b"".join(lines.data for lines in found) == b"a\nb\n//\nc\n"
     assert [lines.overlong for lines in found if lines.overlong is not None] == [30, 40]
 

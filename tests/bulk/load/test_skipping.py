@@ -7,20 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.bulk.loading import Record, edge, inline, left_behind, new_graph, node, rows_of, write
+from tests.bulk.loading import Record, edge, left_behind, new_graph, node, rows_of, write
 
 import omnigraph
 from omnigraph import failpoints
-from omnigraph.bulk.load.badrecords import BadRow
-from omnigraph.bulk.scratch import broken_rows_of, record_indexes
+from omnigraph.bulk.load.bad_records import RejectedRow
+from omnigraph.bulk.masks import excluded_records, record_positions
 from omnigraph.errors import ConstraintViolation, RecordError, StorageUnavailable
 from omnigraph.graph import Graph
 from omnigraph.storage.files.datafiles import StagedFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-__all__ = ["inline"]
 
 SCHEMA = """
 node Person { name: String @key  mail: String? @unique  age: I32?  @range(age, 0..150) }
@@ -144,22 +142,21 @@ def test_a_file_that_cannot_be_written_stops_the_load_before_its_commit(
     assert left_behind(graph) == []
 
 
-@pytest.mark.usefixtures("inline")
-def test_a_table_of_which_nothing_is_left_is_replaced_too(tmp_path: Path) -> None:
+def test_a_table_of_which_nothing_is_left_is_replaced_too(tmp_path: Path, spark: SparkSession) -> None:
     schema = "node Event { size: I32?  @range(size, 0..9) }\nnode Place { name: String? }"
     graph = new_graph(tmp_path / "g", schema, [node("Event", size=1), node("Place", name="here")])
     path = write(tmp_path / "x.jsonl", [node("Event", size=-1), node("Event", size=10)])
-    done = graph.load(path, mode="overwrite", engine="spark", skip_bad=True)
+    done = graph.load(path, mode="overwrite", spark=spark, skip_bad=True)
     assert (dict(done.nodes), done.commit.message) == ({"Event": 0}, "left out 2 bad records")
     assert {key: len(rows) for key, rows in rows_of(graph).items()} == {"node:Event": 0, "node:Place": 1}
 
 
 def test_places_among_records_and_among_what_was_staged() -> None:
     """Of ten records 0, 3 and 4 are left out; the rows that are staged were these."""
-    assert record_indexes(range(7), [0, 3, 4]) == [1, 2, 5, 6, 7, 8, 9]
-    assert record_indexes([2], []) == [2]
-    assert record_indexes([], [1]) == []
+    assert record_positions(range(7), [0, 3, 4]) == [1, 2, 5, 6, 7, 8, 9]
+    assert record_positions([2], []) == [2]
+    assert record_positions([], [1]) == []
     files = [StagedFile("node:A", name, 3, 0, slice=1, first=first) for name, first in (("a", 0), ("b", 3))]
-    drops = broken_rows_of(files, {(1, "node:A"): [0, 4, 5], (2, "node:A"): [1]})
-    assert [drops.kept(file).tolist() for file in files] == [[1, 2], [0]]
-    assert BadRow("node:A", 1, "why").reason == "why"
+    excluded = excluded_records(files, {(1, "node:A"): [0, 4, 5], (2, "node:A"): [1]})
+    assert [excluded.kept(file).tolist() for file in files] == [[1, 2], [0]]
+    assert RejectedRow("node:A", 1, "why").reason == "why"

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from tests.stores import Store
 
-from omnigraph.bulk.load import sources
-from omnigraph.bulk.load.sources import SourceFile, cut, find_files, typed_files
+from omnigraph.bulk.load.sources import SourceFile, find_files, slices_of, typed_files
 from omnigraph.errors import SourceUnusable
 from omnigraph.formats.format import Format
 from omnigraph.lang.schema.catalog import load_catalog
+from omnigraph.settings import BulkSettings
 from omnigraph.storage.control.remote import s3_store as client_of
 
 CATALOG = load_catalog("node Person { name: String @key }\nedge Knows: Person -> Person")
@@ -179,10 +179,12 @@ def source(size: int, name: str = "x", compression: str | None = None) -> Source
     return SourceFile(name, size, Format.JSONL, compression)
 
 
-def test_slices_cover_their_files_and_are_even(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "SMALLEST_SLICE", 10)
+SMALL = BulkSettings(slice_bytes=100, smallest_slice=10)
+
+
+def test_slices_cover_their_files_and_are_even() -> None:
     for size in (0, 1, 9, 10, 99, 100, 101, 1234):
-        slices = cut([source(size)], cores=2, size=100)
+        slices = slices_of([source(size)], 2, SMALL)
         assert (slices[0].start, slices[-1].stop) == (0, size)
         assert all(a.stop == b.start for a, b in itertools.pairwise(slices))
         lengths = [part.stop - part.start for part in slices]
@@ -190,25 +192,20 @@ def test_slices_cover_their_files_and_are_even(monkeypatch: pytest.MonkeyPatch) 
         assert max(lengths) <= 150
 
 
-def test_slices_keep_all_cores_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "SMALLEST_SLICE", 10)
-    assert len(cut([source(80)], cores=4, size=100)) == 4
-    assert len(cut([source(450)], cores=4, size=100)) == 8
-    assert len(cut([source(12)], cores=4, size=100)) == 1
-    slices = cut([source(150, "a"), source(0, "b"), source(150, "c")], 2, 100)
+def test_slices_keep_all_cores_busy() -> None:
+    assert len(slices_of([source(80)], 4, SMALL)) == 4
+    assert len(slices_of([source(450)], 4, SMALL)) == 8
+    assert len(slices_of([source(12)], 4, SMALL)) == 1
+    slices = slices_of([source(150, "a"), source(0, "b"), source(150, "c")], 2, SMALL)
     assert [part.number for part in slices] == [*range(5)]
-    assert len(cut([source(1000, compression="gzip")], cores=4, size=100)) == 1
-    assert cut([], cores=4) == []
+    assert len(slices_of([source(1000, compression="gzip")], 4, SMALL)) == 1
+    assert slices_of([], 4, BulkSettings()) == []
 
 
-def test_slices_of_parquet_are_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "SMALLEST_SLICE", 1)
+def test_slices_of_parquet_are_row_groups(tmp_path: Path) -> None:
     parquet(tmp_path / "nodes/Person.parquet", rows=10, group=3)
     files = find_files([tmp_path], CATALOG, {})
-    assert [(part.start, part.stop, part.first_row) for part in cut(files, 1, 1)] == [
-        (0, 1, 0),
-        (1, 2, 3),
-        (2, 3, 6),
-        (3, 4, 9),
-    ]
-    assert [(part.start, part.stop, part.first_row) for part in cut(files, 1, 10**6)] == [(0, 4, 0)]
+    single = slices_of(files, 1, BulkSettings(slice_bytes=1, smallest_slice=1))
+    assert [(part.start, part.stop) for part in single] == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    whole = slices_of(files, 1, BulkSettings(slice_bytes=10**6, smallest_slice=1))
+    assert [(part.start, part.stop) for part in whole] == [(0, 4)]

@@ -14,18 +14,27 @@ import pyarrow.parquet as pq
 import pytest
 from tests.bulk.everything import SCHEMA as EVERY_TYPE
 from tests.bulk.everything import difficult_things
-from tests.bulk.loading import cut_small, edge, inline, left_behind, new_graph, node, rows_of, text_of, write
+from tests.bulk.loading import (
+    edge,
+    left_behind,
+    load_by_tasks,
+    new_graph,
+    node,
+    rows_of,
+    small_slices,
+    text_of,
+    write,
+)
 from tests.stores import Store
 
 import omnigraph
 from omnigraph.errors import ConstraintViolation, RecordError, RequestError, SourceUnusable
 from omnigraph.graph import Graph
+from omnigraph.settings import Settings
 from omnigraph.storage.control.remote import s3_store as client_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-__all__ = ["inline"]
 
 SCHEMA = """
 node Person {
@@ -41,7 +50,8 @@ NOON = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Graph:
-    return new_graph(tmp_path / "g", SCHEMA)
+    """A graph that cuts the files of a load as small as they can be cut."""
+    return new_graph(tmp_path / "g", SCHEMA, settings=small_slices(1))
 
 
 def parquet(path: Path, **columns: Any) -> Path:
@@ -54,10 +64,8 @@ def rows(graph: Graph, table_key: str, *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(row[c] for c in columns) for row in rows_of(graph)[table_key]]
 
 
-@pytest.mark.usefixtures("inline")
-def test_a_directory_of_nodes_and_edges(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_of_nodes_and_edges(graph: Graph, tmp_path: Path) -> None:
     """Files of both formats, in folders by type; each type may have several."""
-    cut_small(monkeypatch, 1)
     folder = tmp_path / "in"
     parquet(folder / "nodes/Person/1.parquet", name=["a", "b", "c"], age=[1, None, 3])
     parquet(folder / "nodes/Person/2.parquet", name=["d"], day=[DAY], tags=[["x", "y"]])
@@ -66,7 +74,7 @@ def test_a_directory_of_nodes_and_edges(graph: Graph, tmp_path: Path, monkeypatc
     )
     parquet(folder / "nodes/Event/x.parquet", title=pa.array([], pa.string()))
     write(folder / "more.jsonl", [node("Person", name="e"), edge("Knows", "e", "a")])
-    done = graph.load(folder, mode="append", engine="spark")
+    done = load_by_tasks(graph, folder, mode="append")
     assert (dict(done.nodes), dict(done.edges)) == ({"Person": 5}, {"Knows": 3})
     assert rows(graph, "node:Person", "id", "age", "day", "tags") == [
         ("a", 1, None, None),
@@ -83,29 +91,24 @@ def test_a_directory_of_nodes_and_edges(graph: Graph, tmp_path: Path, monkeypatc
     assert left_behind(graph) == []
 
 
-@pytest.mark.usefixtures("inline")
 def test_parquet_by_type(graph: Graph, tmp_path: Path) -> None:
     people = parquet(tmp_path / "people" / "x.parquet", name=["a", "b"])
     knows = parquet(tmp_path / "k.parquet", src=["a"], dst=["b"], id=["k1"])
-    done = graph.load(nodes={"Person": people.parent}, edges={"knows": knows}, mode="merge")
+    done = load_by_tasks(graph, nodes={"Person": people.parent}, edges={"knows": knows}, mode="merge")
     assert (dict(done.nodes), dict(done.edges)) == ({"Person": 2}, {"Knows": 1})
     assert rows(graph, "edge:Knows", "id", "src", "dst") == [("k1", "a", "b")]
     with pytest.raises(RequestError, match="there is no node type 'Persn'; did you mean `Person`"):
-        graph.load(nodes={"Persn": people}, mode="merge")
+        load_by_tasks(graph, nodes={"Persn": people}, mode="merge")
     with pytest.raises(SourceUnusable, match="Event has no property 'name'; its columns are id, title"):
-        graph.load(nodes={"Event": people}, mode="merge")
+        load_by_tasks(graph, nodes={"Event": people}, mode="merge")
 
 
-@pytest.mark.usefixtures("inline")
-def test_rows_that_are_wrong_are_named_by_file_and_row(
-    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cut_small(monkeypatch, 1)
+def test_rows_that_are_wrong_are_named_by_file_and_row(graph: Graph, tmp_path: Path) -> None:
     ages = parquet(
         tmp_path / "nodes/Person/1.parquet", name=["a", "b", "c", "d", None], age=[1, 2**40, 3, 4, -(2**40)]
     )
     with pytest.raises(RecordError) as unreadable:
-        graph.load(tmp_path / "nodes", mode="append", engine="spark")
+        load_by_tasks(graph, tmp_path / "nodes", mode="append")
     problems = unreadable.value.problems
     assert [(p.source, p.line, p.message) for p in problems] == [
         (str(ages), 2, "Person.age is I32?: a value of type int64 does not fit"),
@@ -114,19 +117,18 @@ def test_rows_that_are_wrong_are_named_by_file_and_row(
     mails = parquet(tmp_path / "nodes/Person/1.parquet", name=["a", "b", "c", "d"], mail=["x", "y", "z", "y"])
     again = parquet(tmp_path / "nodes/Person/2.parquet", name=["e", "f"], mail=[None, "z"])
     with pytest.raises(ConstraintViolation) as broken:
-        graph.load(tmp_path / "nodes", mode="append", engine="spark")
+        load_by_tasks(graph, tmp_path / "nodes", mode="append")
     assert [(v.source, v.line, v.row_id) for v in broken.value.violations] == [
         (str(mails), 4, "d"),
         (str(again), 2, "f"),
     ]
 
 
-@pytest.mark.usefixtures("inline")
 def test_what_is_exported_as_parquet_is_loaded_back(tmp_path: Path) -> None:
     origin = new_graph(tmp_path / "origin", EVERY_TYPE, difficult_things(25))
     origin.export(tmp_path / "out", format="parquet")
     graph = new_graph(tmp_path / "g", EVERY_TYPE)
-    graph.load(tmp_path / "out", mode="overwrite", engine="spark")
+    load_by_tasks(graph, tmp_path / "out", mode="overwrite")
     assert rows_of(graph) == rows_of(origin)
 
 
@@ -179,11 +181,9 @@ def in_bucket(s3_store: Store, tmp_path: Path) -> str:
     return f"s3://bucket/{prefix}"
 
 
-def test_from_a_bucket_into_a_bucket(
-    s3_store: Store, in_bucket: str, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
-) -> None:
-    cut_small(monkeypatch, 5000)
-    graph = omnigraph.init(s3_store.uri, SCHEMA, storage_options=s3_store.options)
+def test_from_a_bucket_into_a_bucket(s3_store: Store, in_bucket: str, spark: SparkSession) -> None:
+    settings = Settings(bulk=small_slices(5000))
+    graph = omnigraph.init(s3_store.uri, SCHEMA, storage_options=s3_store.options, settings=settings)
     done = graph.load(in_bucket, mode="append", spark=spark)
     assert (dict(done.nodes), dict(done.edges)) == ({"Person": 301}, {"Knows": 1})
     assert rows(graph, "edge:Knows", "src", "dst") == [("p000-é", "q")]
@@ -195,7 +195,6 @@ def test_from_a_bucket_into_a_bucket(
     assert graph.jobs() == []
 
 
-@pytest.mark.usefixtures("inline")
 def test_from_a_bucket_into_a_graph_on_disk(
     graph: Graph, s3_store: Store, in_bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,7 +207,8 @@ def test_from_a_bucket_into_a_graph_on_disk(
         ("allow_http", "AWS_ALLOW_HTTP"),
     ):
         monkeypatch.setenv(variable, s3_store.options[option])
-    done = graph.load([f"{in_bucket}/a.jsonl", f"{in_bucket}/b*", f"{in_bucket}/nodes/"], mode="append")
+    places = [f"{in_bucket}/a.jsonl", f"{in_bucket}/b*", f"{in_bucket}/nodes/"]
+    done = load_by_tasks(graph, places, mode="append")
     assert (dict(done.nodes), dict(done.edges)) == ({"Person": 301}, {"Knows": 1})
     with pytest.raises(SourceUnusable, match="no such object or prefix"):
-        graph.load(f"{in_bucket}/none.jsonl", mode="append")
+        load_by_tasks(graph, f"{in_bucket}/none.jsonl", mode="append")

@@ -7,7 +7,7 @@ import sys
 import pytest
 from tests.formats.jsonl.blockchecks import GOOD, check, edge, thing
 
-from omnigraph.formats.jsonl.records import LONGEST_LINE, MOST_STRUCTURE
+from omnigraph.formats.jsonl.records import LONGEST_LINE, MAX_STRUCTURE
 from omnigraph.lang.values import F32_MAX
 
 
@@ -144,9 +144,9 @@ class TestDoubts:
         assert [typed.lines.tolist() for typed in block.records.values()] == [[1, 5], [2]]
 
     def test_wide_lines(self) -> None:
-        brackets = thing(f'"nums": [{"1," * MOST_STRUCTURE}1]')
-        wide = thing(f'"s": "{"x" * MOST_STRUCTURE}"')
-        fitting = thing(f'"s": "{"x" * (MOST_STRUCTURE - 100)}"')
+        brackets = thing(f'"nums": [{"1," * MAX_STRUCTURE}1]')
+        wide = thing(f'"s": "{"x" * MAX_STRUCTURE}"')
+        fitting = thing(f'"s": "{"x" * (MAX_STRUCTURE - 100)}"')
         block = check("\n".join([GOOD, brackets, wide, GOOD, fitting]))
         assert [bad.line for bad in block.unreadable] == [2]
         assert block.records["node:Thing"].lines.tolist() == [1, 3, 4, 5]

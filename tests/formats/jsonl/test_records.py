@@ -9,7 +9,7 @@ import pytest
 from tests.formats.jsonl.strict import StrictRecords, read_strictly
 
 from omnigraph.formats.jsonl.blocks import Unreadable
-from omnigraph.formats.jsonl.records import LONGEST_LINE, MOST_STRUCTURE
+from omnigraph.formats.jsonl.records import LONGEST_LINE, MAX_STRUCTURE
 from omnigraph.lang.schema.catalog import load_catalog
 
 CATALOG = load_catalog("""
@@ -100,8 +100,8 @@ class TestLines:
         assert len(column(event(f'"what": "{"x" * (LONGEST_LINE - 100)}"'), "node:Event", "what")) == 1
 
     def test_a_line_with_too_much_structure(self) -> None:
-        assert "more than 131,072 brackets" in problem(event(f'"words": [{"1," * MOST_STRUCTURE}1]'))
-        brackets = "[" * (MOST_STRUCTURE + 1) + '\\"{'
+        assert "more than 131,072 brackets" in problem(event(f'"words": [{"1," * MAX_STRUCTURE}1]'))
+        brackets = "[" * (MAX_STRUCTURE + 1) + '\\"{'
         assert len(column(event(f'"what": "{brackets}"'), "node:Event", "what")) == 1
 
     def test_nesting_that_is_too_deep(self) -> None:

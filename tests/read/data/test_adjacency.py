@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from unittest.mock import patch
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.read.data import adjacency as module
-from omnigraph.read.data import pairs
 from omnigraph.read.data.adjacency import Adjacency, from_keys, hashed_rows, packed, reversed_, shared, stored
-from omnigraph.read.values import parallel
 from omnigraph.read.values.columns import Ints, Positions
 from omnigraph.read.values.counting import MANY
+from omnigraph.settings import ReadSettings
+
+SIZES = ReadSettings(pair_block=3, parallel_from=4)
+"""What is done block by block, and in several threads, is so for small graphs too."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Edges:
         return {row: {b for a, b, _ in self.whole if a == row} for row in range(self.rows)}
 
     def distinct(self) -> Adjacency:
-        return from_keys(packed(self.sources, self.targets), self.rows, self.width)
+        return from_keys(packed(self.sources, self.targets), self.rows, self.width, SIZES)
 
     @property
     def numbered(self) -> Ints:
@@ -57,7 +55,7 @@ class Edges:
         return packed(near, np.arange(len(near), dtype=np.int32))
 
     def stored(self) -> Adjacency:
-        return stored([self.numbered], [self.targets], None, self.rows, self.width)
+        return stored([self.numbered], [self.targets], None, self.rows, self.width, SIZES)
 
 
 @st.composite
@@ -66,13 +64,6 @@ def edges(draw: st.DrawFn, *, square: bool = False) -> Edges:
     width = rows if square else draw(st.integers(0, 6))
     ends = st.tuples(st.integers(-1, rows - 1), st.integers(-1, width - 1))
     return Edges(rows, width, tuple(draw(st.lists(ends, max_size=25))))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _small_blocks() -> Iterator[None]:
-    """What is done block by block, and in several threads, is so for small graphs too."""
-    with patch.object(module, "BLOCK", 3), patch.object(pairs, "BLOCK", 3), patch.object(parallel, "_WORTH_IT", 4):
-        yield
 
 
 def listed(adjacency: Adjacency) -> dict[int, list[int]]:
@@ -102,7 +93,7 @@ def test_distinct_pairs_are_there_once_in_order(some: Edges) -> None:
 @given(edges(square=True))
 def test_pairs_of_both_directions_become_one(some: Edges) -> None:
     keys = [packed(some.sources, some.targets), packed(some.targets, some.sources)]
-    both = from_keys(np.concatenate(keys), some.rows, some.width)
+    both = from_keys(np.concatenate(keys), some.rows, some.width, SIZES)
     near = {row: set(some.neighbours[row]) for row in range(some.rows)}
     for a, b, _ in some.whole:
         near[b].add(a)
@@ -120,7 +111,7 @@ def test_stored_edges_are_all_there_in_their_own_order(some: Edges) -> None:
 @given(edges())
 def test_stored_edges_keep_the_numbers_they_are_given(some: Edges) -> None:
     numbers = np.arange(len(some.ends), dtype=np.int32)[::-1].copy()
-    found = listed_edges(stored([some.numbered], [some.targets], numbers, some.rows, some.width))
+    found = listed_edges(stored([some.numbered], [some.targets], numbers, some.rows, some.width, SIZES))
     assert sorted(found) == sorted((a, b, len(some.ends) - 1 - number) for a, b, number in some.whole)
 
 
@@ -215,7 +206,7 @@ def test_large_numbers_of_nodes_do_not_run_into_each_other() -> None:
     last = 2**31 - 2
     sources = np.array([1, 0, 1], dtype=np.int32)
     targets = np.array([last, last, 0], dtype=np.int32)
-    adjacency = from_keys(packed(sources, targets), 2, last + 1)
+    adjacency = from_keys(packed(sources, targets), 2, last + 1, SIZES)
     assert listed(adjacency) == {0: [last], 1: [0, last]}
     assert adjacency.contains(np.array([0, 0, 1]), np.array([0, last, last])).tolist() == [False, True, True]
 
@@ -225,7 +216,7 @@ def test_many_pairs() -> None:
     random = np.random.default_rng(5)
     sources = random.integers(0, 500, 20_000).astype(np.int32)
     targets = random.integers(0, 500, 20_000).astype(np.int32)
-    adjacency = from_keys(packed(sources, targets), 500, 500)
+    adjacency = from_keys(packed(sources, targets), 500, 500, SIZES)
     there = set(zip(sources.tolist(), targets.tolist(), strict=True))
     rows, columns = (array.ravel().astype(np.int32) for array in np.meshgrid(np.arange(500), np.arange(500)))
     found = adjacency.contains(rows, columns)
@@ -236,7 +227,7 @@ def test_it_can_be_measured_while_others_derive_from_it() -> None:
     """Readers in other threads fill in what they need at any time."""
     ends = np.arange(50, dtype=np.int32)
     done = threading.Event()
-    made = [stored([packed(ends, ends)], [ends], None, 50, 50) for _ in range(300)]
+    made = [stored([packed(ends, ends)], [ends], None, 50, 50, SIZES) for _ in range(300)]
 
     def derive() -> None:
         for adjacency in made:

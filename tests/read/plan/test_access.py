@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.write.support import new_graph
 
 from omnigraph.graph import Graph
-from omnigraph.read.plan import access
 from omnigraph.read.plan.access import forced_access, is_forced
-from omnigraph.read.run import lookups
+from omnigraph.settings import ReadSettings, Settings
 
 SCHEMA = """
 node Person { slug: String @key  age: I64  bio: String? }
@@ -21,13 +21,14 @@ edge PlaysIn: Person -> Team
 PEOPLE = 40
 
 
+SIZES = ReadSettings(small_table=5, rows_per_lookup=10)
+
+
 @pytest.fixture
-def graph(monkeypatch: pytest.MonkeyPatch) -> Graph:
+def graph() -> Graph:
     """Forty people, which count as many here: a table of more than five is worth looking things up in, until that
     has been done four times."""
-    monkeypatch.setattr(access, "_SMALL", 5)
-    monkeypatch.setattr(access, "_ROWS_PER_LOOKUP", 10)
-    graph = new_graph(SCHEMA)
+    graph = Graph(new_graph(SCHEMA)._repository, settings=Settings(read=SIZES))
     team = graph.catalog.nodes["Team"]
     records: list[dict[str, Any]] = [
         {"type": "Person", "data": {"slug": f"p{i}", "age": i, "bio": f"number {i}"}} for i in range(PEOPLE)
@@ -151,9 +152,9 @@ def test_the_answer_is_the_same(graph: Graph, text: str, indexed: bool) -> None:
         assert graph.query(whole).to_arrow() == by_index
 
 
-def test_too_many_rows_for_looking_up(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_rows_for_looking_up(graph: Graph) -> None:
     """Half-way through it turns out that memory would have been better: the query begins again."""
-    monkeypatch.setattr(lookups, "_WIDEST", 3)
+    graph = Graph(graph._repository, settings=Settings(read=replace(SIZES, lookup_rows=3)))
     text = f"query q() {{ {QUERIES[1]} }}"
     shown = graph.explain(text, analyze=True)
     assert ": index" not in shown

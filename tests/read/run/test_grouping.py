@@ -20,12 +20,12 @@ from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import NodeType, load_catalog
 from omnigraph.read.data.tables import Rows
 from omnigraph.read.limits import Limits
-from omnigraph.read.run import grouping as module
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.grouping import Grouping, distinct_rows
 from omnigraph.read.values.columns import Column
 from omnigraph.read.values.counting import MANY
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 CATALOG = load_catalog("node Thing { slug: String @key  a: I64?  b: String?  c: F64?  d: Bool? }")
 
@@ -59,9 +59,9 @@ def random_table(random: Random, rows: int) -> tuple[Table, dict[str, list[Any]]
     return table_of(values), values
 
 
-def grouping(keys: Sequence[ir.Expr], *aggregates: ir.Agg) -> Grouping:
+def grouping(keys: Sequence[ir.Expr], *aggregates: ir.Agg, settings: ReadSettings = READ_DEFAULTS) -> Grouping:
     limits = Limits("q")
-    return Grouping(keys, aggregates, CATALOG, Expressions("q", {}, lambda: None), limits)
+    return Grouping(keys, aggregates, CATALOG, Expressions("q", {}, lambda: None), limits, settings)
 
 
 def prop(name: str, variable: str = "t") -> ir.Prop:
@@ -142,15 +142,11 @@ KEYS: Sequence[tuple[str, ...]] = (
 @pytest.mark.parametrize("names", KEYS, ids=" ".join)
 @pytest.mark.parametrize("weighted", [False, True], ids=["each once", "weighted"])
 @pytest.mark.parametrize("chunks", [1, 2, 7])
-def test_any_keys_in_any_number_of_frames(
-    names: tuple[str, ...], weighted: bool, chunks: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if chunks == 7:
-        monkeypatch.setattr(module, "_PENDING", 5)
-        monkeypatch.setattr(module, "_DENSE", 2)
+def test_any_keys_in_any_number_of_frames(names: tuple[str, ...], weighted: bool, chunks: int) -> None:
+    settings = ReadSettings(pending_groups=5, dense_groups=2) if chunks == 7 else READ_DEFAULTS
     random, keys = Random(f"{names} {weighted} {chunks}"), [prop(name) for name in names]
     table, values = random_table(random, 20)
-    made, counted = grouping(keys, *AGGREGATES), list[tuple[int, int]]()
+    made, counted = grouping(keys, *AGGREGATES, settings=settings), list[tuple[int, int]]()
     for _ in range(chunks):
         positions = [random.randrange(20) for _ in range(random.randint(1, 40))]
         weights = [random.choice((1, 2, 2**40)) for _ in positions] if weighted else [1] * len(positions)

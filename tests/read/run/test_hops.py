@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from unittest.mock import patch
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -15,8 +14,8 @@ from omnigraph.lang.query.ir import Direction
 from omnigraph.read.data.adjacency import Adjacency, from_keys, packed
 from omnigraph.read.limits import Cancellation, Limits
 from omnigraph.read.pattern.pattern import Link
-from omnigraph.read.run import hops
 from omnigraph.read.run.hops import reach_bounds, reached
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -51,10 +50,9 @@ def chain(least: int, most: int, *, backwards: bool = False) -> Link:
 
 
 def reached_by(
-    adjacency: Adjacency, sources: Sequence[int], least: int, most: int, *, backwards: bool = False
+    adjacency: Adjacency, sources: Sequence[int], chained: Link, sizes: ReadSettings = READ_DEFAULTS
 ) -> list[list[int]]:
-    chained = chain(least, most, backwards=backwards)
-    owners, found = reached(adjacency, np.array(sources, dtype=np.int32), chained, Limits("q"))
+    owners, found = reached(adjacency, np.array(sources, dtype=np.int32), chained, Limits("q"), sizes)
     lists: list[list[int]] = [[] for _ in sources]
     for owner, position in zip(owners.tolist(), found.tolist(), strict=True):
         lists[owner].append(position)
@@ -68,32 +66,36 @@ def graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
     return nodes, draw(st.lists(st.tuples(node, node), max_size=24))
 
 
-@pytest.fixture(params=["in one go", "in small parts"], autouse=True, scope="module")
-def _sizes(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Many sources are searched from side by side, as many as there is room for."""
-    if request.param == "in one go":
-        yield
-        return
-    with patch.object(hops, "_CELLS", 20), patch.object(hops, "_ENTRIES", 3):
-        yield
+SIZES = pytest.mark.parametrize(
+    "sizes",
+    [READ_DEFAULTS, ReadSettings(visited_cells=20, hop_entries=3)],
+    ids=["in one go", "in small parts"],
+)
+"""Many sources are searched from side by side, as many as there is room for."""
 
 
+@SIZES
 @settings(deadline=None, max_examples=300)
 @given(graphs(), st.integers(1, 4), st.integers(0, 4), st.data())
-def test_what_is_reached(graph: tuple[int, Pairs], least: int, more: int, data: st.DataObject) -> None:
+def test_what_is_reached(
+    sizes: ReadSettings, graph: tuple[int, Pairs], least: int, more: int, data: st.DataObject
+) -> None:
     nodes, pairs = graph
     sources = data.draw(st.lists(st.integers(0, nodes - 1), max_size=12))
-    found = reached_by(adjacency_of(nodes, pairs), sources, least, least + more)
+    found = reached_by(adjacency_of(nodes, pairs), sources, chain(least, least + more), sizes)
     assert found == [reached_naively(pairs, source, least, least + more) for source in sources]
 
 
+@SIZES
 @settings(deadline=None, max_examples=300)
 @given(graphs(), st.integers(1, 4), st.integers(0, 4))
-def test_backwards_the_same_pairs_are_found(graph: tuple[int, Pairs], least: int, more: int) -> None:
+def test_backwards_the_same_pairs_are_found(
+    sizes: ReadSettings, graph: tuple[int, Pairs], least: int, more: int
+) -> None:
     nodes, pairs = graph
     forth = [reached_naively(pairs, source, least, least + more) for source in range(nodes)]
     turned = adjacency_of(nodes, [(b, a) for a, b in pairs])
-    back = reached_by(turned, range(nodes), least, least + more, backwards=True)
+    back = reached_by(turned, range(nodes), chain(least, least + more, backwards=True), sizes)
     assert back == [[left for left in range(nodes) if right in forth[left]] for right in range(nodes)]
 
 
@@ -108,6 +110,7 @@ def test_bounds_are_never_too_low(graph: tuple[int, Pairs], most: int) -> None:
         assert bounds == [len({b for a, b in pairs if a == source}) for source in range(nodes)]
 
 
+@SIZES
 @pytest.mark.parametrize(
     ("pairs", "least", "most", "expected"),
     [
@@ -122,26 +125,30 @@ def test_bounds_are_never_too_low(graph: tuple[int, Pairs], most: int) -> None:
         ("ab bb bc", 1, 3, "bc"),
     ],
 )
-def test_the_cases_that_are_easy_to_get_wrong(pairs: str, least: int, most: int, expected: str) -> None:
+def test_the_cases_that_are_easy_to_get_wrong(
+    sizes: ReadSettings, pairs: str, least: int, most: int, expected: str
+) -> None:
     """A node counts at its shortest distance; a loop leads to its own node once more, but to the source only as
     the first hop."""
     listed = [("abc".index(pair[0]), "abc".index(pair[1])) for pair in pairs.split()]
-    found = reached_by(adjacency_of(3, listed), [0], least, most)
+    found = reached_by(adjacency_of(3, listed), [0], chain(least, most), sizes)
     assert found == [["abc".index(name) for name in expected]]
     assert found == [reached_naively(listed, 0, least, most)]
 
 
-def test_no_sources_and_no_edges() -> None:
-    assert reached_by(adjacency_of(3, []), [], 1, 3) == []
-    assert reached_by(adjacency_of(3, []), [0, 2, 0], 1, 3) == [[], [], []]
+@SIZES
+def test_no_sources_and_no_edges(sizes: ReadSettings) -> None:
+    assert reached_by(adjacency_of(3, []), [], chain(1, 3), sizes) == []
+    assert reached_by(adjacency_of(3, []), [0, 2, 0], chain(1, 3), sizes) == [[], [], []]
 
 
-def test_a_search_stops_when_somebody_wants_it_to() -> None:
+@SIZES
+def test_a_search_stops_when_the_query_is_cancelled(sizes: ReadSettings) -> None:
     adjacency = adjacency_of(60, [(a, b) for a in range(60) for b in range(60)])
     sources = np.arange(60, dtype=np.int32)
     switch = Cancellation()
     switch.cancel()
     with pytest.raises(QueryCancelled):
-        reached(adjacency, sources, chain(1, 3), Limits("q", cancellation=switch))
+        reached(adjacency, sources, chain(1, 3), Limits("q", cancellation=switch), sizes)
     with pytest.raises(QueryMemoryExceeded):
-        reached(adjacency, sources, chain(1, 3), Limits("q", memory=50))
+        reached(adjacency, sources, chain(1, 3), Limits("q", memory=50), sizes)

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.read.text import analysis
 from omnigraph.read.text.analysis import INDEX_OPTIONS, Word, terms_of, tokenize, words_of
 from omnigraph.read.text.postings import TextIndex
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 LAST_LETTER = 0x40000
 """No language has letters beyond."""
@@ -49,9 +49,9 @@ def lance_spellings(text: str) -> list[str]:
     return [token.text for token in lance.tokenize(text, **ANALYSIS | {"stem": False, "remove_stop_words": False})]
 
 
-def by_document(column: pa.Array | pa.ChunkedArray) -> list[list[Word]]:
+def by_document(column: pa.Array | pa.ChunkedArray, settings: ReadSettings = READ_DEFAULTS) -> list[list[Word]]:
     """The words of each text by way of the whole column."""
-    tokens = tokenize(column)
+    tokens = tokenize(column, settings=settings)
     words: list[list[Word]] = [[] for _ in range(len(column))]
     for document, number in zip(tokens.documents.tolist(), tokens.words.tolist(), strict=True):
         words[document].append(tokens.vocabulary[number])
@@ -122,12 +122,11 @@ class TestColumns:
         assert by_document(pa.chunked_array([texts[:1], texts[1:]], pa.large_string())) == expected
 
     @pytest.mark.parametrize(("size", "words"), [(1, 1), (9, 7), (40, 2)])
-    def test_in_batches(self, size: int, words: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_in_batches(self, size: int, words: int) -> None:
         texts = [*PIECES, None, *PIECES]
         expected = [words_of(text or "") for text in texts]
-        monkeypatch.setattr(analysis, "_BATCH_BYTES", size)
-        monkeypatch.setattr(analysis, "_BATCH_WORDS", words)
-        assert by_document(pa.chunked_array([texts[:7], texts[7:]])) == expected
+        small = ReadSettings(text_bytes=size, text_words=words)
+        assert by_document(pa.chunked_array([texts[:7], texts[7:]]), small) == expected
 
     def test_part_of_an_array(self) -> None:
         part = pa.array(["one", "two", None, "three", "four"]).slice(1, 3)

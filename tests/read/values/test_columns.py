@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.read.values import columns
 from omnigraph.read.values.columns import Column, distinct_numbers, filled, numbers, taken
+from omnigraph.settings import ReadSettings
 
 MOMENT = dt.datetime(1969, 12, 31, 23, 59, 59, 999_000, dt.UTC)
 
@@ -43,9 +43,8 @@ class TestValues:
         assert Column.of(pa.chunked_array([["a"], ["b", None]])).arrow.to_pylist() == ["a", "b", None]
         assert Column.of(pa.chunked_array([], pa.string())).arrow.to_pylist() == []
 
-    def test_much_text_has_wide_offsets(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(columns, "_LARGEST", 10)
-        column = Column.of(pa.chunked_array([["some text"], ["some more of it"]]))
+    def test_much_text_has_wide_offsets(self) -> None:
+        column = Column.of(pa.chunked_array([["some text"], ["some more of it"]]), largest=10)
         assert column.arrow.type == pa.large_string()
         assert column.is_text
         assert column.codes.ranks.tolist() == [1, 0]
@@ -76,12 +75,12 @@ class TestCodes:
         codes = Column(pa.array(["\U00010000", "a", "\uffff", "Z", None])).codes
         assert codes.ranks.tolist() == [3, 1, 2, 0]
 
-    def test_few_distinct_texts_repeat(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(columns, "_WORTH_ENCODING", 8)
-        assert Column(pa.array(["a"] * 8)).repeats
-        assert not Column(pa.array(["a"] * 7)).repeats
-        assert not Column(pa.array(list("abcdefgh"))).repeats
-        assert not Column(pa.array([1] * 8)).repeats
+    def test_few_distinct_texts_repeat(self) -> None:
+        eight = ReadSettings(encode_from=8)
+        assert Column(pa.array(["a"] * 8), eight).repeats
+        assert not Column(pa.array(["a"] * 7), eight).repeats
+        assert not Column(pa.array(list("abcdefgh")), eight).repeats
+        assert not Column(pa.array([1] * 8), eight).repeats
 
 
 class TestPositions:
@@ -98,10 +97,9 @@ class TestPositions:
     def test_filled(self) -> None:
         assert filled(pa.array([1, None, 3]), -1).tolist() == [1, -1, 3]
 
-    def test_values_are_found_by_bisection_once_that_pays(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(columns, "_WORTH_ORDERING", 3)
-        monkeypatch.setattr(columns, "_ASKED_OFTEN", 2)
-        column = Column(pa.array(["m", "\U00010000", None, "a", "m", "\uffff", ""]))
+    def test_values_are_found_by_bisection_once_that_pays(self) -> None:
+        texts = pa.array(["m", "\U00010000", None, "a", "m", "\uffff", ""])
+        column = Column(texts, ReadSettings(order_from=3, order_after=2))
         assert column.places_of("m") is None
         expected = {"m": [0, 4], "\U00010000": [1], "a": [3], "\uffff": [5], "": [6], "b": [], "zz": []}
         for text, places in expected.items():

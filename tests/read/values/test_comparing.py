@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.sampling import examples
 
 from omnigraph.lang.query.ir import Op
-from omnigraph.read.values import columns
 from omnigraph.read.values.columns import Column
 from omnigraph.read.values.comparing import Operand, Series, compare
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 ORDERED: dict[Op, Callable[[Any, Any], bool]] = {
     Op.EQ: operator.eq,
@@ -179,25 +179,19 @@ def text_holds(op: Op, left: str, right: str) -> bool:
 TEXT_OPS = [*ORDERED, Op.STARTS_WITH, Op.STRING_CONTAINS]
 
 
-@pytest.fixture(params=["as they are", "numbered"], scope="class")
-def _repeating(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Columns with few distinct values are compared once per value."""
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param == "numbered":
-            patch.setattr(columns, "_WORTH_ENCODING", 21)
-        yield
-
-
-@pytest.mark.usefixtures("_repeating")
 class TestTexts:
+    @pytest.mark.parametrize("encode_from", [READ_DEFAULTS.encode_from, 21], ids=["as they are", "numbered"])
     @settings(deadline=None, max_examples=examples(60, of=200))
     @given(st.lists(optional_texts, min_size=1, max_size=5), texts, st.sampled_from(TEXT_OPS))
     @example(["\uffff", "\U00010000"], "\U00010000", Op.LT)
     @example(["\U0001f600"], "\uffff", Op.GT)
-    def test_a_column_against_a_text(self, values: list[str | None], constant: str, op: Op) -> None:
+    def test_a_column_against_a_text(
+        self, encode_from: int, values: list[str | None], constant: str, op: Op
+    ) -> None:
+        """A column with few distinct values is compared once per value."""
         repeated = values * 6
         expected = [value is not None and text_holds(op, value, constant) for value in repeated]
-        column = Column(pa.array(repeated, pa.string()))
+        column = Column(pa.array(repeated, pa.string()), ReadSettings(encode_from=encode_from))
         assert holds(op, Series(column), constant, len(repeated)) == expected
         turned = np.arange(len(repeated))[::-1].copy()
         assert holds(op, Series(column, turned), constant, len(repeated)) == expected[::-1]

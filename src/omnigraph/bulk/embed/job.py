@@ -1,18 +1,17 @@
-"""Filling the vectors of a graph: in this process where few are missing, else by tasks over pieces of the tables.
+"""Filling the vectors of a graph: in this process if few are missing, else by tasks over pieces of the tables.
 
 ::
 
-    embed        each piece: rows that want vectors, with them, into data files that keep the row ids    (workers)
-    delete       the rows as they were, by deletion vectors                                              (workers)
-    commit       the ordinary write protocol, with the files as they are                                 (driver)
+    embed        each piece: rows without vectors, with them, into data files that keep the row ids      (workers)
+    delete       the rows that these replace, by deletion vectors                                        (workers)
+    commit       the ordinary write protocol, with the staged files                                      (driver)
 
-That takes as long as the server does, and others write meanwhile. If a table moved, pieces that did not change
-stay as they are, and of the others only texts that are new are asked for.
+It takes as long as the embedding server needs, and others write meanwhile. If a table moves, pieces that did not
+change stay as they are, and for the others only new texts are sent to the server.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import time
 from collections.abc import Iterable, Mapping
@@ -21,8 +20,6 @@ from functools import partial
 from hashlib import sha256
 from typing import Final
 
-from omnigraph.bulk.deletions import Deletion, delete_replaced
-from omnigraph.bulk.destinations import destination
 from omnigraph.bulk.embed.requests import (
     WRITER,
     Counts,
@@ -31,20 +28,22 @@ from omnigraph.bulk.embed.requests import (
     EmbedResult,
     EmbedTarget,
     change_of,
-    embed_here,
+    embed_in_process,
     stored_batches,
 )
-from omnigraph.bulk.embed.tasks import Embedding, PieceFiles, embed_piece
+from omnigraph.bulk.embed.tasks import EmbeddedPiece, EmbedTask, embed_piece
+from omnigraph.bulk.jobs import destination, job_record
+from omnigraph.bulk.matches import DeletionTask, delete_replaced
 from omnigraph.bulk.pieces import Piece, open_table, open_tables, pieces_of, require_shared
 from omnigraph.bulk.runner import Engine, JobEvent, Runner, RunnerChoice
-from omnigraph.bulk.scratch import scratch_folder
 from omnigraph.embed.cache import CachingClient
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.embed.resumable import job_client, resumable
 from omnigraph.errors import JavaUnavailable, MissingExtra, NotOnSpark
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.recovery.jobs import JobRecord, running
+from omnigraph.recovery.jobs import running
+from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.files.datafiles import StagedFile, column_ids
 from omnigraph.storage.staging import Shrunk, stage_changed_files
@@ -53,34 +52,23 @@ from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.protocol import Prepared, Stage, StagedTable, commit_write
 
-SMALL: Final = 20_000
-"""Up to this many rows that want vectors are filled in this process, if nobody says otherwise."""
-_COUNTED: Final = 1_000_000
-"""Tables with more rows than this are not read just to find out how few are missing."""
-_ROWS_PER_TASK: Final = 20_000
+_MAX_COUNTED_ROWS: Final = 1_000_000
+"""Tables with more rows are not read to count missing vectors."""
 
 
 def embed(
     repository: Repository, request: EmbedRequest, client: EmbeddingClient, runners: RunnerChoice
 ) -> EmbedResult:
-    """Fill vectors as one commit, or none if none is missing, where the engine and the size say."""
+    """Fill vectors as one commit, or none if no vector is missing."""
     repository.require_writable()
     runner = _runner(repository, request, runners)
     if runner is None:
         return _embed_small(repository, request, client, runners)
-    record = JobRecord(
-        runner.job,
-        WRITER,
-        request.branch.name,
-        request.branch.native,
-        tuple(sorted(_locations(repository, request))),
-        request.actor,
-        dt.datetime.now(dt.UTC),
-    )
+    record = job_record(runner.job, WRITER, request.branch, _locations(repository, request), request.actor)
     with running(repository, record) as job:
-        keeping = resumable(client, repository.address, scratch_folder(runner.job)) or client
-        preparation = _Preparation(runner, repository, request, keeping)
-        written = commit_write(repository, request.write, preparation, job.lock)
+        resuming = resumable(client, repository.address, layout.job_folder(runner.job)) or client
+        preparer = _EmbedPreparer(runner, repository, request, resuming)
+        written = commit_write(repository, request.write, preparer, job.lock)
         job.committed = written.files
     counts = request.counts(written.result)
     return EmbedResult(request.branch.name, client.model, runner.engine.value, counts, written.commit)
@@ -89,53 +77,54 @@ def embed(
 def _embed_small(
     repository: Repository, request: EmbedRequest, client: EmbeddingClient, runners: RunnerChoice
 ) -> EmbedResult:
-    """Fill vectors in this process's memory; the listener hears how many there are."""
+    """Fill vectors in the memory of this process, and report the progress to the listener."""
     runner, start, rows = runners.local(), time.monotonic(), 0
 
-    def tell(more: int) -> None:
+    def report(more: int) -> None:
         nonlocal rows
-        runner.check()
+        runner.require_active()
         rows += more
         if more:
-            runner.tell(JobEvent(runner.job, "embedding", 0, 0, rows, 0, time.monotonic() - start))
+            runner.report(JobEvent(runner.job, "embedding", 0, 0, rows, 0, time.monotonic() - start))
 
-    return embed_here(repository, request, CachingClient(job_client(client), tell))
+    return embed_in_process(repository, request, CachingClient(job_client(client), report))
 
 
 def _runner(repository: Repository, request: EmbedRequest, runners: RunnerChoice) -> Runner | None:
-    """Who runs the tasks; None if there is so little to do that none are needed."""
+    """The runner of the tasks; None if so few vectors are missing that this process fills them without tasks."""
     engine = runners.engine
-    is_asked = engine is Engine.SPARK or (engine is Engine.AUTO and runners.is_spark_given)
+    needs_spark = engine is Engine.SPARK or (engine is Engine.AUTO and runners.is_spark_given)
     if engine is Engine.SPARK:
         require_shared(repository.address)
         for target in request.targets:
             if target.node.blobs:
                 raise NotOnSpark(f"changing rows of {target.node.name}, which has blobs,", "use engine='local'")
     elif repository.address.scheme is Scheme.MEMORY or (
-        not is_asked and _is_small(capture(repository, request.branch), request.targets)
+        not needs_spark and _is_small(capture(repository, request.branch), request)
     ):
         return None
     if engine is not Engine.LOCAL:
         try:
             return runners.start_spark()
         except (MissingExtra, JavaUnavailable):
-            if is_asked:
+            if needs_spark:
                 raise
     return runners.local()
 
 
-def _is_small(base: Base, targets: Iterable[EmbedTarget]) -> bool:
-    """Do few rows want a vector? Reading stops as soon as there are too many."""
-    sizes = {target.table_key: base.pin(target.table_key).row_count for target in targets}
-    if sum(sizes.values()) <= SMALL:
+def _is_small(base: Base, request: EmbedRequest) -> bool:
+    """Do few rows lack a vector? Reading stops as soon as there are too many."""
+    limit = request.settings.small_embedding
+    rows = sum(base.pin(target.table_key).row_count for target in request.targets)
+    if rows <= limit:
         return True
-    if sum(sizes.values()) > _COUNTED:
+    if rows > _MAX_COUNTED_ROWS:
         return False
-    wanting = 0
-    for target in targets:
+    missing = 0
+    for target in request.targets:
         for batch in stored_batches(base, target.table_key, ["id"], target.where):
-            wanting += batch.num_rows
-            if wanting > SMALL:
+            missing += batch.num_rows
+            if missing > limit:
                 return False
     return True
 
@@ -146,15 +135,15 @@ def _locations(repository: Repository, request: EmbedRequest) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
-    """A piece that is done, and the fragments it was done from: a digest of each."""
+class _FinishedPiece:
+    """A piece whose vectors are computed, and a digest of each fragment that it was computed from."""
 
     fragments: Mapping[int, str]
-    files: PieceFiles
+    files: EmbeddedPiece
 
 
-class _Preparation:
-    """The embedded pieces against one state of the branch after another."""
+class _EmbedPreparer:
+    """Prepares the commit of the filled vectors. Pieces are computed again only if their fragments changed."""
 
     def __init__(
         self, runner: Runner, repository: Repository, request: EmbedRequest, client: EmbeddingClient
@@ -163,14 +152,14 @@ class _Preparation:
         self.repository = repository
         self.request = request
         self.client = client
-        self._done: dict[str, list[_Done]] = {}
+        self._finished: dict[str, list[_FinishedPiece]] = {}
         self._caching = CachingClient(client, lambda _: None)
 
     def __call__(self, base: Base) -> Prepared[dict[str, Counts]]:
-        graph = base.snapshot
+        snapshot = base.snapshot
         found: dict[str, Counts] = {}
         delta: dict[str, TableDelta] = {}
-        tasks: list[Embedding] = []
+        tasks: list[EmbedTask] = []
         fragments: dict[str, dict[int, str]] = {}
         for target in self.request.targets:
             key = target.table_key
@@ -179,63 +168,60 @@ class _Preparation:
                 if change is not None:
                     delta[key] = change
                 continue
-            fragments[key] = _fragments(graph, key)
-            tasks += self._tasks(base, graph, target, fragments[key])
-        outcomes: list[PieceFiles] = self.runner.run("embedding", embed_piece, tasks)
-        for task, files in zip(tasks, outcomes, strict=True):
+            fragments[key] = _fragments(snapshot, key)
+            tasks += self._tasks(base, target, fragments[key])
+        for task, files in zip(tasks, self.runner.run("embedding", embed_piece, tasks), strict=True):
             own = {number: fragments[task.piece.table_key][number] for number in task.piece.fragments}
-            self._done[task.piece.table_key].append(_Done(own, files))
+            self._finished[task.piece.table_key].append(_FinishedPiece(own, files))
         for key in fragments:
-            found[key] = _total(done.files.counts for done in self._done[key])
+            found[key] = _total(piece.files.counts for piece in self._finished[key])
         stages: dict[str, Stage] = {
-            key: partial(self._stage, graph, key)
+            key: partial(self._stage, snapshot, key)
             for key in fragments
-            if any(done.files.matches is not None for done in self._done[key])
+            if any(piece.files.matches is not None for piece in self._finished[key])
         }
         return Prepared(delta, found, repeatable=True, stages=stages)
 
-    def _tasks(
-        self, base: Base, graph: Snapshot, target: EmbedTarget, fragments: Mapping[int, str]
-    ) -> list[Embedding]:
-        """The pieces that are to be done: all, or those whose fragments are not what they were."""
-        key = target.table_key
-        earlier = self._done.get(key, [])
-        kept = [done for done in earlier if done.fragments.items() <= fragments.items()]
-        stale = [done for done in earlier if done not in kept]
-        self._done[key] = kept
-        skipped = {number for done in kept for number in done.fragments}
-        place = destination(self.repository, base, self.request.branch, key)
-        tasks: list[Embedding] = []
-        for piece in pieces_of(graph, key, _ROWS_PER_TASK):
+    def _tasks(self, base: Base, target: EmbedTarget, fragments: Mapping[int, str]) -> list[EmbedTask]:
+        """Tasks for all fragments but those of finished pieces that have not changed."""
+        key, snapshot = target.table_key, base.snapshot
+        earlier = self._finished.get(key, [])
+        kept = [piece for piece in earlier if piece.fragments.items() <= fragments.items()]
+        stale = [piece for piece in earlier if piece not in kept]
+        self._finished[key] = kept
+        skipped = {number for piece in kept for number in piece.fragments}
+        place = destination(base, self.request.branch, key)
+        tasks: list[EmbedTask] = []
+        for piece in pieces_of(snapshot, key, self.request.settings.embedded_rows_per_task):
             rest = tuple(number for number in piece.fragments if number not in skipped)
-            same = (done for done in stale if not done.fragments.keys().isdisjoint(rest))
-            known = tuple(file for done in same for file in done.files.files)
+            changed = (old for old in stale if not old.fragments.keys().isdisjoint(rest))
+            known = tuple(file for old in changed for file in old.files.files)
             if rest:
-                share = Piece(graph, key, rest, piece.rows)
-                tasks.append(Embedding(share, target, place, self.runner.job, self.client, known))
+                share = Piece(snapshot, key, rest, piece.rows)
+                tasks.append(EmbedTask(share, target, place, self.runner.job, self.client, known))
         return tasks
 
-    def _stage(self, graph: Snapshot, key: str, ref: TableRef, operation: str) -> StagedTable:
-        """The change of one table: new files, and deletion vectors for the rows they replace."""
-        handle = open_tables(graph.address).open(ref)
-        done = [one.files for one in self._done[key]]
-        staged: list[StagedFile] = [file.staged for one in done for file in one.files]
-        matches = [one.matches for one in done if one.matches is not None]
-        deletions = [Deletion(graph.address, ref, match) for match in matches]
+    def _stage(self, snapshot: Snapshot, key: str, ref: TableRef, operation: str) -> StagedTable:
+        """Stage the change of one table: new files, and deletion vectors for the rows they replace."""
+        handle = open_tables(snapshot.address).open(ref)
+        pieces = [piece.files for piece in self._finished[key]]
+        staged: list[StagedFile] = [file.staged for piece in pieces for file in piece.files]
+        matches = [piece.matches for piece in pieces if piece.matches is not None]
+        deletions = [DeletionTask(snapshot.address, ref, match) for match in matches]
         shrunk = Shrunk.together(self.runner.run("replacing rows", delete_replaced, deletions))
         ids, version = column_ids(handle.lance_schema), str(handle.data_storage_version)
         new = [file.fragment(ids, version) for file in staged]
         change = stage_changed_files(handle, ref.location, ref.branch, shrunk, new, operation)
-        return StagedTable(change, graph.rows(key), frozenset(file.name for file in staged))
+        return StagedTable(change, snapshot.rows(key), frozenset(file.name for file in staged))
 
 
-def _fragments(graph: Snapshot, key: str) -> dict[int, str]:
-    """The fragments of a table, each with a digest of everything that makes it what it is."""
-    if not graph.rows(key):
+def _fragments(snapshot: Snapshot, key: str) -> dict[int, str]:
+    """The fragments of a table, each with a digest of its metadata."""
+    if not snapshot.rows(key):
         return {}
     return {
         fragment.fragment_id: sha256(json.dumps(fragment.metadata.to_json()).encode()).hexdigest()
-        for fragment in open_table(graph, key).get_fragments()
+        for fragment in open_table(snapshot, key).get_fragments()
     }
 
 

@@ -1,9 +1,9 @@
-"""Filling the vectors that an existing graph lacks: which rows want one, and the change that gives it to them."""
+"""Requests to fill vectors: which rows lack one, and the change that fills them in the memory of this process."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import EmbeddingUnavailable, RequestError
-from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.schema.catalog import Catalog, NodeType
+from omnigraph.lang.schema.lookup import node_type, unknown_name
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
+from omnigraph.settings import BulkSettings
 from omnigraph.storage.unavailable import translated
 from omnigraph.write.base import Base
 from omnigraph.write.delta import TableDelta
@@ -27,8 +28,8 @@ WRITER: Final = "embed"
 
 @dataclass(frozen=True, slots=True)
 class EmbedCounts:
-    """The rows of one vector property: those that got a vector, those that keep the one they have, and those that
-    have neither a vector nor a text to compute it from."""
+    """The rows of one vector property: those whose vector was computed, those that had one, and those that have
+    neither a vector nor a text."""
 
     embedded: int = 0
     present: int = 0
@@ -41,16 +42,16 @@ class EmbedCounts:
 
 
 Counts = Mapping[str, EmbedCounts]
-"""By property."""
+"""Counts by property."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedTarget:
-    """Vector properties of one type. ``again`` computes also those that are there."""
+    """Vector properties of one type. With ``recompute`` vectors that exist are computed again."""
 
     node: NodeType
     properties: tuple[str, ...]
-    again: bool = False
+    recompute: bool = False
 
     @property
     def table_key(self) -> str:
@@ -58,39 +59,39 @@ class EmbedTarget:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that say which rows want vectors."""
+        """The columns that tell which rows need vectors."""
         sources = (self.node.embeds[name].source for name in self.properties)
         return list(dict.fromkeys([*sources, *self.properties]))
 
     @property
     def where(self) -> str:
-        """The rows that want a vector, in the dialect of Lance's filters."""
-        return " or ".join(f"({self._wanting(name)})" for name in self.properties)
+        """The rows that need a vector, as a filter of Lance."""
+        return " or ".join(f"({self._needing(name)})" for name in self.properties)
 
-    def _wanting(self, name: str) -> str:
+    def _needing(self, name: str) -> str:
         has_text = f"`{self.node.embeds[name].source}` is not null"
-        return has_text if self.again else f"{has_text} and `{name}` is null"
+        return has_text if self.recompute else f"{has_text} and `{name}` is null"
 
-    def wanted(self, rows: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
-        """Which rows want a vector of one property."""
+    def needed(self, rows: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
+        """Which rows need a vector of one property."""
         has_text = pc.is_valid(rows[self.node.embeds[name].source])
-        return has_text if self.again else pc.and_(has_text, pc.is_null(rows[name]))
+        return has_text if self.recompute else pc.and_(has_text, pc.is_null(rows[name]))
 
     def count(self, batches: Iterable[pa.RecordBatch]) -> dict[str, EmbedCounts]:
-        """How many rows want a vector, have one, or cannot have one."""
+        """How many rows need a vector, have one, or have no text."""
         counts = dict.fromkeys(self.properties, EmbedCounts())
         for batch in batches:
             for name in self.properties:
-                wanted = pc.sum(self.wanted(batch, name)).as_py() or 0
+                needed = pc.sum(self.needed(batch, name)).as_py() or 0
                 neither = pc.and_(pc.is_null(batch[self.node.embeds[name].source]), pc.is_null(batch[name]))
                 without = pc.sum(neither).as_py() or 0
-                counts[name] += EmbedCounts(wanted, batch.num_rows - wanted - without, without)
+                counts[name] += EmbedCounts(needed, batch.num_rows - needed - without, without)
         return counts
 
     def fill(self, rows: pa.Table, client: EmbeddingClient) -> pa.Table:
-        """The rows with the vectors they want; nothing else of them changes."""
+        """The rows with the vectors they need; no other column changes."""
         for name in self.properties:
-            positions = pc.indices_nonzero(self.wanted(rows, name))
+            positions = pc.indices_nonzero(self.needed(rows, name))
             if len(positions):
                 prop = self.node.properties[name]
                 rows = with_vectors(rows, prop, positions, rows[self.node.embeds[name].source], client)
@@ -99,11 +100,12 @@ class EmbedTarget:
 
 @dataclass(frozen=True, slots=True)
 class EmbedRequest:
-    """Which vectors of which branch are to be filled, and who wants it."""
+    """The vectors of a branch to fill, and the actor of the commit."""
 
     branch: Branch
     targets: tuple[EmbedTarget, ...]
     actor: str | None = None
+    settings: BulkSettings = field(default_factory=BulkSettings)
 
     @property
     def write(self) -> WriteRequest:
@@ -120,7 +122,7 @@ class EmbedRequest:
 
 @dataclass(frozen=True, slots=True)
 class EmbedResult:
-    """What was filled, by `Type.property`. ``commit`` is None if nothing was missing."""
+    """The counts of each `Type.property`, and the commit; None if no vector was missing."""
 
     branch: str
     model: str
@@ -154,34 +156,27 @@ class EmbedResult:
 
 
 def embed_targets(
-    catalog: Catalog, types: Iterable[str] | None, properties: Iterable[str] | None, *, again: bool
+    catalog: Catalog, types: Iterable[str] | None, properties: Iterable[str] | None, *, recompute: bool
 ) -> tuple[EmbedTarget, ...]:
-    """The properties that were asked for, all computed ones by default; RequestError for a name that has none."""
+    """The `@embed` properties of some types, or all of them; RequestError for a name that does not exist."""
     chosen = list(catalog.nodes) if types is None else list(dict.fromkeys(types))
     wanted = None if properties is None else set(properties)
     for name in chosen:
-        if name not in catalog.nodes:
-            raise _unknown("node type", name, catalog.nodes)
-        if types is not None and not catalog.nodes[name].embeds:
+        if not node_type(catalog, name).embeds and types is not None:
             raise RequestError(f"{name} has no vector with @embed")
     computed = [name for type_name in chosen for name in catalog.nodes[type_name].embeds]
     for name in wanted or ():
         if name not in computed:
-            raise _unknown(f"@embed property of {', '.join(chosen)} called", name, computed)
+            raise unknown_name(f"@embed property of {', '.join(chosen)} called", name, computed)
     found = (
         (node, tuple(name for name in node.embeds if wanted is None or name in wanted))
         for node in (catalog.nodes[name] for name in sorted(chosen))
     )
-    return tuple(EmbedTarget(node, names, again) for node, names in found if names)
-
-
-def _unknown(what: str, name: str, known: Iterable[str]) -> RequestError:
-    remedy = suggest(name, known)
-    return RequestError(f"there is no {what} '{name}'" + (f"; {remedy}" if remedy else ""))
+    return tuple(EmbedTarget(node, names, recompute) for node, names in found if names)
 
 
 def required_client(client: EmbeddingClient | None, targets: Iterable[EmbedTarget]) -> EmbeddingClient:
-    """The client, if there is one and it has the model that the schema names everywhere."""
+    """The client; EmbeddingUnavailable if there is none, or if the schema names another model for a property."""
     if client is None:
         raise EmbeddingUnavailable("no embedding provider is configured; set OMNIGRAPH_EMBED_PROVIDER")
     for target in targets:
@@ -191,7 +186,7 @@ def required_client(client: EmbeddingClient | None, targets: Iterable[EmbedTarge
 
 
 def stored_batches(base: Base, table_key: str, columns: list[str], where: str | None) -> Iterator[pa.RecordBatch]:
-    """Committed rows, never all of them at once."""
+    """Committed rows, batch by batch."""
     if base.is_empty(table_key):
         return
     with translated(base.repository.tables.shown(base.pin(table_key).location)):
@@ -199,7 +194,7 @@ def stored_batches(base: Base, table_key: str, columns: list[str], where: str | 
 
 
 def change_of(base: Base, target: EmbedTarget, client: EmbeddingClient) -> tuple[Counts, TableDelta | None]:
-    """The change of one table as whole rows in memory; None if no row wants a vector."""
+    """The change of one table as whole rows in memory; None if no row needs a vector."""
     counts = target.count(stored_batches(base, target.table_key, target.columns, None))
     if not any(count.embedded for count in counts.values()):
         return counts, None
@@ -207,10 +202,10 @@ def change_of(base: Base, target: EmbedTarget, client: EmbeddingClient) -> tuple
     return counts, TableDelta(target.table_key, target.fill(rows, client))
 
 
-def embed_here(repository: Repository, request: EmbedRequest, client: EmbeddingClient) -> EmbedResult:
-    """Fill the vectors in this process, as one commit.
+def embed_in_process(repository: Repository, request: EmbedRequest, client: EmbeddingClient) -> EmbedResult:
+    """Fill the vectors in the memory of this process, as one commit.
 
-    The change is prepared again if a table moves meanwhile, so the client had better remember what it was asked.
+    The change is prepared again if a table moves meanwhile, so the client should cache vectors.
     """
 
     def prepare(base: Base) -> Prepared[dict[str, Counts]]:

@@ -8,18 +8,11 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, BinaryIO, Final, TypeVar
 
-from omnigraph.bulk.export.parts import (
-    Part,
-    PartTask,
-    Source,
-    ordered_parts,
-    stored_parts,
-    write_part,
-)
+from omnigraph.bulk.export.parts import Part, PartSource, PartTask, ordered_parts, stored_parts, write_part
 from omnigraph.bulk.export.targets import MARKER, RUNS, Target, check_arrived, parse_target
 from omnigraph.bulk.pieces import open_table, require_shared
 from omnigraph.bulk.runner import Engine, JobEvent, Runner, RunnerChoice
@@ -27,16 +20,15 @@ from omnigraph.errors import ExportRefused, JavaUnavailable, RequestError
 from omnigraph.formats.encoding import json_lines
 from omnigraph.formats.format import Format
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.settings import BulkSettings
 from omnigraph.storage.address import Scheme
 
-SMALL_EXPORT: Final = 4 << 30
-"""Up to this many stored bytes an export runs in this process, if nobody says otherwise."""
-_TELL_EVERY: Final = 0.2
+_REPORT_SECONDS: Final = 0.2
 Kind = TypeVar("Kind", bound=StrEnum)
 
 
 def choice(kind: type[Kind], value: str) -> Kind:
-    """The member of an enumeration that a user named."""
+    """The member of an enumeration that the caller named."""
     try:
         return kind(value)
     except ValueError:
@@ -46,7 +38,7 @@ def choice(kind: type[Kind], value: str) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """What an export wrote, and of which state of the graph. ``target`` is None if it went into a stream."""
+    """The files that an export wrote, and the snapshot they are of. ``target`` is None for a stream."""
 
     target: str | None
     format: str
@@ -82,19 +74,20 @@ class ExportResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What is to be exported, and how."""
+class ExportRequest:
+    """The tables of a snapshot to export, and how. ``options`` are the storage options of the target."""
 
-    graph: Snapshot
+    snapshot: Snapshot
     keys: Sequence[str]
     format: Format
     ordered: bool
     runners: RunnerChoice
     force: bool = False
     options: Mapping[str, str] | None = None
+    settings: BulkSettings = field(default_factory=BulkSettings)
 
-    def done(self, target: Target | None, engine: Engine, parts: Sequence[Part]) -> ExportResult:
-        """The result, once these parts are written."""
+    def result(self, target: Target | None, engine: Engine, parts: Sequence[Part]) -> ExportResult:
+        """The result of an export that wrote these parts."""
         counts = dict.fromkeys(self.keys, 0)
         for part in parts:
             counts[part.table_key] += part.rows
@@ -107,9 +100,9 @@ class Request:
             self.format.value,
             engine.value,
             self.ordered,
-            self.graph.branch,
-            self.graph.graph_commit_id,
-            self.graph.manifest_version,
+            self.snapshot.branch,
+            self.snapshot.graph_commit_id,
+            self.snapshot.manifest_version,
             nodes,
             edges,
             tuple(part.path for part in parts if part.path) if target is not None else (),
@@ -117,15 +110,15 @@ class Request:
         )
 
 
-def export(request: Request, place: str | os.PathLike[str] | BinaryIO) -> ExportResult:
+def export(request: ExportRequest, location: str | os.PathLike[str] | BinaryIO) -> ExportResult:
     """Write the tables of one snapshot to a file, a directory or a stream."""
-    if not isinstance(place, str | os.PathLike):
-        return _export_stream(request, place)
+    if not isinstance(location, str | os.PathLike):
+        return _export_stream(request, location)
     options = request.options
-    if options is None and request.graph.address.scheme is Scheme.S3:
-        options = request.graph.address.options
-    target = parse_target(place, request.format, options)
-    _refuse_inside(request.graph, target)
+    if options is None and request.snapshot.address.scheme is Scheme.S3:
+        options = request.snapshot.address.options
+    target = parse_target(location, request.format, options)
+    _refuse_inside(request.snapshot, target)
     engine = _engine(request, target)
     existed = target.prepare(force=request.force)
     try:
@@ -137,44 +130,43 @@ def export(request: Request, place: str | os.PathLike[str] | BinaryIO) -> Export
         raise
 
 
-def _refuse_inside(graph: Snapshot, target: Target) -> None:
+def _refuse_inside(snapshot: Snapshot, target: Target) -> None:
     """Refuse to write among the files of the graph."""
-    if f"{target.root}/".startswith(f"{graph.address.root}/"):
+    if f"{target.root}/".startswith(f"{snapshot.address.root}/"):
         raise ExportRefused(f"to {target}", "that is inside the graph; choose another place")
 
 
-def _engine(request: Request, target: Target) -> Engine:
-    """Who does the work, if it is not said: Spark for what is large, if it is there."""
+def _engine(request: ExportRequest, target: Target) -> Engine:
+    """The engine that the caller named; without one, Spark for a large directory, if it is installed."""
     if not target.is_directory:
         if request.runners.engine is Engine.SPARK:
             raise ExportRefused(f"to {target}", "Spark writes directories; end the target with /")
         return Engine.LOCAL
     if request.runners.engine is Engine.SPARK:
-        require_shared(request.graph.address)
+        require_shared(request.snapshot.address)
     if request.runners.engine is not Engine.AUTO:
         return request.runners.engine
-    if request.graph.address.scheme is Scheme.MEMORY:
+    if request.snapshot.address.scheme is Scheme.MEMORY:
         return Engine.LOCAL
     if request.runners.is_spark_given:
         return Engine.SPARK
-    if stored_bytes(request.graph, request.keys) <= SMALL_EXPORT or importlib.util.find_spec("pyspark") is None:
-        return Engine.LOCAL
-    return Engine.SPARK
+    is_small = stored_bytes(request.snapshot, request.keys) <= request.settings.small_export
+    return Engine.LOCAL if is_small or importlib.util.find_spec("pyspark") is None else Engine.SPARK
 
 
-def stored_bytes(graph: Snapshot, keys: Sequence[str]) -> int:
-    """How many bytes the files of tables have."""
+def stored_bytes(snapshot: Snapshot, keys: Sequence[str]) -> int:
+    """How many bytes the data files of some tables have."""
     return sum(
         file.file_size_bytes or 0
         for key in keys
-        if graph.rows(key)
-        for fragment in open_table(graph, key).get_fragments()
+        if snapshot.rows(key)
+        for fragment in open_table(snapshot, key).get_fragments()
         for file in fragment.metadata.files
     )
 
 
-def _export_directory(request: Request, target: Target, engine: Engine) -> ExportResult:
-    """All tables as files of their own, written at the same time, with the marker last."""
+def _export_directory(request: ExportRequest, target: Target, engine: Engine) -> ExportResult:
+    """Write each table as files of its own, several at a time, and the marker last."""
     runner: Runner = request.runners.local()
     if engine is Engine.SPARK:
         try:
@@ -185,22 +177,22 @@ def _export_directory(request: Request, target: Target, engine: Engine) -> Expor
             engine = Engine.LOCAL
     sources = _sources(request, runner, target)
     tasks = [
-        PartTask(request.graph.entity(key), source, _path(key, number, request.format), request.format, target)
+        PartTask(request.snapshot.entity(key), source, _path(key, number, request.format), request.format, target)
         for key in request.keys
         for number, source in enumerate(sources[key])
     ]
-    parts: list[Part] = runner.run("write", write_part, tasks)
+    parts = runner.run("write", write_part, tasks)
     check_arrived(target, {part.path: part.bytes for part in parts})
     target.discard(RUNS)
     target.discard_partial()
     target.write_chunks(MARKER, [_marker(request, parts)])
-    return request.done(target, engine, parts)
+    return request.result(target, engine, parts)
 
 
-def _sources(request: Request, runner: Runner, scratch: Target) -> Mapping[str, Sequence[Source]]:
+def _sources(request: ExportRequest, runner: Runner, scratch: Target) -> Mapping[str, Sequence[PartSource]]:
     if request.ordered:
-        return ordered_parts(request.graph, request.keys, runner, scratch)
-    return {key: stored_parts(request.graph, key) for key in request.keys}
+        return ordered_parts(request.snapshot, request.keys, runner, scratch, request.settings)
+    return {key: stored_parts(request.snapshot, key, request.settings) for key in request.keys}
 
 
 def _path(table_key: str, number: int, form: Format) -> str:
@@ -208,52 +200,52 @@ def _path(table_key: str, number: int, form: Format) -> str:
     return f"{kind}s/{name}/part-{number:05d}.{form.value}"
 
 
-def _marker(request: Request, parts: Sequence[Part]) -> bytes:
-    """What says that all is there; equal exports have equal ones."""
+def _marker(request: ExportRequest, parts: Sequence[Part]) -> bytes:
+    """The content of the marker, which is the same for equal exports."""
     files = [{"path": part.path, "rows": part.rows, "bytes": part.bytes} for part in parts]
     content = {"format": request.format.value, "ordered": request.ordered, "files": files}
     return (json.dumps(content, indent=1) + "\n").encode()
 
 
-def _export_file(request: Request, target: Target) -> ExportResult:
-    """All tables as one file, which takes its name when it is complete."""
+def _export_file(request: ExportRequest, target: Target) -> ExportResult:
+    """Write all tables as one file, which gets its name when it is complete."""
     parts: list[Part] = []
     target.write_chunks("", _lines(request, parts))
-    return request.done(target, Engine.LOCAL, parts)
+    return request.result(target, Engine.LOCAL, parts)
 
 
-def _export_stream(request: Request, stream: BinaryIO) -> ExportResult:
-    """All tables as lines that somebody reads while they are made."""
+def _export_stream(request: ExportRequest, stream: BinaryIO) -> ExportResult:
+    """Write all tables to a stream, line by line."""
     if request.format is not Format.JSONL:
         raise ExportRefused("to a stream", "Parquet is written to a directory")
     if request.runners.engine is Engine.SPARK:
         raise ExportRefused("to a stream", "Spark writes directories")
     parts: list[Part] = []
     stream.writelines(_lines(request, parts))
-    return request.done(None, Engine.LOCAL, parts)
+    return request.result(None, Engine.LOCAL, parts)
 
 
-def _lines(request: Request, parts: list[Part]) -> Iterator[memoryview]:
-    """The records of all tables, nodes first; ``parts`` is told what there was of each."""
+def _lines(request: ExportRequest, parts: list[Part]) -> Iterator[memoryview]:
+    """The records of all tables, nodes first. The rows and bytes of each table are added to ``parts``."""
     runner, start = request.runners.local(), time.monotonic()
-    told = 0.0
+    reported = 0.0
 
-    def tell() -> None:
+    def report() -> None:
         event = JobEvent(runner.job, "write", len(parts), len(request.keys), sum(part.rows for part in parts))
-        runner.tell(replace(event, bytes=sum(part.bytes for part in parts), seconds=time.monotonic() - start))
+        runner.report(replace(event, bytes=sum(part.bytes for part in parts), seconds=time.monotonic() - start))
 
     with tempfile.TemporaryDirectory(prefix="omnigraph-runs-") as folder:
         sources = _sources(request, runner, Target(folder, is_directory=True))
         for key in request.keys:
             parts.append(Part(key, "", 0, 0))
             for batch in (batch for source in sources[key] for batch in source.batches()):
-                runner.check()
+                runner.require_active()
                 size = 0
-                for chunk in json_lines(request.graph.entity(key), batch):
+                for chunk in json_lines(request.snapshot.entity(key), batch):
                     size += len(chunk)
                     yield chunk
                 parts[-1] = replace(parts[-1], rows=parts[-1].rows + batch.num_rows, bytes=parts[-1].bytes + size)
-                if time.monotonic() > told + _TELL_EVERY:
-                    told = time.monotonic()
-                    tell()
-    tell()
+                if time.monotonic() > reported + _REPORT_SECONDS:
+                    reported = time.monotonic()
+                    report()
+    report()

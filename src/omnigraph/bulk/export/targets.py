@@ -30,12 +30,12 @@ RUNS: Final = "_runs"
 _OWN: Final = re.compile(rf"{MARKER}|{RUNS}/.*|(?:nodes|edges)/[^/]+/\.?part-\d+\.(?:jsonl|parquet)[^/]*")
 _PARTIAL: Final = ".partial"
 _UPLOAD: Final = 16 << 20
-"""The size of the pieces of an object, of which it may have ten thousand."""
+"""The size of the parts of a multipart upload. An object may have ten thousand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A place for an export; plain data, so that workers can write there. ``root`` has no slash at its end."""
+    """A file or directory for an export. Workers get it by pickle. ``root`` has no slash at its end."""
 
     root: str
     is_directory: bool
@@ -49,11 +49,11 @@ class Target:
         return self.root.startswith(f"{Scheme.S3}://")
 
     def name(self, path: str) -> str:
-        """The full name of a file of the export; the export itself has the empty path."""
+        """The full name of a file of the export; the empty path is the target itself."""
         return f"{self.root}/{path}" if path else self.root
 
     def write_chunks(self, path: str, chunks: Iterable[bytes | memoryview]) -> int:
-        """Write a file as its bytes come; how many there were."""
+        """Write a file from chunks of bytes; its size."""
         size = 0
 
         def counted() -> Iterator[bytes | memoryview]:
@@ -72,7 +72,7 @@ class Target:
         return size
 
     def write_file(self, path: str, fill: Callable[[IO[bytes]], object]) -> int:
-        """Write a file by a function that needs more than to append bytes; how long it has become."""
+        """Write a file by a function that needs a file object; its size."""
         if not self.is_remote:
             with self._local_file(path) as file:
                 fill(file)
@@ -87,10 +87,8 @@ class Target:
         return size
 
     def prepare(self, *, force: bool) -> bool:
-        """Make sure that nothing is there which the export would destroy; with ``force``, remove another export.
-
-        Is there a directory already?
-        """
+        """Refuse a target that holds something; with ``force``, remove another export. True if it is an existing
+        directory."""
         if not self.is_directory:
             if self.exists("") and not force:
                 raise ExportRefused(f"to {self}", "it exists; force replaces it")
@@ -103,9 +101,9 @@ class Target:
         present = self.files()
         if not present:
             return existed
-        strange = next((path for path in present if not _OWN.fullmatch(path)), None)
-        if strange is not None:
-            raise ExportRefused(f"to {self}", f"it holds {strange}, which no export wrote; choose another place")
+        foreign = next((path for path in present if not _OWN.fullmatch(path)), None)
+        if foreign is not None:
+            raise ExportRefused(f"to {self}", f"it holds {foreign}, which no export wrote; choose another place")
         if not force:
             what = "an export" if MARKER in present else "an export that was not finished"
             raise ExportRefused(f"to {self}", f"it holds {what}; force replaces it")
@@ -113,12 +111,12 @@ class Target:
         return existed
 
     def remove(self, *, with_root: bool) -> None:
-        """Remove what an export wrote, and directories that are empty then."""
+        """Remove the files of an export, and directories that are empty then."""
         if not self.is_directory:
             return
         own = [path for path in self.files() if _OWN.fullmatch(path)]
         with self._translated(""):
-            # Without its marker no export looks complete, also if this is interrupted.
+            # The marker goes first: if this is interrupted, the rest must not look like a complete export.
             self._delete([path for path in own if path == MARKER])
             self._delete([path for path in own if path != MARKER])
             if not self.is_remote:
@@ -127,7 +125,7 @@ class Target:
                         Path(folder).rmdir()
 
     def discard(self, folder: str) -> None:
-        """Remove a folder of the export with all that is in it."""
+        """Remove a folder of the export with its files."""
         with self._translated(folder):
             if not self.is_remote:
                 shutil.rmtree(self.name(folder), ignore_errors=True)
@@ -135,7 +133,7 @@ class Target:
             self._delete([path for path in self.files() if path.startswith(f"{folder}/")])
 
     def discard_partial(self) -> None:
-        """Remove what tasks left behind that were killed, and done again by others."""
+        """Remove the incomplete files of tasks that were killed and retried."""
         if not self.is_remote:
             self._delete([path for path in self.files() if path.endswith(_PARTIAL)])
 
@@ -143,7 +141,7 @@ class Target:
         return self.size(path) is not None
 
     def size(self, path: str) -> int | None:
-        """How long a file is; None if it is not there."""
+        """The size of a file; None if it does not exist."""
         with self._translated(path):
             try:
                 if not self.is_remote:
@@ -174,7 +172,7 @@ class Target:
 
     @contextmanager
     def _local_file(self, path: str) -> Iterator[IO[bytes]]:
-        """A file that takes its name when it is complete."""
+        """A file that gets its name when it is complete."""
         final = Path(self.name(path))
         partial = final.with_name(f".{final.name}.{ULID()}{_PARTIAL}")
         with self._translated(path):
@@ -197,9 +195,11 @@ class Target:
         return translated(self.name(path))
 
 
-def parse_target(place: str | os.PathLike[str], form: Format, options: Mapping[str, str] | None = None) -> Target:
-    """The place a user named. It is a directory if it ends in `/`, if it is one already, and for Parquet."""
-    text = os.fspath(place)
+def parse_target(
+    location: str | os.PathLike[str], form: Format, options: Mapping[str, str] | None = None
+) -> Target:
+    """The target at a location. It is a directory if it ends in `/`, if it is one already, and for Parquet."""
+    text = os.fspath(location)
     if not text.strip():
         raise ExportRefused("to ''", "it names no place")
     is_directory = text.endswith("/") or form is Format.PARQUET
@@ -216,10 +216,10 @@ def parse_target(place: str | os.PathLike[str], form: Format, options: Mapping[s
 
 
 def check_arrived(target: Target, sizes: Mapping[str, int]) -> None:
-    """Refuse an export whose files this process does not find: workers may have written to disks of their own."""
+    """Raise if this process does not find the files of an export: workers may have written to their own disks."""
     for path, size in sizes.items():
         found = target.size(path)
         if found != size:
-            said = "is not there" if found is None else f"has {found} bytes, not {size}"
-            reason = f"{path} {said}; give a place that all workers share, or s3://"
+            state = "is not there" if found is None else f"has {found} bytes, not {size}"
+            reason = f"{path} {state}; give a place that all workers share, or s3://"
             raise StorageUnavailable(str(target), reason)

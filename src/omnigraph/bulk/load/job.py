@@ -1,120 +1,117 @@
-"""A load on Spark: the workers read, check and stage; the driver asks the questions and commits once.
+"""A load as a job: workers read, check and stage the records; the driver checks keys and commits once.
 
 ::
 
-    find         the files, and how they are cut into slices
+    find         the files, and the slices they are cut into
     stage        each slice: records into rows, each row checked, good ones into data files     (workers)
-    ask          keys, unique groups, ends of edges, cardinality: on the staged key columns    (workers)
-    merge        which rows are new and which replace what, against the pinned base           (workers)
-    commit       the ordinary write protocol, with the files as they are                       (driver)
+    check        keys, unique groups, ends of edges, cardinality: on the staged key columns    (workers)
+    merge        which rows are new and which replace others, against the pinned snapshot     (workers)
+    commit       the ordinary write protocol, with the staged files                            (driver)
 
-Until the commit nothing refers to the files; a job that ends early removes them, and one that is killed leaves a
-record from which anybody can.
+No table refers to the files before the commit. A job that ends early removes them, and one that is killed leaves a
+record by which others can.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from ulid import ULID
 
-from omnigraph.bulk.destinations import destination
+from omnigraph.bulk.jobs import destinations, job_record
 from omnigraph.bulk.load.forks import discard_branch
 from omnigraph.bulk.load.joins import KeyJoins
 from omnigraph.bulk.load.options import LoadOptions, LoadResult
-from omnigraph.bulk.load.preparing import Preparation, Staged
-from omnigraph.bulk.load.sources import Slice, SourceFile, cut, rows_per_file
+from omnigraph.bulk.load.preparer import LoadPreparer, StagedInput
+from omnigraph.bulk.load.sources import SourceFile, rows_per_file, slices_of
 from omnigraph.bulk.load.staging import SliceReport, StagePlan, stage_slice
 from omnigraph.bulk.pieces import require_shared
 from omnigraph.bulk.runner import Runner
-from omnigraph.bulk.scratch import scratch_folder
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.embed.resumable import resumable
-from omnigraph.errors import BatchDone, BranchNotFound
+from omnigraph.errors import BatchDone, BranchExists, BranchNotFound
 from omnigraph.failpoints import hit
 from omnigraph.manifest.branches import Branch, native_name
 from omnigraph.manifest.repository import Repository
-from omnigraph.recovery.jobs import JobRecord, RunningJob, running
-from omnigraph.write.base import capture
+from omnigraph.recovery.jobs import RunningJob, running
+from omnigraph.storage import layout
+from omnigraph.write.base import Base, capture
 from omnigraph.write.protocol import WriteRequest, commit_write
-from omnigraph.write.rules import SHOWN
 
 
 class RowSource(Protocol):
-    """Rows that an engine holds, and stages where they are."""
+    """Rows that an engine holds, such as a DataFrame, and stages itself."""
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The name of the source in errors."""
 
     def stage(self, plan: StagePlan, first: int) -> list[SliceReport]:
-        """Stage all rows; a report per part that has any, numbered from ``first``."""
+        """Stage all rows; a report for each part that has any, numbered from ``first``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
-    """The files of a load, and its other sources of rows."""
+class LoadEngine:
+    """What carries out one attempt at a load.
 
-    files: Sequence[SourceFile] = ()
+    ``runner`` runs its tasks, ``joins`` check keys that exceed the memory of a task, and ``rows`` are sources that
+    the engine holds itself.
+    """
+
+    runner: Runner
+    joins: KeyJoins
     rows: Sequence[RowSource] = ()
 
 
 def load(
     repository: Repository,
-    runner: Runner,
-    joins: KeyJoins,
-    given: Input,
+    files: Sequence[SourceFile],
     options: LoadOptions,
     embedder: EmbeddingClient | None,
-    cores: int,
+    start: Callable[[], LoadEngine],
 ) -> LoadResult:
-    """Load as one commit, or not at all. A stream's batch that is done, or has no rows, raises BatchDone."""
+    """Load files and the rows of the engine as one commit, or not at all.
+
+    ``start`` makes the engine of an attempt. There is a second attempt if another writer creates the branch after
+    the first one has staged files for it. A stream's batch that is done, or has no rows, raises BatchDone.
+    """
     repository.require_writable()
     require_shared(repository.address)
+    try:
+        return _attempt(repository, files, options, embedder, start())
+    except BranchExists:
+        return _attempt(repository, files, options, embedder, start())
+
+
+def _attempt(
+    repository: Repository,
+    files: Sequence[SourceFile],
+    options: LoadOptions,
+    embedder: EmbeddingClient | None,
+    engine: LoadEngine,
+) -> LoadResult:
     branch, exists = _target(repository, options)
-    ground = capture(repository, branch if exists else repository.branches.find(options.fork_from or ""))
-    record = JobRecord(
-        runner.job,
-        "load",
-        branch.name,
-        branch.native,
-        tuple(sorted(pin.location for pin in ground.snapshot.tables.values())),
-        options.actor,
-        dt.datetime.now(dt.UTC),
-    )
-    targets = {key: destination(repository, ground, branch, key) for key in ground.snapshot.tables}
-    slices = cut(given.files, cores)
-    plan = StagePlan(
-        runner.job,
-        ground.catalog,
-        targets,
-        resumable(embedder, repository.address, scratch_folder(runner.job)),
-        most=options.max_errors or SHOWN,
-        stops=options.max_errors is not None,
-        skips=options.skip_bad,
-        bad_records=options.bad_records,
-        rows_per_file=rows_per_file(given.files),
-    )
-    with running(repository, record) as job:
-        staged = _stage(runner, plan, slices, given.rows)
-        staged.count(options.mode)
+    base = capture(repository, branch if exists else repository.branches.find(options.fork_from or ""))
+    plan = _plan(base, branch, files, options, embedder, engine.runner.job)
+    locations = (pin.location for pin in base.snapshot.tables.values())
+    with running(repository, job_record(plan.job, "load", branch, locations, options.actor)) as job:
+        staged = _stage(engine, plan, files, options)
         hit("pipeline.after_stage")
-        preparation = Preparation(runner, joins, plan, staged, options, slices, cores)
-        preparation.require_readable(repository)
+        preparer = LoadPreparer(engine.runner, engine.joins, plan, staged, options)
+        preparer.require_readable(repository)
         if exists:
             hit("pipeline.after_check")
-            return _commit(repository, job, branch, preparation, options, created=False)
+            return _commit(repository, job, branch, preparer, created=False)
         parent = repository.branches.find(options.fork_from or "")
-        preparation.check(capture(repository, parent))
+        preparer.check(capture(repository, parent))
         with repository.locks.control() as lock:
             branch = repository.branches.create(branch.name, parent.name, lock, options.actor, branch.incarnation)
         try:
             hit("pipeline.after_check")
-            return _commit(repository, job, branch, preparation, options, created=True)
+            return _commit(repository, job, branch, preparer, created=True)
         except BaseException:
             discard_branch(repository, branch)
             raise
@@ -122,26 +119,24 @@ def load(
 
 def commit_reports(
     repository: Repository,
-    runner: Runner,
-    joins: KeyJoins,
+    engine: LoadEngine,
     job: RunningJob,
     branch: Branch,
     plan: StagePlan,
-    reports: list[SliceReport],
+    reports: Sequence[SliceReport],
     options: LoadOptions,
     source: str,
 ) -> LoadResult:
-    """Commit what workers have staged by themselves, all of it from one source, which errors call by its name."""
-    staged = Staged(reports, [source] * len(reports))
-    staged.count(options.mode)
-    preparation = Preparation(runner, joins, plan, staged, options)
-    preparation.require_readable(repository)
-    return _commit(repository, job, branch, preparation, options, created=False)
+    """Commit the rows of one source that tasks have staged already; errors call it by its name."""
+    staged = StagedInput.of(reports, [source] * len(reports), (), options.mode)
+    preparer = LoadPreparer(engine.runner, engine.joins, plan, staged, options)
+    preparer.require_readable(repository)
+    return _commit(repository, job, branch, preparer, created=False)
 
 
 def _target(repository: Repository, options: LoadOptions) -> tuple[Branch, bool]:
-    """The branch to load into, and whether it exists; one that is to be forked gets its native name in advance, so
-    that files can be staged where they will be needed."""
+    """The branch to load into, and whether it exists. One that is to be forked gets its native name now, so that
+    files can be staged in its tree."""
     try:
         return repository.branches.find(options.branch), True
     except BranchNotFound:
@@ -152,34 +147,50 @@ def _target(repository: Repository, options: LoadOptions) -> tuple[Branch, bool]
     return Branch(name, native_name(name, incarnation), incarnation, options.fork_from), False
 
 
-def _stage(runner: Runner, plan: StagePlan, slices: list[Slice], sources: Sequence[RowSource]) -> Staged:
-    reports: list[SliceReport] = runner.run("reading and staging", partial(stage_slice, plan), slices)
-    staged = Staged(reports, [part.file.name for part in slices])
-    for source in sources:
-        more = source.stage(plan, first=len(staged.reports))
-        staged.reports += more
-        staged.sources += [source.name] * len(more)
-    return staged
+def _plan(
+    base: Base,
+    branch: Branch,
+    files: Sequence[SourceFile],
+    options: LoadOptions,
+    embedder: EmbeddingClient | None,
+    job: str,
+) -> StagePlan:
+    return StagePlan(
+        job,
+        base.catalog,
+        destinations(base, branch),
+        resumable(embedder, base.repository.address, layout.job_folder(job)),
+        error_limit=options.error_limit,
+        stop_at_limit=options.max_errors is not None,
+        skip_bad=options.skip_bad,
+        writes_bad_records=options.bad_records is not None,
+        rows_per_file=rows_per_file(files, options.settings),
+    )
+
+
+def _stage(engine: LoadEngine, plan: StagePlan, files: Sequence[SourceFile], options: LoadOptions) -> StagedInput:
+    slices = slices_of(files, engine.runner.cores, options.settings)
+    reports = engine.runner.run("reading and staging", partial(stage_slice, plan), slices)
+    sources = [part.file.name for part in slices]
+    for source in engine.rows:
+        more = source.stage(plan, first=len(reports))
+        reports += more
+        sources += [source.name] * len(more)
+    return StagedInput.of(reports, sources, slices, options.mode)
 
 
 def _commit(
-    repository: Repository,
-    job: RunningJob,
-    branch: Branch,
-    preparation: Preparation,
-    options: LoadOptions,
-    *,
-    created: bool,
+    repository: Repository, job: RunningJob, branch: Branch, preparer: LoadPreparer, *, created: bool
 ) -> LoadResult:
+    options, staged = preparer.options, preparer.staged
     request = WriteRequest("load", branch, options.actor, options.message, batch=options.batch)
-    written = commit_write(repository, request, preparation, job.lock)
+    written = commit_write(repository, request, preparer, job.lock)
     job.committed = written.files
     if written.commit is None:
         assert options.batch is not None  # noqa: S101  every other load commits
         raise BatchDone(options.batch.stream, branch.name, options.batch.number)
-    preparation.write_bad(repository)
-    staged, left_out = preparation.staged, written.result
-    counts = {key: count - left_out.get(key, 0) for key, count in staged.counts.items()}
+    preparer.write_bad(repository)
+    counts = {key: count - written.result.get(key, 0) for key, count in staged.counts.items()}
     return LoadResult(
         branch.name,
         options.mode.value,

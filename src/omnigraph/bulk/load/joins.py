@@ -1,46 +1,47 @@
-"""Checks of keys that do not fit the memory of one task: what a load needs of an engine that can join."""
+"""Joins over the keys of a load, for keys that exceed the memory of one task."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, Protocol
 
-from omnigraph.bulk.load.badrecords import BadRow
-from omnigraph.bulk.load.checks import Findings, Ground, Question
-from omnigraph.bulk.scratch import Drops, MatchFile
+from omnigraph.bulk.load.bad_records import RejectedRow
+from omnigraph.bulk.load.checks import Check, CheckResult, StagedLoad
+from omnigraph.bulk.masks import ExcludedRows
+from omnigraph.bulk.matches import MatchFile
 from omnigraph.errors import NotOnSpark
 
 
 class KeyJoins(Protocol):
-    """Joins over the keys of staged and committed rows, spread over all workers."""
+    """Joins of the keys of staged and committed rows, spread over all workers of an engine."""
 
-    def check(self, ground: Ground, question: Question) -> Findings:
-        """Check one rule for all staged rows of a table."""
+    def check(self, load: StagedLoad, check: Check) -> CheckResult:
+        """Run one check for all staged rows of a table."""
 
-    def repeated(self, ground: Ground, table_key: str) -> Drops:
-        """The staged rows of a table that later ones with the same id replace."""
+    def superseded(self, load: StagedLoad, table_key: str) -> ExcludedRows:
+        """The staged rows of a table that a later row with the same id replaces."""
 
-    def replaced(self, ground: Ground, table_key: str) -> Sequence[MatchFile | None]:
-        """Pairs of committed rows of a table and the staged rows with their ids."""
+    def replaced(self, load: StagedLoad, table_key: str) -> Sequence[MatchFile]:
+        """The matches of staged and committed rows of a table."""
 
-    def bad_rows(self, ground: Ground) -> tuple[Drops, Mapping[int, Sequence[BadRow]]]:
-        """The staged rows that break a rule together with others, and why, by slice."""
+    def rejected(self, load: StagedLoad) -> tuple[ExcludedRows, Mapping[int, Sequence[RejectedRow]]]:
+        """The staged rows that break a rule together with other rows, with the reasons, by slice."""
 
 
 class NoJoins:
     """For a process that has no engine for joins: every check must fit its memory."""
 
-    def check(self, ground: Ground, question: Question) -> NoReturn:  # noqa: ARG002
-        raise _refusal(question.table_key)
+    def check(self, load: StagedLoad, check: Check) -> NoReturn:  # noqa: ARG002
+        raise _refusal(check.table_key)
 
-    def repeated(self, ground: Ground, table_key: str) -> NoReturn:  # noqa: ARG002
+    def superseded(self, load: StagedLoad, table_key: str) -> NoReturn:  # noqa: ARG002
         raise _refusal(table_key)
 
-    def replaced(self, ground: Ground, table_key: str) -> NoReturn:  # noqa: ARG002
+    def replaced(self, load: StagedLoad, table_key: str) -> NoReturn:  # noqa: ARG002
         raise _refusal(table_key)
 
-    def bad_rows(self, ground: Ground) -> NoReturn:
-        raise _refusal(", ".join(ground.files))
+    def rejected(self, load: StagedLoad) -> NoReturn:
+        raise _refusal(", ".join(load.files))
 
 
 def _refusal(tables: str) -> NotOnSpark:

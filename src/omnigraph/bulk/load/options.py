@@ -1,4 +1,4 @@
-"""What a load is asked to do, and what it did."""
+"""The options of a load, and its result."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 
 from omnigraph.manifest.state import Commit
 from omnigraph.manifest.streams import Batch
+from omnigraph.settings import BulkSettings
+from omnigraph.write.rules import SHOWN
 
 
 class Mode(StrEnum):
-    """What happens to rows that are there: gone with their table, never touched, or replaced by id."""
+    """What happens to committed rows of the loaded types: removed, kept, or replaced by rows with the same id."""
 
     OVERWRITE = "overwrite"
     APPEND = "append"
@@ -21,7 +23,8 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """Where a load goes, and what is to happen with records that are wrong; of which stream it is a ``batch``."""
+    """Which branch a load changes and how, and what happens to bad records. ``batch`` is set for the micro-batches
+    of a stream."""
 
     mode: Mode
     branch: str
@@ -32,11 +35,17 @@ class LoadOptions:
     bad_records: str | None = None
     skip_bad: bool = False
     batch: Batch | None = None
+    settings: BulkSettings = field(default_factory=BulkSettings)
+
+    @property
+    def error_limit(self) -> int:
+        """How many errors of each kind are listed."""
+        return self.max_errors or SHOWN
 
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What a load did. Counts are of records read, by type."""
+    """The commit of a load, and how many records of each type it read."""
 
     branch: str
     mode: str

@@ -1,4 +1,4 @@
-"""Where the records of a load stand: the file and line behind a staged row."""
+"""Where the records of a load come from: the file and line behind a staged row."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.bulk.load.checks import Ground
+from omnigraph.bulk.load.checks import StagedLoad
 from omnigraph.bulk.load.sources import Slice
 from omnigraph.bulk.load.staging import SliceReport, lines_of
-from omnigraph.bulk.runner import Done, Runner
-from omnigraph.bulk.scratch import kept_rows, record_indexes
+from omnigraph.bulk.masks import record_positions
+from omnigraph.bulk.runner import Runner, TaskResult
 from omnigraph.errors import Violation
 from omnigraph.storage.files.datafiles import StagedFile, read_file
 
-_Key = tuple[str, str]
+_Row = tuple[str, str]
 """A row: its table, and its id."""
+_SourceLine = tuple[str, int]
+"""The name of a source, and a line of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """What was read: slices of files, which can be read again, and behind them parts of DataFrames, which cannot.
+    """The input of a load: slices of files, which can be read again, then parts of DataFrames, which cannot.
 
-    ``sources`` has the name of each, and ``reports`` tells how many lines it has and what is wrong with them.
+    ``sources`` has the name of each, and ``reports`` how many lines it has and which of its records are bad.
     """
 
     slices: Sequence[Slice]
@@ -34,8 +36,8 @@ class Origins:
     reports: Sequence[SliceReport]
 
     @property
-    def before(self) -> list[int]:
-        """How many lines of its source come before each."""
+    def lines_before(self) -> list[int]:
+        """How many lines of its source come before each slice or part."""
         lines: dict[str, int] = {}
         counted: list[int] = []
         for report, source in zip(self.reports, self.sources, strict=True):
@@ -43,10 +45,10 @@ class Origins:
             lines[source] = counted[-1] + report.lines
         return counted
 
-    def noted(self) -> dict[_Key, tuple[str, int]]:
-        """The places of rows of DataFrames that were found to break a rule when they were read."""
+    def invalid_frame_rows(self) -> dict[_Row, _SourceLine]:
+        """The lines of the rows of DataFrames that broke a rule when they were read."""
         files = len(self.slices)
-        frames = zip(self.reports[files:], self.sources[files:], self.before[files:], strict=True)
+        frames = zip(self.reports[files:], self.sources[files:], self.lines_before[files:], strict=True)
         return {
             (violation.table_key, violation.row_id): (source, violation.line + before)
             for report, source, before in frames
@@ -56,75 +58,71 @@ class Origins:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a record stands: the slice it was read in, and the how-many-th of its type it is there."""
+class _Record:
+    """A record by its slice, and its position among the records of its type in the slice."""
 
     slice: int
-    index: int
+    position: int
 
 
-def with_places(
-    runner: Runner, ground: Ground, violations: Sequence[Violation], origins: Origins
+def with_source_lines(
+    runner: Runner, load: StagedLoad, violations: Sequence[Violation], origins: Origins
 ) -> list[Violation]:
-    """The violations with the file and line of the record each is about; one that no record of the load stands
-    for, like an edge that was there before, stays without."""
+    """The violations with the file and line of their records. One without a record in the load, such as an edge
+    that was committed before, stays as it is."""
     wanted: dict[str, set[str]] = {}
     for violation in violations:
         if violation.row_id is not None and violation.rule != "card":
             wanted.setdefault(violation.table_key, set()).add(violation.row_id)
-    tasks = [(file, frozenset(wanted[key])) for key in wanted for file in ground.files.get(key, ())]
-    found: dict[_Key, list[_Place]] = {}
-    for (file, _), places in zip(tasks, runner.run("finding records", partial(_find, ground), tasks), strict=True):
-        for row_id, place in places:
-            found.setdefault((file.table_key, row_id), []).append(place)
-    chosen = {key: _chosen(places) for key, places in found.items()}
-    lines = origins.noted() | _lines(runner, ground, chosen, origins)
-    return [_placed(violation, lines) for violation in violations]
+    tasks = [(file, frozenset(wanted[key])) for key in wanted for file in load.files.get(key, ())]
+    found: dict[_Row, list[_Record]] = {}
+    results = runner.run("finding records", partial(_find, load), tasks)
+    for (file, _), records in zip(tasks, results, strict=True):
+        for row_id, record in records:
+            found.setdefault((file.table_key, row_id), []).append(record)
+    # Of records with one id the second is reported: the first that should not be there.
+    chosen = {row: records[min(1, len(records) - 1)] for row, records in found.items()}
+    lines = origins.invalid_frame_rows() | _source_lines(runner, load, chosen, origins)
+    return [_located(violation, lines) for violation in violations]
 
 
-def _placed(violation: Violation, lines: dict[_Key, tuple[str, int]]) -> Violation:
-    place = lines.get((violation.table_key, violation.row_id or ""))
-    if place is None or violation.rule == "card":
+def _located(violation: Violation, lines: dict[_Row, _SourceLine]) -> Violation:
+    line = lines.get((violation.table_key, violation.row_id or ""))
+    if line is None or violation.rule == "card":
         return violation
-    return replace(violation, source=place[0], line=place[1])
+    return replace(violation, source=line[0], line=line[1])
 
 
-def _chosen(places: Sequence[_Place]) -> _Place:
-    """Of a repeated record the second, which is the first that is too much."""
-    return places[min(1, len(places) - 1)]
-
-
-def _find(ground: Ground, task: tuple[StagedFile, frozenset[str]]) -> Done:
-    """The rows of a file that have one of some ids."""
+def _find(load: StagedLoad, task: tuple[StagedFile, frozenset[str]]) -> TaskResult[list[tuple[str, _Record]]]:
+    """The rows of a file that have one of some ids, with the records they came from."""
     file, wanted = task
-    ids = read_file(ground.targets[file.table_key], file.name, ["id"])
-    at = ids.append_column("index", pa.array(np.arange(file.rows) + file.first))
-    kept = kept_rows(at, file, ground.drops)
-    mine = kept.filter(pc.is_in(kept["id"], value_set=pa.array(sorted(wanted))))
-    left_out = ground.left_out.get((file.slice, file.table_key), ())
-    indexes = record_indexes(mine["index"].to_pylist(), left_out)
-    places = zip(mine["id"].to_pylist(), indexes, strict=True)
-    return Done([(row_id, _Place(file.slice, index)) for row_id, index in places])
+    ids = read_file(load.targets[file.table_key], file.name, ["id"])
+    at = ids.append_column("position", pa.array(np.arange(file.rows) + file.first))
+    kept = load.excluded.filter(at, file)
+    rows = kept.filter(pc.is_in(kept["id"], value_set=pa.array(sorted(wanted))))
+    skipped = load.skipped.get((file.slice, file.table_key), ())
+    positions = record_positions(rows["position"].to_pylist(), skipped)
+    found = zip(rows["id"].to_pylist(), positions, strict=True)
+    return TaskResult([(row_id, _Record(file.slice, position)) for row_id, position in found])
 
 
-def _lines(
-    runner: Runner, ground: Ground, places: dict[_Key, _Place], origins: Origins
-) -> dict[_Key, tuple[str, int]]:
-    """The file and line of each place; slices are read again for that, as far as anything stands in them."""
-    by_slice: dict[int, dict[_Key, int]] = {}
-    for key, place in places.items():
-        by_slice.setdefault(place.slice, {})[key] = place.index
+def _source_lines(
+    runner: Runner, load: StagedLoad, records: dict[_Row, _Record], origins: Origins
+) -> dict[_Row, _SourceLine]:
+    """The file and line of each record. The slices that have any of them are read again."""
+    by_slice: dict[int, dict[_Row, int]] = {}
+    for row, record in records.items():
+        by_slice.setdefault(record.slice, {})[row] = record.position
     tasks = [(part, by_slice[part.number]) for part in origins.slices if part.number in by_slice]
-    before = origins.before
-    lines: dict[_Key, tuple[str, int]] = {}
-    for (part, _), found in zip(
-        tasks, runner.run("finding lines", partial(_line_numbers, ground), tasks), strict=True
-    ):
-        lines |= {key: (part.file.name, line + before[part.number]) for key, line in found.items()}
+    before = origins.lines_before
+    lines: dict[_Row, _SourceLine] = {}
+    results = runner.run("finding lines", partial(_line_numbers, load), tasks)
+    for (part, _), found in zip(tasks, results, strict=True):
+        lines |= {row: (part.file.name, line + before[part.number]) for row, line in found.items()}
     return lines
 
 
-def _line_numbers(ground: Ground, task: tuple[Slice, dict[_Key, int]]) -> Done:
+def _line_numbers(load: StagedLoad, task: tuple[Slice, dict[_Row, int]]) -> TaskResult[dict[_Row, int]]:
     part, wanted = task
-    by_table = lines_of(part, ground.graph.catalog, {table_key for table_key, _ in wanted})
-    return Done({(key, row_id): int(by_table[key][index]) for (key, row_id), index in wanted.items()})
+    by_table = lines_of(part, load.snapshot.catalog, {table_key for table_key, _ in wanted})
+    return TaskResult({(key, row_id): int(by_table[key][position]) for (key, row_id), position in wanted.items()})

@@ -1,56 +1,85 @@
-"""Small loads: records that are read, checked and committed in memory, in one piece."""
+"""Small loads: records that are read, checked and committed in the memory of this process."""
 
 from __future__ import annotations
 
-import base64
-import datetime as dt
-import json
-import os
-from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-from omnigraph.arguments import described, shortened
-from omnigraph.bulk.engines import SMALL_LOAD, names_a_file
-from omnigraph.bulk.load.changes import LoadChange, Places, change_of, read_records
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from omnigraph.bulk.load.forks import discard_branch
-from omnigraph.bulk.load.options import LoadResult, Mode
+from omnigraph.bulk.load.inputs import Data, read_data
+from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
+from omnigraph.bulk.load.validation import repeated_key
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import (
-    BadValue,
     BranchExists,
     BranchNotFound,
     ConstraintViolation,
-    InvalidArgument,
-    ResourceLimit,
-    StorageUnavailable,
+    KeyConflict,
+    RecordError,
+    RecordProblem,
+    Violation,
 )
-from omnigraph.formats.jsonl.blocks import TypedRecords
+from omnigraph.formats.jsonl.blocks import TypedRecords, read_block
+from omnigraph.formats.jsonl.lines import Lines
+from omnigraph.formats.rows import with_fresh_ids
+from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.state import MAIN
 from omnigraph.write.base import capture
+from omnigraph.write.delta import TableDelta, last_per_id
 from omnigraph.write.evaluator import validate
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
-from omnigraph.write.rules import SHOWN
-from omnigraph.write.vectors import warn_unembedded
+from omnigraph.write.vectors import fill_vectors, warn_unembedded
 
-Data = str | bytes | os.PathLike[str] | Iterable[Mapping[str, Any]]
+
+@dataclass(frozen=True, slots=True)
+class RecordLines:
+    """The lines of the records of a load: the ids of each table, and the line of each."""
+
+    source: str
+    tables: dict[str, tuple[pa.Array, Lines]] = field(default_factory=dict)
+
+    def lines_of(self, table_key: str, row_id: str | None) -> list[int]:
+        """The lines of the records with an id, in order."""
+        ids, lines = self.tables.get(table_key, (None, None))
+        if ids is None or lines is None or row_id is None:
+            return []
+        found: list[int] = lines[np.flatnonzero(pc.equal(ids, row_id).to_numpy(zero_copy_only=False))].tolist()
+        return found
+
+    def located(self, error: ConstraintViolation) -> ConstraintViolation:
+        """The error with the line of each violation that a record of the load causes, sorted by line."""
+        located = [self._located(violation) for violation in error.violations]
+        return ConstraintViolation(sorted(located, key=_by_line), error.total)
+
+    def _located(self, violation: Violation) -> Violation:
+        """A violation with the line of the last record of its row. The row of a cardinality is a node's."""
+        lines = [] if violation.rule == "card" else self.lines_of(violation.table_key, violation.row_id)
+        return replace(violation, source=self.source, line=lines[-1]) if lines else violation
+
+
+def _by_line(violation: Violation) -> tuple[bool, int, str]:
+    return violation.line is None, violation.line or 0, violation.rule
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedLoad:
-    """Records that were read and understood, and the change they make. Of errors the first ``most`` are listed."""
+    """Records that were read, and the change that loading them makes. ``unembedded`` are vectors left null."""
 
-    mode: Mode
+    options: LoadOptions
     records: Mapping[str, TypedRecords]
-    change: LoadChange
-    most: int = SHOWN
+    delta: dict[str, TableDelta]
+    lines: RecordLines
+    unembedded: tuple[str, ...]
 
     def counts(self, kind: str) -> dict[str, int]:
-        """How many records there were of each type of a kind."""
+        """How many records there are of each type of a kind."""
         return {
             found.entity.name: len(found.lines)
             for key, found in sorted(self.records.items())
@@ -59,67 +88,109 @@ class PreparedLoad:
 
 
 def prepare_load(
-    repository: Repository,
-    data: Data,
-    mode: Mode,
-    embedder: EmbeddingClient | None,
-    max_errors: int | None = None,
+    catalog: Catalog, data: Data, options: LoadOptions, embedder: EmbeddingClient | None
 ) -> PreparedLoad:
-    """Read the records of a load; nothing is written. Up to ``max_errors`` bad records are listed."""
-    most = max_errors or SHOWN
-    content, source = _content(data)
-    records = read_records(content.removeprefix(BOM_UTF8), repository.catalog, source, most)
-    return PreparedLoad(mode, records, change_of(records, mode, embedder, source, most), most)
+    """Read the records of a load; nothing is written."""
+    content, source = read_data(data, options.settings.small_load)
+    records = _read_records(content, catalog, source, options.error_limit)
+    delta: dict[str, TableDelta] = {}
+    lines = RecordLines(source)
+    unembedded: set[str] = set()
+    for table_key, found in records.items():
+        entity, mode = found.entity, options.mode
+        missing, count = found.rows["id"].null_count, found.rows.num_rows
+        rows = with_fresh_ids(found.rows).combine_chunks()
+        lines.tables[table_key] = rows["id"].combine_chunks(), found.lines
+        if mode is not Mode.MERGE:
+            _refuse_repeated_ids(entity, lines, options.error_limit)
+        if isinstance(entity, NodeType):
+            rows, skipped = fill_vectors(entity, rows, dict.fromkeys(entity.embeds, True), embedder)
+            unembedded.update(skipped)
+        delta[table_key] = TableDelta(
+            table_key,
+            last_per_id(rows),
+            pa.array([], pa.string()),
+            replaces=mode is Mode.OVERWRITE,
+            strict=mode is Mode.APPEND and missing < count,
+            fresh=mode is not Mode.OVERWRITE and missing == count,
+        )
+    return PreparedLoad(options, records, delta, lines, tuple(sorted(unembedded)))
 
 
-def load(
-    repository: Repository,
-    branch: Branch,
-    prepared: PreparedLoad,
-    *,
-    actor: str | None,
-    message: str | None = None,
+def _read_records(content: bytes, catalog: Catalog, source: str, limit: int) -> dict[str, TypedRecords]:
+    """All records by table key; RecordError lists the first bad ones."""
+    block = read_block(content, catalog)
+    if block.unreadable:
+        listed = [RecordProblem(source, bad.line, bad.column, bad.reason) for bad in block.unreadable[:limit]]
+        raise RecordError(listed, len(block.unreadable))
+    return block.records
+
+
+def _refuse_repeated_ids(entity: EntityType, lines: RecordLines, limit: int) -> None:
+    """Refuse an id that several records have. In a merge, where this is not called, the last record wins."""
+    table_key = entity.table_key
+    ids, _ = lines.tables[table_key]
+    if pc.count_distinct(ids).as_py() == len(ids):
+        return
+    counts = pc.value_counts(ids)
+    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
+    listed = [(row["values"], row["counts"]) for row in repeated.slice(0, limit).to_pylist()]
+    if not isinstance(entity, NodeType) or not entity.key:
+        raise KeyConflict(table_key, [row_id for row_id, _ in listed], len(repeated))
+    violations = [
+        repeated_key(entity, row_id, count, lines.source, lines.lines_of(table_key, row_id)[1])
+        for row_id, count in listed
+    ]
+    raise ConstraintViolation(sorted(violations, key=_by_line), len(repeated))
+
+
+def load_in_process(
+    repository: Repository, data: Data, options: LoadOptions, embedder: EmbeddingClient | None
 ) -> LoadResult:
-    """Commit a prepared load."""
-    repeatable = prepared.mode is not Mode.OVERWRITE
-    change = Prepared(prepared.change.delta, None, repeatable, lineage_only=True, limit=prepared.most)
-    with _placing(prepared.change.places):
-        commit = commit_write(repository, WriteRequest("load", branch, actor, message), lambda _: change).commit
+    """Load records as one commit, into a branch that is forked if it is missing and the options name a parent."""
+    branch = repository.branches.find(options.branch) if options.fork_from is None else None
+    prepared = prepare_load(repository.catalog, data, options, embedder)
+    if branch is not None:
+        done = _commit(repository, branch, prepared)
+    else:
+        done = _load_into_fork(repository, options.fork_from or MAIN, prepared)
+    warn_unembedded(done.warnings)
+    return done
+
+
+def _commit(repository: Repository, branch: Branch, prepared: PreparedLoad) -> LoadResult:
+    options = prepared.options
+    repeatable = options.mode is not Mode.OVERWRITE
+    change = Prepared(prepared.delta, None, repeatable, lineage_only=True, limit=options.error_limit)
+    request = WriteRequest("load", branch, options.actor, options.message)
+    with _locating(prepared.lines):
+        commit = commit_write(repository, request, lambda _: change).commit
     assert commit is not None  # noqa: S101  a load always commits
-    warn_unembedded(prepared.change.unembedded)
     return LoadResult(
         branch.name,
-        prepared.mode.value,
+        options.mode.value,
         prepared.counts("node"),
         prepared.counts("edge"),
         commit,
-        warnings=prepared.change.unembedded,
+        warnings=prepared.unembedded,
     )
 
 
-def load_into_fork(
-    repository: Repository,
-    name: str,
-    parent: str,
-    prepared: PreparedLoad,
-    *,
-    actor: str | None,
-    message: str | None = None,
-) -> LoadResult:
-    """Commit a prepared load to a branch that is forked if it is missing, once the load is known to fit.
+def _load_into_fork(repository: Repository, parent: str, prepared: PreparedLoad) -> LoadResult:
+    """Commit to a branch that is forked if it is missing, once the load is known to fit.
 
     A branch that another load forked and takes back, because it has failed, is forked again.
     """
     try:
-        branch, created = repository.branches.find(name), False
+        branch, created = repository.branches.find(prepared.options.branch), False
     except BranchNotFound:
-        branch, created = _forked(repository, name, parent, prepared, actor)
+        branch, created = _forked(repository, parent, prepared)
     try:
-        done = load(repository, branch, prepared, actor=actor, message=message)
+        done = _commit(repository, branch, prepared)
     except BranchNotFound:
         if created:
             raise
-        return load_into_fork(repository, name, parent, prepared, actor=actor, message=message)
+        return _load_into_fork(repository, parent, prepared)
     except BaseException:
         if created:
             discard_branch(repository, branch)
@@ -127,77 +198,24 @@ def load_into_fork(
     return replace(done, base_branch=parent, branch_created=created)
 
 
-def _forked(
-    repository: Repository, name: str, parent: str, prepared: PreparedLoad, actor: str | None
-) -> tuple[Branch, bool]:
+def _forked(repository: Repository, parent: str, prepared: PreparedLoad) -> tuple[Branch, bool]:
     """A new branch for a load that fits, and True; or the one that another writer made meanwhile, and False."""
+    options = prepared.options
     try:
-        repository.branches.check_create(name, parent)
-        with _placing(prepared.change.places):
-            validate(prepared.change.delta, capture(repository, repository.branches.find(parent)), prepared.most)
+        repository.branches.check_create(options.branch, parent)
+        with _locating(prepared.lines):
+            base = capture(repository, repository.branches.find(parent))
+            validate(prepared.delta, base, options.error_limit)
         with repository.locks.control() as lock:
-            return repository.branches.create(name, parent, lock, actor), True
+            return repository.branches.create(options.branch, parent, lock, options.actor), True
     except BranchExists:
-        return repository.branches.find(name), False
+        return repository.branches.find(options.branch), False
 
 
 @contextmanager
-def _placing(places: Places) -> Iterator[None]:
-    """Say of violations at which line of the load they are."""
+def _locating(lines: RecordLines) -> Iterator[None]:
+    """Add to violations the lines of the load that cause them."""
     try:
         yield
     except ConstraintViolation as error:
-        raise places.given_to(error) from None
-
-
-def _content(data: Data) -> tuple[bytes, str]:
-    """The bytes of a load and what to call them: a path is read, text and records are taken as they are."""
-    if isinstance(data, bytes):
-        return _limited(data), "<data>"
-    if isinstance(data, str) and names_a_file(data):
-        data = Path(data)
-    if isinstance(data, str):
-        return _limited(data.encode(errors="surrogatepass")), "<data>"
-    if isinstance(data, os.PathLike):
-        path = Path(data)
-        try:
-            size = path.stat().st_size
-            if size > SMALL_LOAD:
-                raise ResourceLimit(f"bytes of {path} loaded in this process", SMALL_LOAD, size)
-            return path.read_bytes(), str(path)
-        except OSError as error:
-            raise StorageUnavailable(str(path), error.strerror or str(error)) from error
-        except ValueError as error:
-            raise StorageUnavailable(shortened(str(path)), str(error)) from error
-    if not isinstance(data, Iterable):
-        raise InvalidArgument("data", f"it is records, a text, bytes or a path, not {described(data)}")
-    lines: list[bytes] = []
-    size = 0
-    for record in data:
-        line = json.dumps(record, ensure_ascii=False, default=_plain).encode(errors="surrogatepass")
-        size += len(line) + 1
-        if size > SMALL_LOAD:
-            raise ResourceLimit("bytes loaded in this process", SMALL_LOAD, size)
-        lines.append(line)
-    return b"\n".join(lines), "<records>"
-
-
-def _plain(value: Any) -> Any:
-    """A Python value that JSON does not have, as the records of a file would write it."""
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    if isinstance(value, bytes | bytearray | memoryview):
-        return f"base64:{base64.b64encode(value).decode()}"
-    if isinstance(value, Mapping):
-        return dict(value)
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, tuple | set | frozenset):
-        return list(value)
-    raise BadValue(f"a record cannot hold a {type(value).__name__}: {value!r:.60}")
-
-
-def _limited(content: bytes) -> bytes:
-    if len(content) > SMALL_LOAD:
-        raise ResourceLimit("bytes loaded in this process", SMALL_LOAD, len(content))
-    return content
+        raise lines.located(error) from None

@@ -1,43 +1,43 @@
-"""What a load is given: files, directories, globs, on disk or in a bucket, and how they are cut into slices."""
+"""The files of a load, found by paths, directories and globs on disk or in a bucket, and cut into slices."""
 
 from __future__ import annotations
 
 import fnmatch
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, TypeVar
 
 import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from omnigraph.bulk.engines import WILD
+from omnigraph.bulk.load.inputs import WILDCARDS
 from omnigraph.bulk.ranges import open_file
 from omnigraph.errors import OmniError, SourceUnusable
 from omnigraph.formats.encoding import TABLE_KEY
 from omnigraph.formats.format import FORMATS, Format, format_of
-from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.catalog import Catalog, EntityType
+from omnigraph.lang.schema.lookup import edge_type, node_type
+from omnigraph.settings import BulkSettings
 from omnigraph.storage.address import parse_address
 from omnigraph.storage.control.remote import s3_store
-from omnigraph.storage.files.datafiles import ROWS_PER_FILE
 from omnigraph.storage.unavailable import translated
 
-SLICE_BYTES: Final = 64 << 20
-SMALLEST_SLICE: Final = 1 << 20
 _LARGEST_SLICE: Final = 256 << 20
-_MOST_SLICES: Final = 10_000
-_FEW_FILES: Final = 1_000
-_MOST_ROWS_PER_FILE: Final = 1_000_000
+_MAX_SLICES: Final = 10_000
+_FILES_PER_TABLE: Final = 1_000
+_MAX_ROWS_PER_FILE: Final = 1_000_000
 _BYTES_PER_RECORD: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file to load. ``table_key`` is the type of all its rows, for Parquet."""
+    """One file to load. ``table_key`` is the type of all rows of a Parquet file; records of JSON name their
+    own."""
 
     name: str
     size: int
@@ -49,35 +49,60 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The share of a file that one task reads: bytes of JSON Lines, or row groups of Parquet.
+    """The share of a file that one task reads: a range of bytes of JSON Lines, or of row groups of Parquet.
 
-    ``first_row`` counts the rows of a Parquet file before the slice; the lines before a range of bytes are not
-    known before the ranges in front of it have been read.
+    A compressed file is one slice, of which ``read_bytes`` are unpacked at a time.
     """
 
     number: int
     file: SourceFile
     start: int
     stop: int
-    first_row: int = 0
+    read_bytes: int = BulkSettings().slice_bytes
 
 
-def find_files(
-    places: Iterable[str | os.PathLike[str]], catalog: Catalog, options: Mapping[str, str]
-) -> list[SourceFile]:
-    """The files that places name, each directory's and glob's in the order of their names, and none twice."""
+Location = str | os.PathLike[str]
+Frame = TypeVar("Frame")
+
+
+def find_sources(
+    catalog: Catalog,
+    options: Mapping[str, str],
+    data: Location | Sequence[Location] | None,
+    nodes: Mapping[str, Frame | Location],
+    edges: Mapping[str, Frame | Location],
+) -> tuple[list[SourceFile], list[tuple[EntityType, Frame]]]:
+    """The files that a caller named, and the DataFrames with the types of their rows."""
+    locations = [] if data is None else [data] if isinstance(data, str | os.PathLike) else list(data)
+    files = find_files(locations, catalog, options)
+    frames: list[tuple[EntityType, Frame]] = []
+    typed: list[tuple[EntityType, Frame | Location]] = []
+    typed += ((node_type(catalog, name), source) for name, source in nodes.items())
+    typed += ((edge_type(catalog, name), source) for name, source in edges.items())
+    for entity, source in typed:
+        if isinstance(source, str | os.PathLike):
+            files += typed_files(source, entity.table_key, options)
+        else:
+            frames.append((entity, source))
+    if not files and not frames:
+        raise SourceUnusable("nothing", "give files, or DataFrames as nodes={TYPE: df} and edges={TYPE: df}")
+    return files, frames
+
+
+def find_files(locations: Iterable[Location], catalog: Catalog, options: Mapping[str, str]) -> list[SourceFile]:
+    """The files at some locations, each once; those of a directory or a glob in the order of their names."""
     found: dict[str, SourceFile] = {}
-    for place in places:
-        text = os.fspath(place)
+    for location in locations:
+        text = os.fspath(location)
         named = {text, str(_path(text))}
         for name, size in _listed(text, options):
             found.setdefault(name, recognised(name, size, options, is_named=name in named))
     return [file if file.format is Format.JSONL else _typed(file, catalog) for file in found.values()]
 
 
-def typed_files(place: str | os.PathLike[str], table_key: str, options: Mapping[str, str]) -> list[SourceFile]:
-    """The Parquet files of a place that all hold rows of one type."""
-    text = os.fspath(place)
+def typed_files(location: Location, table_key: str, options: Mapping[str, str]) -> list[SourceFile]:
+    """The Parquet files at a location, all of which hold rows of one type."""
+    text = os.fspath(location)
     files = [recognised(name, size, options, is_named=False) for name, size in _listed(text, options)]
     for file in files:
         if file.format is not Format.PARQUET:
@@ -88,12 +113,12 @@ def typed_files(place: str | os.PathLike[str], table_key: str, options: Mapping[
 
 
 def _listed(text: str, options: Mapping[str, str]) -> list[tuple[str, int]]:
-    """The names and sizes of the files of one place."""
+    """The names and sizes of the files at a location."""
     return _in_bucket(text, options) if text.startswith("s3://") else _on_disk(text)
 
 
 def _path(text: str) -> Path:
-    """A path that means the same to workers, wherever they run."""
+    """An absolute path, as workers have other working directories."""
     return Path(text.removeprefix("file://")).expanduser().absolute()
 
 
@@ -106,7 +131,7 @@ def _on_disk(text: str) -> list[tuple[str, int]]:
         return [(str(file), file.stat().st_size) for file in listed]
     if path.exists():
         return [(str(path), path.stat().st_size)]
-    if WILD & set(text):
+    if WILDCARDS & set(text):
         matched = sorted(_matching(path))
         if not matched:
             raise SourceUnusable(text, "no file matches")
@@ -116,7 +141,7 @@ def _on_disk(text: str) -> list[tuple[str, int]]:
 
 def _matching(pattern: Path) -> Iterable[Path]:
     """The files and directories that a glob names."""
-    count = next(index for index, part in enumerate(pattern.parts) if WILD & set(part))
+    count = next(index for index, part in enumerate(pattern.parts) if WILDCARDS & set(part))
     fixed = Path(*pattern.parts[:count])
     for path in fixed.glob(str(PurePosixPath(*pattern.parts[count:]))):
         if _is_data(path.relative_to(fixed).parts):
@@ -131,7 +156,7 @@ def _below(folder: Path) -> Iterable[Path]:
 
 
 def _is_data(inner: Sequence[str]) -> bool:
-    """Is something data by its path below what was named? A dot or an underscore in front says that it is not."""
+    """Is a file data, by its path below the directory? Names with a leading dot or underscore are not."""
     return not any(part.startswith((".", "_")) for part in inner)
 
 
@@ -139,7 +164,7 @@ def _in_bucket(text: str, options: Mapping[str, str]) -> list[tuple[str, int]]:
     bucket, _, key = text.removeprefix("s3://").partition("/")
     address = parse_address(f"s3://{bucket}", options)
     store = s3_store(address)
-    wild = next((index for index, letter in enumerate(key) if letter in WILD), None)
+    wild = next((index for index, letter in enumerate(key) if letter in WILDCARDS), None)
     with translated(text):
         if wild is None and key and not key.endswith("/"):
             try:
@@ -160,7 +185,8 @@ def _in_bucket(text: str, options: Mapping[str, str]) -> list[tuple[str, int]]:
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Does a glob name an object or a folder it is in? As on a disk `*` stays within a folder, `**` does not."""
+    """Does a glob match an object or one of its folders? As on a disk, `*` stays within a folder, `**` does
+    not."""
     if not pattern or not parts:
         return not pattern
     if pattern[0] == "**":
@@ -169,8 +195,8 @@ def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 def recognised(name: str, size: int, options: Mapping[str, str], *, is_named: bool) -> SourceFile:
-    """A file with its format by its name. One that the user named is JSON Lines if its name does not say; one that
-    was found in a directory is refused then, because something else may be meant."""
+    """A file with the format that its name tells. If the name tells none, a file that the caller named is JSON
+    Lines, and one that was found in a directory is refused."""
     known, compression = format_of(name)
     if known is None and is_named:
         known = Format.JSONL
@@ -183,7 +209,7 @@ def recognised(name: str, size: int, options: Mapping[str, str], *, is_named: bo
 
 
 def _reaching(name: str, options: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings with which a worker reaches a file: in a bucket those of this process."""
+    """The storage options with which a worker reads a file in a bucket: those of this process."""
     if not name.startswith("s3://"):
         return {}
     bucket = name.removeprefix("s3://").partition("/")[0]
@@ -191,21 +217,21 @@ def _reaching(name: str, options: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _typed(file: SourceFile, catalog: Catalog) -> SourceFile:
-    """A Parquet file with the type of its rows: what its metadata say, or the folder or file it is named for."""
-    noted = (parquet_schema(file).metadata or {}).get(TABLE_KEY)
-    key = noted.decode(errors="replace") if noted is not None else _named_type(file.name)
+    """A Parquet file with the type of its rows, from its metadata or from the folder it is in."""
+    stored = (parquet_schema(file).metadata or {}).get(TABLE_KEY)
+    key = stored.decode(errors="replace") if stored is not None else _type_of_folder(file.name)
     known = {f"node:{name}" for name in catalog.nodes} | {f"edge:{name}" for name in catalog.edges}
     if key not in known:
-        said = (
+        reason = (
             f"its rows are of {key}, which the schema has not" if key else "it does not say the type of its rows"
         )
         remedy = "put it below nodes/TYPE or edges/TYPE, or name its type: --nodes TYPE=PATH, --edges TYPE=PATH"
-        raise SourceUnusable(file.name, f"{said}; {remedy}")
+        raise SourceUnusable(file.name, f"{reason}; {remedy}")
     return SourceFile(file.name, file.size, file.format, None, key, file.options)
 
 
-def _named_type(name: str) -> str | None:
-    """The type that the innermost of the folders `nodes` and `edges` has below it."""
+def _type_of_folder(name: str) -> str | None:
+    """The type that a path names: the part below the innermost folder `nodes` or `edges`."""
     kinds = {"nodes": "node", "edges": "edge"}
     for folder, inner in reversed(list(pairwise(name.split("/")))):
         if folder in kinds:
@@ -227,46 +253,45 @@ def _parquet(file: SourceFile) -> pq.ParquetFile:
         raise SourceUnusable(file.name, f"it cannot be read as Parquet: {error}") from error
 
 
-def rows_per_file(files: Sequence[SourceFile]) -> int:
-    """How many rows a staged file gets: few, because a later change of one row costs what its file has; but more
-    where a table would otherwise get thousands of files, as every commit lists them all."""
+def rows_per_file(files: Sequence[SourceFile], settings: BulkSettings) -> int:
+    """How many rows a staged file gets: few, as a later change of one row costs as much as its file has; more
+    where a table would otherwise get thousands of files, all of which every commit lists."""
     records = sum(file.size for file in files) // _BYTES_PER_RECORD
-    return min(_MOST_ROWS_PER_FILE, max(ROWS_PER_FILE, records // _FEW_FILES))
+    return max(settings.rows_per_file, min(_MAX_ROWS_PER_FILE, records // _FILES_PER_TABLE))
 
 
-def cut(files: Sequence[SourceFile], cores: int, size: int = SLICE_BYTES) -> list[Slice]:
-    """Slices of about that size, as many as keep all cores busy to the end; larger ones where they would be too
-    many for one driver."""
+def slices_of(files: Sequence[SourceFile], cores: int, settings: BulkSettings) -> list[Slice]:
+    """The files in slices of about the same size, in multiples of the cores; larger ones where a driver would have
+    to schedule too many."""
     total = sum(file.size for file in files)
-    size = min(_LARGEST_SLICE, max(size, total // _MOST_SLICES))
+    size = min(_LARGEST_SLICE, max(settings.slice_bytes, total // _MAX_SLICES))
     rounds = max(1, math.ceil(total / size / cores))
-    wanted = max(SMALLEST_SLICE, math.ceil(total / (rounds * cores)))
+    target = max(settings.smallest_slice, math.ceil(total / (rounds * cores)))
     slices: list[Slice] = []
     for file in files:
-        cutter: Callable[[SourceFile, int], list[tuple[int, int, int]]]
-        cutter = _row_groups if file.format is Format.PARQUET else _byte_ranges
-        slices += [Slice(len(slices) + i, file, *part) for i, part in enumerate(cutter(file, wanted))]
+        ranges = _row_groups(file, target) if file.format is Format.PARQUET else _byte_ranges(file, target)
+        slices += [
+            Slice(number, file, start, stop, settings.slice_bytes)
+            for number, (start, stop) in enumerate(ranges, len(slices))
+        ]
     return slices
 
 
-def _byte_ranges(file: SourceFile, wanted: int) -> list[tuple[int, int, int]]:
+def _byte_ranges(file: SourceFile, target: int) -> list[tuple[int, int]]:
     if file.compression is not None:
-        return [(0, file.size, 0)]
-    parts = max(1, round(file.size / wanted))
+        return [(0, file.size)]
+    parts = max(1, round(file.size / target))
     edges = [file.size * part // parts for part in range(parts + 1)]
-    return [(low, high, 0) for low, high in pairwise(edges)]
+    return list(pairwise(edges))
 
 
-def _row_groups(file: SourceFile, wanted: int) -> list[tuple[int, int, int]]:
+def _row_groups(file: SourceFile, target: int) -> list[tuple[int, int]]:
     metadata = _parquet(file).metadata
-    parts: list[tuple[int, int, int]] = []
-    start = size = rows = first = 0
+    ranges: list[tuple[int, int]] = []
+    start = size = 0
     for index in range(metadata.num_row_groups):
-        group = metadata.row_group(index)
-        size += group.total_byte_size
-        rows += group.num_rows
-        if size >= wanted or index == metadata.num_row_groups - 1:
-            parts.append((start, index + 1, first))
-            start, size, first = index + 1, 0, first + rows
-            rows = 0
-    return parts
+        size += metadata.row_group(index).total_byte_size
+        if size >= target or index == metadata.num_row_groups - 1:
+            ranges.append((start, index + 1))
+            start, size = index + 1, 0
+    return ranges

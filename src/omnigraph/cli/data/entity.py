@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnigraph.cli.output import Json, print_json, print_table, reports_errors
-from omnigraph.cli.stores import At, Store, open_graph, parse_at
+from omnigraph.cli.stores import At, Store, open_graph, parse_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ def entity(
     as_json: Json = False,
 ) -> None:
     """Print all properties of one node or edge."""
-    state = parse_at(at, branch)
+    state = parse_state(at, branch)
     graph = open_graph(store, read_only=True)
     found = graph.entity(type_name, entity_id, branch=branch, at=state)
     if found is None:

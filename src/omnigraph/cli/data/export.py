@@ -11,7 +11,7 @@ import typer
 
 from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
 from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
-from omnigraph.cli.stores import Address, At, Store, open_graph, parse_at
+from omnigraph.cli.stores import Address, At, Store, open_graph, parse_state
 
 if TYPE_CHECKING:
     from omnigraph.bulk.export.job import ExportResult
@@ -52,7 +52,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a snapshot as records that `load` takes back."""
-    state = parse_at(at, branch)
+    state = parse_state(at, branch)
     if out is None:
         _require_out(form, engine, as_json=as_json, on_cluster=bool(master or remote), force=force)
     graph = open_graph(uri, store, read_only=True)

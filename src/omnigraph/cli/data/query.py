@@ -19,7 +19,7 @@ from omnigraph.cli.sources import (
     read_query,
 )
 from omnigraph.cli.spark import EngineName, Master, Remote
-from omnigraph.cli.stores import At, Store, open_graph, parse_at
+from omnigraph.cli.stores import At, Store, open_graph, parse_state
 
 if TYPE_CHECKING:
     pass
@@ -75,7 +75,7 @@ def query(
     """Run a read on one state of the graph and print its rows."""
     if (master or remote) and engine is EngineName.LOCAL:
         raise typer.BadParameter("--master and --remote are for Spark; leave out --engine local")
-    state = parse_at(at, branch)
+    state = parse_state(at, branch)
     chosen = chosen_format(form, as_json, out)
     source = read_query(query, text, _NO_STORED_QUERIES)
     given = read_parameters(params, params_file)

@@ -44,7 +44,7 @@ def snapshot(
     as_json: Json = False,
 ) -> None:
     """Show where every table stands, now or at an earlier commit."""
-    state = parse_at(at, branch)
+    state = parse_at(at)
     found = open_graph(uri, store, read_only=True).snapshot(branch, at=state)
     if as_json:
         print_json(found.as_json())

@@ -1,33 +1,34 @@
-"""Reading records by the block: whole ranges of bytes into rows, at about the speed of Arrow's own JSON reader.
+"""Reading records by the block: ranges of bytes into rows, at about the speed of Arrow's own JSON reader.
 
-What a record may be is defined in `write.records` alone. Here Arrow reads what is certainly right, and every line
-about which there is a doubt is given to `read_line`; so rows, places and reasons are always the strict reader's.
+`records` alone defines what a record is. Here Arrow reads the lines that are certainly right, and `read_line`, the
+strict reader, reads every line in doubt; so rows, positions and reasons are always those of the strict reader.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.formats.jsonl.lines import Lines, Piece, groups, pieces
+from omnigraph.formats.jsonl.lines import Lines, chunks, groups
 from omnigraph.formats.jsonl.parse import parse
 from omnigraph.formats.jsonl.records import BadRecord, read_line
 from omnigraph.formats.rows import rows_of
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 
-_PIECE: Final = 8 << 20
-"""How many bytes are read at once: few enough to stay in the processor's caches, enough to be worth the call."""
+_CHUNK_BYTES: Final = 8 << 20
+"""How many bytes Arrow reads at once: few enough for the processor's caches, enough to be worth the call."""
+LineReader = Callable[[bytes, Catalog], tuple[EntityType, dict[str, Any]] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class TypedRecords:
-    """The records of one type as rows of its table, with the line each came from.
+    """The records of one type as rows of its table, with the line of each.
 
-    Rows have all columns, nullable; ``id`` is null where none was given and the type has no key.
+    Rows have all columns, nullable; ``id`` is null if the record has none and the type has no key.
     """
 
     entity: EntityType
@@ -46,7 +47,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What a range of bytes holds: records by table key in order of first appearance, and all that are bad."""
+    """The records of a range of bytes by table key, in the order of their first lines, and the unreadable ones."""
 
     records: dict[str, TypedRecords]
     unreadable: list[Unreadable]
@@ -54,8 +55,8 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """The rows of one type so far: tables that Arrow read, and records that were read one by one."""
+class _TypeRows:
+    """The rows of one type so far: tables that Arrow read, and records that the strict reader read."""
 
     entity: EntityType
     tables: list[pa.Table] = field(default_factory=list)
@@ -64,50 +65,45 @@ class _Found:
     record_lines: list[int] = field(default_factory=list)
 
 
-def read_block(data: bytes | memoryview, catalog: Catalog, size: int = _PIECE) -> Block:
-    """All records of whole lines of JSON, and all lines that are none; ``size`` is how much is read at once."""
-    found: dict[str, _Found] = {}
+def read_block(
+    data: bytes | memoryview, catalog: Catalog, size: int = _CHUNK_BYTES, strict: LineReader = read_line
+) -> Block:
+    """All records of whole lines of JSON, and all unreadable lines.
+
+    Arrow reads about ``size`` bytes at once; the ``strict`` reader reads the lines in doubt.
+    """
+    found: dict[str, _TypeRows] = {}
     unreadable: list[Unreadable] = []
     count = 0
-    for piece in pieces(np.frombuffer(data, np.uint8), size):
-        doubtful = np.ones(len(piece), np.bool_)
-        for group in groups(piece, catalog):
+    for chunk in chunks(np.frombuffer(data, np.uint8), size):
+        doubtful = np.ones(len(chunk), np.bool_)
+        for group in groups(chunk, catalog):
             parsed = parse(group.entity, group.text, group.named)
             accepted = group.lines[parsed.accepted]
             if len(accepted):
                 doubtful[accepted] = False
-                typed = found.setdefault(group.entity.table_key, _Found(group.entity))
+                typed = found.setdefault(group.entity.table_key, _TypeRows(group.entity))
                 typed.tables.extend(parsed.rows)
-                typed.lines.append(accepted + (piece.before + 1))
-        _read_strictly(piece, doubtful, catalog, found, unreadable)
-        count += len(piece)
+                typed.lines.append(accepted + (chunk.before + 1))
+        for index in np.flatnonzero(doubtful).tolist():
+            number = chunk.before + index + 1
+            try:
+                record = strict(chunk.line(index), catalog)
+            except BadRecord as error:
+                unreadable.append(Unreadable(number, error.column, error.reason))
+                continue
+            if record is not None:
+                entity, values = record
+                typed = found.setdefault(entity.table_key, _TypeRows(entity))
+                typed.records.append(values)
+                typed.record_lines.append(number)
+        count += len(chunk)
     records = [_together(typed) for typed in found.values()]
     records.sort(key=lambda typed: int(typed.lines[0]))
     return Block({typed.entity.table_key: typed for typed in records}, unreadable, count)
 
 
-def _read_strictly(
-    piece: Piece,
-    doubtful: npt.NDArray[np.bool_],
-    catalog: Catalog,
-    found: dict[str, _Found],
-    unreadable: list[Unreadable],
-) -> None:
-    for index in np.flatnonzero(doubtful).tolist():
-        number = piece.before + index + 1
-        try:
-            record = read_line(piece.line(index), catalog)
-        except BadRecord as error:
-            unreadable.append(Unreadable(number, error.column, error.reason))
-            continue
-        if record is not None:
-            entity, values = record
-            typed = found.setdefault(entity.table_key, _Found(entity))
-            typed.records.append(values)
-            typed.record_lines.append(number)
-
-
-def _together(found: _Found) -> TypedRecords:
+def _together(found: _TypeRows) -> TypedRecords:
     """The rows of a type in the order of their lines."""
     entity = found.entity
     tables, lines = list(found.tables), list(found.lines)

@@ -1,4 +1,4 @@
-"""Bytes into lines, and lines into groups of one type, told apart by how they name it."""
+"""Bytes into lines, and lines into groups that name the same type in the same way."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.formats.jsonl.parse import Named, Text
-from omnigraph.formats.jsonl.records import MOST_STRUCTURE
+from omnigraph.formats.jsonl.records import MAX_STRUCTURE
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 
 _NEWLINE: Final = 10
 _RETURN: Final = 13
 _WINDOW: Final = 1 << 16
-_MOST_GROUPS: Final = 64
+_MAX_GROUPS: Final = 64
 _BEGINNING: Final = re.compile(rb'\{[ \t]*"(type|edge)"[ \t]*:[ \t]*"([^"\\]*)"[ \t]*,')
 _INSIDE: Final = re.compile(rb'"(type|edge)"[ \t]*:[ \t]*"([^"\\]*)"')
 
@@ -27,8 +27,8 @@ Lines = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Whole lines of a block. ``before`` is the number of lines in front of it; ``stops`` are the line ends."""
+class Chunk:
+    """Whole lines of a block. ``before`` is the number of lines before them; ``stops`` are the line ends."""
 
     content: npt.NDArray[np.uint8]
     before: int
@@ -45,9 +45,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The lines of a piece that name one type in the same way.
+    """The lines of a chunk that name one type in the same way.
 
-    The text is without that name if lines begin with it; if not, ``named`` is the member and what it has to say.
+    If lines begin with the name, the text has blanks in its place; if not, ``named`` is the member with the name.
     """
 
     entity: EntityType
@@ -56,8 +56,8 @@ class Group:
     named: Named | None = None
 
 
-def pieces(content: npt.NDArray[np.uint8], size: int) -> Iterator[Piece]:
-    """A block in pieces of about that many bytes, cut at line ends."""
+def chunks(content: npt.NDArray[np.uint8], size: int) -> Iterator[Chunk]:
+    """A block in chunks of about that many bytes, cut at line ends."""
     start = before = 0
     while start < len(content):
         stop = _line_end(content, start + size)
@@ -69,13 +69,13 @@ def pieces(content: npt.NDArray[np.uint8], size: int) -> Iterator[Piece]:
         if offsets[-1] < len(part):
             offsets = np.append(offsets, len(part))
             stops = np.append(stops, len(part))
-        yield Piece(part, before, offsets, stops)
+        yield Chunk(part, before, offsets, stops)
         before += len(stops)
         start = stop
 
 
 def _line_end(content: npt.NDArray[np.uint8], at: int) -> int:
-    """Where the line that has the byte before ``at`` is over."""
+    """The end of the line that has the byte before ``at``."""
     at -= 1
     while at < len(content):
         window = content[at : at + _WINDOW] == _NEWLINE
@@ -85,14 +85,14 @@ def _line_end(content: npt.NDArray[np.uint8], at: int) -> int:
     return len(content)
 
 
-def groups(piece: Piece, catalog: Catalog) -> Iterator[Group]:
-    """Those lines of a piece that look like records of known types; the others are for the strict reader."""
-    lines = Text(piece.content, piece.offsets).lines()
-    left = _regular(piece)
+def groups(chunk: Chunk, catalog: Catalog) -> Iterator[Group]:
+    """The lines of a chunk that look like records of known types; all others are for the strict reader."""
+    lines = Text(chunk.content, chunk.offsets).lines()
+    left = _regular(chunk)
     found = 0
-    while found < _MOST_GROUPS and left.any():
+    while found < _MAX_GROUPS and left.any():
         first = int(left.argmax())
-        beginning, inside = _name(piece.line(first), catalog)
+        beginning, inside = _name(chunk.line(first), catalog)
         if beginning is not None:
             same = pc.starts_with(lines, beginning.group()).to_numpy(zero_copy_only=False) & left
         elif inside is not None:
@@ -105,7 +105,7 @@ def groups(piece: Piece, catalog: Catalog) -> Iterator[Group]:
         entity = _entity(beginning or inside, catalog)
         if entity is None:
             continue
-        text = _chosen(piece, lines, same)
+        text = _chosen(chunk, lines, same)
         if beginning is not None:
             _blank(text, len(beginning.group()))
             yield Group(entity, np.flatnonzero(same), text)
@@ -123,7 +123,7 @@ def _name(line: bytes, catalog: Catalog) -> tuple[re.Match[bytes] | None, re.Mat
 
 
 def _having(lines: pa.Array, left: npt.NDArray[np.bool_], part: bytes) -> npt.NDArray[np.bool_]:
-    """Which of the lines that are left have a part."""
+    """Which of the lines that are left contain a text."""
     at = np.flatnonzero(left)
     found = pc.match_substring(lines.take(pa.array(at)), part).to_numpy(zero_copy_only=False)
     same = np.zeros(len(left), np.bool_)
@@ -131,20 +131,20 @@ def _having(lines: pa.Array, left: npt.NDArray[np.bool_], part: bytes) -> npt.ND
     return same
 
 
-def _regular(piece: Piece) -> npt.NDArray[np.bool_]:
+def _regular(chunk: Chunk) -> npt.NDArray[np.bool_]:
     """Which lines begin and end as records do, are not too long, and are UTF-8 for sure."""
-    ends = piece.content[piece.stops - 1]
+    ends = chunk.content[chunk.stops - 1]
     returns = ends == _RETURN
     if returns.any():
-        ends = np.where(returns, piece.content[piece.stops - 2], ends)
-    regular: npt.NDArray[np.bool_] = (ends == ord("}")) & (np.diff(piece.offsets) <= MOST_STRUCTURE)
-    regular &= piece.content[piece.offsets[:-1]] == ord("{")
-    whole = Text(piece.content, np.array([0, len(piece.content)])).lines()
+        ends = np.where(returns, chunk.content[chunk.stops - 2], ends)
+    regular: npt.NDArray[np.bool_] = (ends == ord("}")) & (np.diff(chunk.offsets) <= MAX_STRUCTURE)
+    regular &= chunk.content[chunk.offsets[:-1]] == ord("{")
+    whole = Text(chunk.content, np.array([0, len(chunk.content)])).lines()
     try:
         whole.cast(pa.large_string())
     except pa.ArrowInvalid:
-        odd = np.flatnonzero(piece.content > 127)
-        regular[np.searchsorted(piece.offsets, odd, side="right") - 1] = False
+        odd = np.flatnonzero(chunk.content > 127)
+        regular[np.searchsorted(chunk.offsets, odd, side="right") - 1] = False
     return regular
 
 
@@ -155,10 +155,10 @@ def _entity(name: re.Match[bytes] | None, catalog: Catalog) -> EntityType | None
     return catalog.nodes.get(text) if name.group(1) == b"type" else catalog.edge(text)
 
 
-def _chosen(piece: Piece, lines: pa.Array, same: npt.NDArray[np.bool_]) -> Text:
+def _chosen(chunk: Chunk, lines: pa.Array, same: npt.NDArray[np.bool_]) -> Text:
     """A copy of some lines."""
     if same.all():
-        return Text(piece.content.copy(), piece.offsets)
+        return Text(chunk.content.copy(), chunk.offsets)
     chosen = lines.filter(pa.array(same))
     offsets = np.frombuffer(chosen.buffers()[1], np.int64, len(chosen) + 1)
     return Text(np.frombuffer(chosen.buffers()[2], np.uint8, offsets[-1]).copy(), offsets)

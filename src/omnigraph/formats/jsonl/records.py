@@ -1,4 +1,4 @@
-"""What a record of a load is: one JSON object on a line, read strictly. `write.blocks` reads many of them."""
+"""What a record of a load is: one JSON object on a line, read strictly. `blocks` reads many of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType, Propert
 from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar, parse_date, parse_datetime
 
 LONGEST_LINE: Final = 32 << 20
-MOST_STRUCTURE: Final = 131_072
+MAX_STRUCTURE: Final = 131_072
 _STRUCTURE: Final = b"[]{}:,"
 _TEXT: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _SURROGATE: Final = re.compile(rb"\\u[dD]")
@@ -24,7 +24,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class BadRecord(Exception):
-    """One record cannot be read: why, and at which column of its line. The reader notes it and goes on."""
+    """One record cannot be read: the reason, and the column of its line. The reader collects it and goes on."""
 
     def __init__(self, reason: str, column: int = 1) -> None:
         super().__init__(reason, column)
@@ -39,8 +39,8 @@ def read_line(line: bytes, catalog: Catalog) -> tuple[EntityType, dict[str, Any]
         return None
     if len(line) > LONGEST_LINE:
         raise BadRecord(too_long(len(line)))
-    if _structural(line) > MOST_STRUCTURE:
-        raise BadRecord(f"the line has more than {MOST_STRUCTURE:,} brackets, braces, colons and commas")
+    if _structural(line) > MAX_STRUCTURE:
+        raise BadRecord(f"the line has more than {MAX_STRUCTURE:,} brackets, braces, colons and commas")
     try:
         record = json.loads(line.decode(), object_pairs_hook=_members, parse_constant=_refuse_constant)
         if _SURROGATE.search(line):
@@ -61,13 +61,13 @@ def read_line(line: bytes, catalog: Catalog) -> tuple[EntityType, dict[str, Any]
 
 
 def too_long(length: int) -> str:
-    """What is said of a line of that many bytes."""
+    """The reason to refuse a line of that many bytes."""
     return f"the line has {length:,} bytes; the limit is {LONGEST_LINE:,}"
 
 
 def _structural(line: bytes) -> int:
-    """How many characters hold the JSON of a line together; those inside of texts do not count."""
-    if len(line) <= MOST_STRUCTURE:
+    """How many structural characters the JSON of a line has, outside of texts."""
+    if len(line) <= MAX_STRUCTURE:
         return 0
     bare = _TEXT.sub(b"", line)
     return len(bare) - len(bare.translate(None, _STRUCTURE))
@@ -198,7 +198,7 @@ def _scalar(value: Any, scalar: Scalar) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A value as JSON, cut to what a message can bear."""
+    """A value as JSON, shortened for a message."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:59]}…"
 

@@ -188,9 +188,8 @@ class Expand:
     """Follow an edge. With an edge variable there is one row per edge, without one per distinct target.
 
     An expand that ``closes`` a variable binds no new node: it keeps the rows in which the target is that node.
-
-    A chain of hops that is followed ``backwards`` leads from the right variable of its clause to the left one, and
-    relates the same nodes as a search from the left one.
+    A chain of hops that is followed ``backwards`` leads from the right variable of its clause to the left one,
+    and relates the same nodes as a search from the left one.
     """
 
     source: str

@@ -15,10 +15,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.read.data.pairs import BLOCK, PairSet
+from omnigraph.read.data.pairs import PairSet
 from omnigraph.read.values.columns import Array, Bools, Ints, Positions
 from omnigraph.read.values.counting import MANY, halves, largest, whole
 from omnigraph.read.values.parallel import in_parallel, parts_of
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 _SHIFT: Final = np.int64(32)
 _SLOTS_PER_PAIR: Final = 8
@@ -29,11 +30,19 @@ Hashes = npt.NDArray[np.uint32]
 class Adjacency:
     """Rows of neighbours: row ``i`` is ``targets[starts[i]:starts[i + 1]]``."""
 
-    def __init__(self, starts: Ints, targets: Positions, width: int, edges: Positions | None = None) -> None:
+    def __init__(
+        self,
+        starts: Ints,
+        targets: Positions,
+        width: int,
+        edges: Positions | None = None,
+        settings: ReadSettings = READ_DEFAULTS,
+    ) -> None:
         self.starts = starts
         self.targets = targets
         self.width = width
         self.edges = edges
+        self.settings = settings
 
     @property
     def nbytes(self) -> int:
@@ -95,7 +104,9 @@ class Adjacency:
         """Differences of a running sum. They are right also where the running sum itself has wrapped around."""
         narrow = weights.dtype == np.bool_ and self.pairs < 2**31
         sums: Array = np.empty(len(self), dtype=np.int32 if narrow else np.int64)
-        cuts = np.searchsorted(self.starts, np.linspace(0, self.pairs, 1 + parts_of(self.pairs)))
+        cuts = np.searchsorted(
+            self.starts, np.linspace(0, self.pairs, 1 + parts_of(self.pairs, self.settings.parallel_from))
+        )
         cuts[0], cuts[-1] = 0, len(self)
         in_parallel(lambda low, high: self._sum_rows(weights, low, high, sums), pairwise(cuts.tolist()))
         return sums
@@ -105,8 +116,9 @@ class Adjacency:
         first, last = int(self.starts[low]), int(self.starts[high])
         running: Array = np.empty(last - first + 1, dtype=sums.dtype)
         running[0] = 0
-        for start in range(0, last - first, BLOCK):
-            stop = min(start + BLOCK, last - first)
+        step = self.settings.pair_block
+        for start in range(0, last - first, step):
+            stop = min(start + step, last - first)
             block = running[start + 1 : stop + 1]
             np.cumsum(weights.take(self.targets[first + start : first + stop]), dtype=sums.dtype, out=block)
             block += running[start]
@@ -124,7 +136,7 @@ class Adjacency:
 
     @cached_property
     def _set(self) -> PairSet:
-        return PairSet(self.owners(), self.targets)
+        return PairSet(self.owners(), self.targets, self.settings)
 
     @property
     def mean_degree(self) -> float:
@@ -138,8 +150,9 @@ class Adjacency:
     def contains(self, rows: Array, targets: Array) -> Bools:
         """Is each pair there?"""
         found = np.zeros(len(rows), dtype=np.bool_)
-        for low in range(0, len(rows), BLOCK):
-            block = slice(low, min(low + BLOCK, len(rows)))
+        step = self.settings.pair_block
+        for low in range(0, len(rows), step):
+            block = slice(low, min(low + step, len(rows)))
             maybe = self.maybe_contains(hashed_rows(rows[block]), targets[block]) + low
             found[maybe] = self.surely_contains(rows[maybe], targets[maybe])
         return found
@@ -168,21 +181,21 @@ def _slots(rows: Hashes, targets: Array, bits: int) -> Hashes:
     return mixed
 
 
-def from_keys(keys: Ints, rows: int, width: int) -> Adjacency:
+def from_keys(keys: Ints, rows: int, width: int, settings: ReadSettings = READ_DEFAULTS) -> Adjacency:
     """The distinct pairs among packed ones. The keys are sorted where they are: a large topology should not be in
     memory twice."""
     keys.sort()
-    keys = keys[: _squeeze(keys)]
-    return Adjacency(_starts(keys, rows), _low(keys), width)
+    keys = keys[: _squeeze(keys, settings.pair_block)]
+    return Adjacency(_starts(keys, rows), _low(keys), width, settings=settings)
 
 
-def _squeeze(keys: Ints) -> int:
+def _squeeze(keys: Ints, step: int) -> int:
     """Move the first of each run of equal numbers to the front, block by block; how many there are."""
     if not len(keys):
         return 0
     used, last = 0, keys[0] - 1
-    for low in range(0, len(keys), BLOCK):
-        block = keys[low : low + BLOCK].copy()
+    for low in range(0, len(keys), step):
+        block = keys[low : low + step].copy()
         fresh = np.empty(len(block), dtype=np.bool_)
         fresh[0] = block[0] != last
         np.not_equal(block[1:], block[:-1], out=fresh[1:])
@@ -192,7 +205,14 @@ def _squeeze(keys: Ints) -> int:
     return used
 
 
-def stored(held: list[Ints], far: list[Positions], edges: Positions | None, rows: int, width: int) -> Adjacency:
+def stored(
+    held: list[Ints],
+    far: list[Positions],
+    edges: Positions | None,
+    rows: int,
+    width: int,
+    settings: ReadSettings = READ_DEFAULTS,
+) -> Adjacency:
     """Every edge: its near end is packed with its number, by which its far end is found. Where an edge has several
     numbers, ``edges`` says which edge each stands for.
 
@@ -203,29 +223,30 @@ def stored(held: list[Ints], far: list[Positions], edges: Positions | None, rows
     keys.sort()
     starts = _starts(keys, rows)
     halves = keys.astype("<i8", copy=False).view("<i4")
-    for low in range(0, len(keys), BLOCK):
-        numbers = halves[2 * low : 2 * (low + BLOCK) : 2].copy()
-        halves[2 * low + 1 : 2 * (low + BLOCK) : 2] = ends[numbers]
+    step = settings.pair_block
+    for low in range(0, len(keys), step):
+        numbers = halves[2 * low : 2 * (low + step) : 2].copy()
+        halves[2 * low + 1 : 2 * (low + step) : 2] = ends[numbers]
         if edges is not None:
-            halves[2 * low : 2 * (low + BLOCK) : 2] = edges[numbers]
+            halves[2 * low : 2 * (low + step) : 2] = edges[numbers]
     del ends
-    return Adjacency(starts, np.ascontiguousarray(halves[1::2]), width, halves[::2])
+    return Adjacency(starts, np.ascontiguousarray(halves[1::2]), width, halves[::2], settings)
 
 
 def shared(first: Adjacency, second: Adjacency) -> Adjacency:
     """The pairs that are in both."""
     owners = first.owners()
     held = second.contains(owners, first.targets)
-    return from_keys(packed(owners[held], first.targets[held]), len(first), first.width)
+    return from_keys(packed(owners[held], first.targets[held]), len(first), first.width, first.settings)
 
 
 def reversed_(adjacency: Adjacency) -> Adjacency:
     """The same relation from the other side."""
     owners = adjacency.owners()
     if adjacency.edges is None:
-        return from_keys(packed(adjacency.targets, owners), adjacency.width, len(adjacency))
+        return from_keys(packed(adjacency.targets, owners), adjacency.width, len(adjacency), adjacency.settings)
     keys = packed(adjacency.targets, np.arange(adjacency.pairs, dtype=np.int32))
-    return stored([keys], [owners], adjacency.edges, adjacency.width, len(adjacency))
+    return stored([keys], [owners], adjacency.edges, adjacency.width, len(adjacency), adjacency.settings)
 
 
 def packed(near: Positions, far: Positions) -> Ints:

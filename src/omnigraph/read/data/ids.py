@@ -6,6 +6,7 @@ asking. Here the table is built once. Hashes only suggest; every answer is compa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -25,9 +26,10 @@ _MASKS: Final = np.array([(1 << (8 * size)) - 1 for size in range(_WORD)] + [2**
 class IdIndex:
     """The ids of a table by position, sorted by hash, with a directory of where each range of hashes begins."""
 
-    def __init__(self, ids: pa.Array) -> None:
+    def __init__(self, ids: pa.Array, hash_texts: Callable[[pa.Array], Hashes] | None = None) -> None:
         self._ids = ids
-        hashes = hashed(ids)
+        self._hashed = hashed if hash_texts is None else hash_texts
+        hashes = self._hashed(ids)
         order = np.argsort(hashes)
         ordered = hashes[order]
         bits = max(1, len(hashes).bit_length())
@@ -46,7 +48,7 @@ class IdIndex:
         """The position of each id; -1 where there is no such id."""
         if not self._is_exact:
             return _looked_up(wanted, self._ids)
-        found = self._suggested(hashed(wanted))
+        found = self._suggested(self._hashed(wanted))
         known = np.flatnonzero(found >= 0)
         same = pc.equal(self._ids.take(pa.array(found[known])), wanted.take(pa.array(known)))
         wrong = known[~np.asarray(same.to_numpy(zero_copy_only=False), dtype=np.bool_)]

@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.read.values.columns import Array, Bools
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 Keys = npt.NDArray[np.uint64]
-BLOCK: Final = 1 << 16
-"""How much is worked on at a time: small enough to stay near the processor."""
 _EMPTY: Final = np.uint64(2**64 - 1)
 _SHIFT: Final = np.uint64(32)
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -25,7 +24,8 @@ _ONE: Final = np.uint64(1)
 class PairSet:
     """Distinct pairs; at most half of the slots are taken."""
 
-    def __init__(self, rows: Array, targets: Array) -> None:
+    def __init__(self, rows: Array, targets: Array, settings: ReadSettings = READ_DEFAULTS) -> None:
+        self._block = settings.pair_block
         bits = max(4, int(2 * len(rows)).bit_length())
         self._mask = np.uint64((1 << bits) - 1)
         self._down = np.uint64(64 - bits)
@@ -48,8 +48,8 @@ class PairSet:
     def contains(self, rows: Array, targets: Array) -> Bools:
         """For each pair: is it in the set?"""
         found = np.empty(len(rows), dtype=np.bool_)
-        for low in range(0, len(rows), BLOCK):
-            block = slice(low, min(low + BLOCK, len(rows)))
+        for low in range(0, len(rows), self._block):
+            block = slice(low, min(low + self._block, len(rows)))
             self._look_up(_keys(rows[block], targets[block]), found[block])
         return found
 

@@ -21,9 +21,9 @@ from omnigraph.read.data.ids import IdIndex
 from omnigraph.read.text.postings import TextIndex
 from omnigraph.read.values.columns import Column, Ints, Positions
 from omnigraph.read.values.vectors import VectorColumn
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 from omnigraph.storage.tables import TableRef, Tables
 
-_BATCH: Final = 1 << 17
 _REVERSE: Final = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.BOTH: Direction.BOTH}
 
 
@@ -55,11 +55,14 @@ class Rows(ABC):
 class WholeTable(Rows):
     """All rows of one version of a table, in the order in which the table stores them."""
 
-    def __init__(self, entity: EntityType, pin: TablePin, storage: Tables, cache: Held) -> None:
+    def __init__(
+        self, entity: EntityType, pin: TablePin, storage: Tables, cache: Held, settings: ReadSettings
+    ) -> None:
         super().__init__(entity, pin.row_count)
         self.ref = pin.ref
         self._storage = storage
         self._cache = cache
+        self._settings = settings
 
     @cached_property
     def everything(self) -> Positions:
@@ -86,7 +89,7 @@ class WholeTable(Rows):
             self._cache.check()
             batches.append(batch)
         table = pa.Table.from_batches(batches, scan.schema)
-        return {name: Column.of(table[name]) for name in names}
+        return {name: Column.of(table[name], self._settings) for name in names}
 
     def id_index(self) -> IdIndex:
         """Where each id is."""
@@ -96,20 +99,22 @@ class WholeTable(Rows):
         return self._cache.get(self.key(("text", name)), lambda: self._text_index(name))
 
     def _text_index(self, name: str) -> TextIndex:
-        return TextIndex(self.column(name).arrow, self._cache.check)
+        return TextIndex(self.column(name).arrow, self._cache.check, self._settings)
 
     def vectors(self, name: str) -> VectorColumn:
-        return self._cache.get(self.key(("vectors", name)), lambda: VectorColumn(self.column(name).arrow))
+        return self._cache.get(
+            self.key(("vectors", name)), lambda: VectorColumn(self.column(name).arrow, self._settings)
+        )
 
     def batches(self, names: list[str]) -> Iterator[pa.Table]:
-        """Columns in pieces of about a hundred thousand rows, for what is only passed through."""
+        """Columns some rows at a time, for what is read once and not kept."""
         pending: list[pa.RecordBatch] = []
         rows = 0
         for batch in self._storage.pass_through(self.ref, names):
             self._cache.check()
             pending.append(batch)
             rows += batch.num_rows
-            if rows >= _BATCH:
+            if rows >= self._settings.scan_rows:
                 yield pa.Table.from_batches(pending)
                 pending, rows = [], 0
         if pending:
@@ -121,11 +126,14 @@ class WholeTable(Rows):
 class GraphTables:
     """The tables of one snapshot as one query reads them: columns and topology in memory, through the cache."""
 
-    def __init__(self, snapshot: Snapshot, storage: Tables, cache: Held) -> None:
+    def __init__(
+        self, snapshot: Snapshot, storage: Tables, cache: Held, settings: ReadSettings = READ_DEFAULTS
+    ) -> None:
         self.snapshot = snapshot
         self.catalog = snapshot.catalog
         self.storage = storage
         self.cache = cache
+        self.settings = settings
         self._whole_tables: dict[str, WholeTable] = {}
 
     def nodes(self, type_name: str) -> WholeTable:
@@ -140,7 +148,7 @@ class GraphTables:
         table = self._whole_tables.get(entity.table_key)
         if table is None:
             pin = self.snapshot.tables[entity.table_key]
-            table = WholeTable(entity, pin, self.storage, self.cache)
+            table = WholeTable(entity, pin, self.storage, self.cache, self.settings)
             self._whole_tables[entity.table_key] = table
         return table
 
@@ -183,11 +191,11 @@ class GraphTables:
         if direction is Direction.IN:
             rows, width = width, rows
         if not edges:
-            return from_keys(self._pair_keys(edge, direction), rows, width)
+            return from_keys(self._pair_keys(edge, direction), rows, width, self.settings)
         if direction is Direction.BOTH:
             return self._both_ways(edge, rows, width)
         held, far = self._edge_keys(edge, direction)
-        return stored(held, far, None, rows, width)
+        return stored(held, far, None, rows, width, self.settings)
 
     def _pair_keys(self, edge: EdgeType, direction: Direction) -> Ints:
         """The ends of every edge, packed; in both directions where both count."""
@@ -227,7 +235,7 @@ class GraphTables:
         far = np.concatenate([targets, sources[turned]])
         numbers = np.concatenate([np.arange(len(sources), dtype=np.int32), turned])
         keys = packed(np.where(far < 0, -1, near), np.arange(len(near), dtype=np.int32))
-        return stored([keys], [far], numbers, rows, width)
+        return stored([keys], [far], numbers, rows, width, self.settings)
 
     def _endpoints(self, edge: EdgeType) -> Iterator[tuple[Positions, Positions]]:
         """The positions of both ends of all edges, some at a time; -1 where there is no such node."""

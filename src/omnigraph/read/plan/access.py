@@ -18,11 +18,6 @@ from omnigraph.read.pattern.pattern import Pattern
 Path = Literal["index", "memory"]
 _FORCED: Final[ContextVar[Path | None]] = ContextVar("forced access path", default=None)
 
-_SMALL: Final = 20_000
-"""Tables up to this size are read whole: that takes about as long as one look-up without an index."""
-_ROWS_PER_LOOKUP: Final = 5_000
-"""Reading this many rows takes about as long as one look-up."""
-
 
 @contextmanager
 def forced_access(path: Path) -> Iterator[None]:
@@ -91,13 +86,14 @@ def _is_connected(pattern: Pattern, start: str) -> bool:
 
 def _pays(pattern: Pattern, tables: GraphTables) -> bool:
     """Is some large table that the query touches not in memory, and not asked for often enough to be read?"""
+    small, rows_per_lookup = tables.settings.small_table, tables.settings.rows_per_lookup
     pays = False
     for node in pattern.nodes.values():
         table = tables.nodes(node.type_name)
-        if table.count > _SMALL and not table.has("id"):
-            pays |= tables.cache.asked(table.ref) * _ROWS_PER_LOOKUP < table.count
+        if table.count > small and not table.has("id"):
+            pays |= tables.cache.asked(table.ref) * rows_per_lookup < table.count
     for link in pattern.links:
         edges = tables.edges(link.edge_type)
-        if edges.count > _SMALL and not tables.has_adjacency(link.edge_type):
-            pays |= tables.cache.asked(edges.ref) * _ROWS_PER_LOOKUP < edges.count
+        if edges.count > small and not tables.has_adjacency(link.edge_type):
+            pays |= tables.cache.asked(edges.ref) * rows_per_lookup < edges.count
     return pays

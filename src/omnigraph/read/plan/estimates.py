@@ -15,7 +15,6 @@ from omnigraph.read.pattern.pattern import Link, Node, Pattern
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 
-_EXACT_BELOW: Final = 20_000
 _GATHER: Final = 0.3
 """What following a function costs, where following any link costs one for each neighbour."""
 _CHECK: Final = 3.0
@@ -49,7 +48,7 @@ class Estimates:
         rows = self.tables.nodes(node.type_name)
         if not node.filters:
             return rows.count
-        if rows.count <= _EXACT_BELOW:
+        if rows.count <= self.tables.settings.estimate_from:
             own = Node(node.variable, node.type_name, node.filters)
             frame = Frame.of(own.variable, rows, rows.everything)
             held = np.ones(rows.count, dtype=np.bool_)

@@ -20,10 +20,9 @@ from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame, joined
 from omnigraph.read.values.columns import Column, Ints
 from omnigraph.read.values.comparing import Series
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
-_DENSE: Final = 1 << 14
 _WIDEST: Final = 1 << 62
-_PENDING: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,9 @@ class Grouping:
         catalog: Catalog,
         expressions: Expressions,
         limits: Limits,
+        settings: ReadSettings = READ_DEFAULTS,
     ) -> None:
+        self._settings = settings
         self._keys = [key for key in keys if not isinstance(key, ir.Param | ir.Constant)]
         self._computed: dict[ir.Expr, dict[object, int]] = {}
         self._aggregates = list(aggregates)
@@ -107,7 +108,7 @@ class Grouping:
         self._check(part)
         self._parts.append(part)
         self._pending += part.frame.count
-        if self._pending > _PENDING and len(self._parts) > 1:
+        if self._pending > self._settings.pending_groups and len(self._parts) > 1:
             self._parts = [self._merged()]
             self._pending = self._parts[0].frame.count
             self._limits.allocate(self._pending, self._pending * 16 * (len(self._keys) + len(self._aggregates)))
@@ -139,7 +140,7 @@ class Grouping:
         return np.array([*numbers, -1], dtype=np.int64)[encoded.codes]
 
     def _grouped(self, frame: Frame, codes: list[Ints], partials: list[Partial] | None) -> _Part:
-        first, inverse = distinct_rows(codes, frame.count)
+        first, inverse = distinct_rows(codes, frame.count, self._settings.dense_groups)
         groups = len(first)
         if partials is None:
             kept = [partial(agg, frame, inverse, groups, self._expressions) for agg in (*self._aggregates, None)]
@@ -215,8 +216,9 @@ def _all_differ(codes: Ints) -> bool:
     return int(np.count_nonzero(seen)) == len(codes)
 
 
-def distinct_rows(codes: list[Ints], count: int) -> tuple[Ints, Ints]:
-    """Numbers the distinct combinations: the first row of each, and for each row its number."""
+def distinct_rows(codes: list[Ints], count: int, dense: int = READ_DEFAULTS.dense_groups) -> tuple[Ints, Ints]:
+    """Numbers the distinct combinations: the first row of each, and for each row its number. Up to the ``dense``
+    number of combinations, and wherever there are about as many rows, they get a place each in an array."""
     if not codes:
         return np.zeros(min(count, 1), dtype=np.int64), np.zeros(count, dtype=np.int64)
     packed, width = codes[0] + 1, int(codes[0].max(initial=-1)) + 2
@@ -227,7 +229,7 @@ def distinct_rows(codes: list[Ints], count: int) -> tuple[Ints, Ints]:
             width = int(packed.max(initial=0)) + 1
         packed = packed * span + (code + 1)
         width *= span
-    if width <= max(_DENSE, 4 * count) and width <= 1 << 26:
+    if width <= max(dense, 4 * count) and width <= 1 << 26:
         first = np.full(width, -1, dtype=np.int64)
         first[packed[::-1]] = np.arange(count - 1, -1, -1)
         present = np.flatnonzero(first >= 0)

@@ -11,26 +11,27 @@ from omnigraph.read.data.adjacency import Adjacency
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import Link
 from omnigraph.read.values.columns import Array, Ints, Positions, distinct_numbers
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
-_CELLS: Final = 1 << 24
-_ENTRIES: Final = 1 << 18
-"""How many neighbours are looked at in one go: between two of them somebody may stop the query."""
 _SHIFT: Final = np.int64(32)
 _LOW: Final = np.int64(0xFFFFFFFF)
 
 
-def reached(adjacency: Adjacency, sources: Array, chain: Link, limits: Limits) -> tuple[Ints, Positions]:
+def reached(
+    adjacency: Adjacency, sources: Array, chain: Link, limits: Limits, settings: ReadSettings = READ_DEFAULTS
+) -> tuple[Ints, Positions]:
     """For each source what a chain of hops relates it to, as pairs of the source's number and a position.
 
     A node counts at its shortest distance from the left variable. A loop at the right variable makes up for one
     hop that the way is too short; so a node is its own neighbour only in a chain that begins with one hop.
     """
     unique, inverse = np.unique(sources, return_inverse=True)
-    step = max(1, _CELLS // max(adjacency.width, 1))
+    step = max(1, settings.visited_cells // max(adjacency.width, 1))
     owners: list[Ints] = []
     found: list[Positions] = []
     for low in range(0, len(unique), step):
-        some_owners, some_found = _search(adjacency, unique[low : low + step], chain, limits)
+        some = unique[low : low + step]
+        some_owners, some_found = _search(adjacency, some, chain, limits, settings.hop_entries)
         owners.append(some_owners + low)
         found.append(some_found)
     all_owners = np.concatenate(owners) if owners else np.zeros(0, dtype=np.int64)
@@ -53,7 +54,9 @@ def reach_bounds(adjacency: Adjacency, most: int, limits: Limits) -> Ints:
     return bounds
 
 
-def _search(adjacency: Adjacency, sources: Array, chain: Link, limits: Limits) -> tuple[Ints, Positions]:
+def _search(
+    adjacency: Adjacency, sources: Array, chain: Link, limits: Limits, entries: int
+) -> tuple[Ints, Positions]:
     """Breadth first from several sources side by side; a table says who has been where."""
     limits.allocate(0, len(sources) * adjacency.width)
     visited = np.zeros((len(sources), adjacency.width), dtype=np.bool_)
@@ -70,7 +73,7 @@ def _search(adjacency: Adjacency, sources: Array, chain: Link, limits: Limits) -
 
     for hop in range(1, chain.max_hops + 1):
         new = [who[:0]]
-        for some in _stretches(adjacency, where):
+        for some in _stretches(adjacency, where, entries):
             rows, places, _ = adjacency.expand(where[some], lambda total: limits.allocate(total, total * 40))
             next_who, next_where = who[some][rows], adjacency.targets[places].astype(np.int64)
             looped = next_where == where[some][rows]
@@ -95,13 +98,13 @@ def _search(adjacency: Adjacency, sources: Array, chain: Link, limits: Limits) -
     return np.concatenate(owners), np.concatenate(found)
 
 
-def _stretches(adjacency: Adjacency, positions: Ints) -> Iterator[slice]:
-    """The positions in stretches with a bounded number of neighbours each; a single position may have more."""
+def _stretches(adjacency: Adjacency, positions: Ints, entries: int) -> Iterator[slice]:
+    """The positions in stretches with at most so many neighbours each; a single position may have more."""
     ends = np.cumsum(adjacency.degrees[positions], dtype=np.int64)
     low = 0
     while low < len(positions):
         begun = int(ends[low - 1]) if low else 0
-        high = max(low + 1, int(np.searchsorted(ends, begun + _ENTRIES, side="right")))
+        high = max(low + 1, int(np.searchsorted(ends, begun + entries, side="right")))
         yield slice(low, high)
         low = high
 

@@ -13,7 +13,6 @@ from itertools import pairwise
 import numpy as np
 
 from omnigraph.read.data.adjacency import Adjacency, hashed_rows
-from omnigraph.read.data.pairs import BLOCK
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import Link
@@ -105,7 +104,7 @@ class Intersection:
             rows = np.flatnonzero((fewest == number) & (degrees[number] > 0))
             ends = np.cumsum(degrees[number][rows])
             size = int(ends[-1]) if len(ends) else 0
-            step = -(-size // parts_of(size)) if size else 1
+            step = -(-size // parts_of(size, self.tables.settings.parallel_from)) if size else 1
             cuts = np.unique(np.searchsorted(ends, np.arange(0, size, step))).tolist()
             in_parallel(partial(self._blocks, rows, ends, link, take), pairwise([*cuts, len(rows)]))
 
@@ -123,10 +122,10 @@ class Intersection:
 
     def _blocks(self, rows: Ints, ends: Ints, link: Link, take: Take, first: int, last: int) -> None:
         """Go through the neighbours of a range of rows, some at a time."""
-        low = first
+        low, step = first, self.tables.settings.pair_block
         while low < last:
             before = int(ends[low - 1]) if low else 0
-            high = min(last, max(low + 1, int(np.searchsorted(ends, before + BLOCK))))
+            high = min(last, max(low + 1, int(np.searchsorted(ends, before + step))))
             self._block(rows[low:high], link, take)
             low = high
 

@@ -26,7 +26,6 @@ from omnigraph.read.values.comparing import Series
 from omnigraph.storage.filters import compared, sql_literal
 
 _TOGETHER: Final = 1_000
-_WIDEST: Final = 5_000
 
 
 class TooWide(Exception):
@@ -122,7 +121,7 @@ class Lookups(Operators):
         return [name for name in entity.columns if name in names]
 
     def _check_width(self, rows: int) -> None:
-        if self._bounded and rows > _WIDEST:
+        if self._bounded and rows > self.tables.settings.lookup_rows:
             raise TooWide
 
     def sizes(self, frame: Frame, link: Link) -> Ints:  # noqa: ARG002

@@ -137,7 +137,8 @@ class Operators:
         if link.is_impossible or not frame.count:
             return self._nowhere(frame, link, rows)
         if not link.is_hop:
-            index, found = reached(self._adjacency(link), frame.positions[link.source], link, self.limits)
+            sources, settings = frame.positions[link.source], self.tables.settings
+            index, found = reached(self._adjacency(link), sources, link, self.limits, settings)
             return self._grown(frame, index).bind(link.target, rows, found)
         adjacency = self._adjacency(link)
         positions = frame.positions[link.source]

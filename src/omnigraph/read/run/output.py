@@ -17,6 +17,7 @@ from omnigraph.read.limits import Limits
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.grouping import Groups
+from omnigraph.read.run.operators import Operators
 from omnigraph.read.run.ranking import resolved, scored
 from omnigraph.read.values.columns import Ints
 from omnigraph.read.values.counting import total
@@ -105,16 +106,12 @@ def _column(expression: ir.Expr, query: ir.QueryIR) -> int:
 
 
 def row_table(
-    query: ir.QueryIR,
-    frame: Frame,
-    entities: Sequence[str],
-    window: Window,
-    expressions: Expressions,
-    limits: Limits,
+    query: ir.QueryIR, frame: Frame, entities: Sequence[str], window: Window, operators: Operators
 ) -> pa.Table:
     """The rows as a table: ties go by the ids of all entities, variable by variable."""
+    expressions, limits = operators.expressions, operators.limits
     frame = spread(frame, None if query.order else window.most, limits)
-    query, frame = scored(query, frame, window.most, expressions)
+    query, frame = scored(query, frame, window.most, expressions, operators.tables.settings)
 
     def values(expression: ir.Expr, rows: Ints | None, kind: pa.DataType) -> pa.Array:
         return expressions.arrow(expression, frame if rows is None else frame.take(rows), kind)

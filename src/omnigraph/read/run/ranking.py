@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +17,15 @@ from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.scorers import scorer_of
 from omnigraph.read.values.columns import Array, Bools, Column, Floats, Ints
-
-_WORTH_SELECTING: Final = 4_096
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 
 def scored(
-    query: ir.QueryIR, frame: Frame, most: int | None, expressions: Expressions
+    query: ir.QueryIR,
+    frame: Frame,
+    most: int | None,
+    expressions: Expressions,
+    settings: ReadSettings = READ_DEFAULTS,
 ) -> tuple[ir.QueryIR, Frame]:
     """The query with its scores as properties, and the rows that its rankings keep.
 
@@ -34,7 +36,8 @@ def scored(
     if not rankings:
         return query, frame
     ordered = [(order, resolved(order.expression, query)) for order in query.order]
-    frame = _preselected(rankings, ordered, frame, most, expressions)
+    if most is not None and frame.count >= settings.select_from:
+        frame = _preselected(rankings, ordered, frame, most, expressions)
     arms = Arms(frame, rankings, expressions)
     known: dict[ir.Expr, ir.Prop] = {}
     places: list[ir.Order] = []
@@ -182,17 +185,17 @@ def _preselected(
     rankings: Sequence[ir.Ranking],
     ordered: Sequence[tuple[ir.Order, ir.Expr]],
     frame: Frame,
-    most: int | None,
+    most: int,
     expressions: Expressions,
 ) -> Frame:
     """The rows that can be among the first ones, where a whole type is ordered by one score and nothing else."""
     ranking = rankings[0]
-    if len(rankings) > 1 or not isinstance(ranking, ir.Score) or most is None or not ordered:
+    if len(rankings) > 1 or not isinstance(ranking, ir.Score) or not ordered:
         return frame
     order, first = ordered[0]
     if first != ranking or order.descending != SCORES[ranking.function].descending:
         return frame
-    if frame.count < _WORTH_SELECTING or len(frame.positions) > 1 or frame.at(ranking.variable) is not None:
+    if len(frame.positions) > 1 or frame.at(ranking.variable) is not None:
         return frame
     scorer = scorer_of(ranking, expressions)
     chosen = None if scorer is None else scorer.candidates(frame.rows[ranking.variable], most)

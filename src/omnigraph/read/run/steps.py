@@ -23,7 +23,6 @@ from omnigraph.read.values import counting
 from omnigraph.read.values.columns import Ints
 from omnigraph.read.values.counting import MANY, product
 
-_PIECE: Final = 1 << 21
 _ARROWS: Final = {ir.Direction.OUT: "-{}->", ir.Direction.IN: "<-{}-", ir.Direction.BOTH: "<-{}->"}
 
 
@@ -290,8 +289,9 @@ def stream(steps: Sequence[Step], frame: Frame, tools: Tools, consume: Consume, 
         tools.operators.limits.check()
         began = time.perf_counter()
         sizes = step.sizes(frame, tools) if frame.count > 1 else None
-        if sizes is not None and int(sizes.sum()) > _PIECE:
-            for piece in _pieces(frame, sizes):
+        most = tools.operators.tables.settings.piece_rows
+        if sizes is not None and int(sizes.sum()) > most:
+            for piece in _pieces(frame, sizes, most):
                 stream(steps, piece, tools, consume, index)
             return
         frame = step.run(frame, tools)
@@ -302,9 +302,9 @@ def stream(steps: Sequence[Step], frame: Frame, tools: Tools, consume: Consume, 
     consume(frame)
 
 
-def _pieces(frame: Frame, sizes: Ints) -> Iterator[Frame]:
-    """The frame in stretches that each become a bounded number of rows; a single row may become more."""
-    number = (np.cumsum(sizes) - 1) // _PIECE
+def _pieces(frame: Frame, sizes: Ints, most: int) -> Iterator[Frame]:
+    """The frame in stretches that each become about so many rows; a single row may become more."""
+    number = (np.cumsum(sizes) - 1) // most
     cuts = np.flatnonzero(np.diff(number)) + 1
     if not len(cuts):
         cuts = np.array([frame.count // 2])

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.read.values.columns import Array, Bools, Ints, Positions
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 INDEX_OPTIONS: Final[Mapping[str, Any]] = {
     "with_position": True,
@@ -36,10 +37,6 @@ INDEX_OPTIONS: Final[Mapping[str, Any]] = {
 _TERMS: Final = {name: value for name, value in INDEX_OPTIONS.items() if name != "with_position"}
 _SPELLINGS: Final = {**_TERMS, "stem": False, "remove_stop_words": False}
 _AS_WRITTEN: Final = {**_SPELLINGS, "lower_case": False, "ascii_folding": False}
-
-_BATCH_BYTES: Final = 1 << 24
-_BATCH_WORDS: Final = 1 << 16
-"""How much is looked at in one go: of a column, and of its distinct words."""
 
 
 def _kept_bytes() -> Array:
@@ -91,15 +88,21 @@ def _analysed(text: str, options: Mapping[str, Any]) -> Iterator[tuple[int, str]
         yield token.position - 1, token.text
 
 
-def _go_on() -> None:
-    """What is done between two batches where nobody wants to stop: nothing."""
+def go_on() -> None:
+    """The check of a caller that never stops: nothing."""
 
 
-def tokenize(column: pa.ChunkedArray | pa.Array, check: Callable[[], None] | None = None) -> Tokens:
-    """The words of a whole column; what `words_of` gives for each text. A document is a row number."""
-    check = check or _go_on
+def tokenize(
+    column: pa.ChunkedArray | pa.Array,
+    check: Callable[[], None] = go_on,
+    settings: ReadSettings = READ_DEFAULTS,
+) -> Tokens:
+    """The words of a whole column; what `words_of` gives for each text. A document is a row number.
+
+    ``check`` is called between two batches, and may raise to stop the work.
+    """
     pieces, documents = [], [np.empty(0, dtype=np.int64)]
-    for first, texts in _batches(column):
+    for first, texts in _batches(column, settings.text_bytes):
         check()
         tokens, owners = _cut(texts)
         pieces.append(tokens)
@@ -107,14 +110,14 @@ def tokenize(column: pa.ChunkedArray | pa.Array, check: Callable[[], None] | Non
     encoded = pa.chunked_array(pieces, pa.large_string()).dictionary_encode()
     distinct = encoded.chunk(0).dictionary.to_pylist() if encoded.num_chunks else []
     codes = [np.asarray(chunk.indices) for chunk in encoded.chunks]
-    numbers, vocabulary = _numbered(distinct, check)
+    numbers, vocabulary = _numbered(distinct, check, settings.text_words)
     words = numbers[np.concatenate(codes or [np.empty(0, np.int32)])]
     kept = words >= 0
     return Tokens(np.concatenate(documents)[kept], words[kept], vocabulary)
 
 
-def _batches(column: pa.ChunkedArray | pa.Array) -> Iterator[tuple[int, pa.LargeStringArray]]:
-    """The texts in parts of bounded size, each with the number of its first row. Nulls are empty texts."""
+def _batches(column: pa.ChunkedArray | pa.Array, size: int) -> Iterator[tuple[int, pa.LargeStringArray]]:
+    """The texts in parts of about that size in bytes, each with the number of its first row; nulls are empty."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     first = 0
     for chunk in chunks:
@@ -122,7 +125,7 @@ def _batches(column: pa.ChunkedArray | pa.Array) -> Iterator[tuple[int, pa.Large
         offsets = _offsets(texts)
         start = 0
         while start < len(texts):
-            stop = int(np.searchsorted(offsets, offsets[start] + _BATCH_BYTES, side="right")) - 1
+            stop = int(np.searchsorted(offsets, offsets[start] + size, side="right")) - 1
             stop = max(stop, start + 1)
             yield first + start, texts.slice(start, stop - start)
             start = stop
@@ -168,13 +171,13 @@ def _separate(wide: Array) -> Bools:
     return np.repeat(separates[points], sizes)
 
 
-def _numbered(distinct: list[str], check: Callable[[], None]) -> tuple[Positions, list[Word]]:
+def _numbered(distinct: list[str], check: Callable[[], None], size: int) -> tuple[Positions, list[Word]]:
     """The words that tokens stand for, and for each token the number of its word; -1 if no index has it."""
     numbers: dict[Word, int] = {}
     found = np.full(len(distinct), -1, dtype=np.int32)
-    for first in range(0, len(distinct), _BATCH_WORDS):
+    for first in range(0, len(distinct), size):
         check()
-        words = dict(_words(distinct[first : first + _BATCH_WORDS]))
+        words = dict(_words(distinct[first : first + size]))
         places = np.fromiter(words, dtype=np.int64, count=len(words))
         found[first + places] = [numbers.setdefault(word, len(numbers)) for word in words.values()]
     return found, list(numbers)

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.read.text.analysis import Word, terms_of, tokenize, words_of
+from omnigraph.read.text.analysis import Word, go_on, terms_of, tokenize, words_of
 from omnigraph.read.text.bm25 import term_scores
 from omnigraph.read.text.spelling import Spelling
 from omnigraph.read.values.columns import Array, Bools, Floats, Ints, Positions
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 
 class _Range(NamedTuple):
@@ -36,9 +37,14 @@ class TextIndex:
     Building one takes a while: `check` is called now and then and may raise, to stop it.
     """
 
-    def __init__(self, column: pa.ChunkedArray | pa.Array, check: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        column: pa.ChunkedArray | pa.Array,
+        check: Callable[[], None] = go_on,
+        settings: ReadSettings = READ_DEFAULTS,
+    ) -> None:
         self.is_null: Bools = np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
-        tokens = tokenize(column, check)
+        tokens = tokenize(column, check, settings)
         self._codes, stems = _numbered_terms(tokens.vocabulary)
         grouped = _grouped(stems[tokens.words], tokens.documents, len(self._codes))
         self._bounds = grouped.bounds

@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
+
 Array = npt.NDArray[Any]
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -19,28 +21,28 @@ Ints = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.int32]
 
 _LARGEST: Final = 2**31 - 2**20
-_WORTH_ENCODING: Final = 2_048
-_WORTH_ORDERING: Final = 50_000
-_ASKED_OFTEN: Final = 32
-"""Sorting a column takes as long as some dozens of passes over it."""
+"""How many bytes of text 32-bit offsets reach, with room to spare."""
 
 
 class Column:
     """The values of one property by position. Everything beside the Arrow array is derived on first use."""
 
-    def __init__(self, arrow: pa.Array) -> None:
+    def __init__(self, arrow: pa.Array, settings: ReadSettings = READ_DEFAULTS) -> None:
         self.arrow = arrow
-        self._asked = 0
+        self._settings = settings
+        self._searches = 0
 
     @classmethod
-    def of(cls, chunks: pa.ChunkedArray) -> Column:
-        """The column in one piece; texts of more than 2 GB get wide offsets."""
-        if pa.types.is_string(chunks.type) and chunks.nbytes > _LARGEST:
+    def of(
+        cls, chunks: pa.ChunkedArray, settings: ReadSettings = READ_DEFAULTS, *, largest: int = _LARGEST
+    ) -> Column:
+        """The column in one piece; more text than the ``largest`` number of bytes gets wide offsets."""
+        if pa.types.is_string(chunks.type) and chunks.nbytes > largest:
             chunks = chunks.cast(pa.large_string())
         arrow = chunks.combine_chunks()
         if isinstance(arrow, pa.ChunkedArray):
             arrow = arrow.chunk(0) if arrow.num_chunks else pa.array([], chunks.type)
-        return cls(arrow)
+        return cls(arrow, settings)
 
     def __len__(self) -> int:
         return len(self.arrow)
@@ -85,10 +87,10 @@ class Column:
     @cached_property
     def repeats(self) -> bool:
         """Is it a text column with few distinct values, so that its numbering pays?"""
-        if len(self) < _WORTH_ENCODING or not self.is_text:
+        size = self._settings.encode_from
+        if len(self) < size or not self.is_text:
             return False
-        sample = self.arrow.slice(0, _WORTH_ENCODING)
-        return int(pc.count_distinct(sample).as_py()) * 4 < _WORTH_ENCODING
+        return int(pc.count_distinct(self.arrow.slice(0, size)).as_py()) * 4 < size
 
     @cached_property
     def order(self) -> Positions:
@@ -96,9 +98,12 @@ class Column:
         return np.asarray(pc.sort_indices(self.arrow).to_numpy(), dtype=np.int32)
 
     def places_of(self, value: str) -> Positions | None:
-        """The positions of a value, by bisection; None as long as nobody has asked often enough for it to pay."""
-        self._asked += 1
-        if len(self) < _WORTH_ORDERING or ("order" not in self.__dict__ and self._asked < _ASKED_OFTEN):
+        """The positions of a value, by bisection; None as long as there were too few searches for sorting to pay:
+        it takes as long as some dozens of passes over the column."""
+        self._searches += 1
+        if len(self) < self._settings.order_from:
+            return None
+        if "order" not in self.__dict__ and self._searches < self._settings.order_after:
             return None
         low = bisect_left(_InOrder(self), value.encode())
         high = bisect_right(_InOrder(self), value.encode(), lo=low)

@@ -10,7 +10,6 @@ from contextvars import copy_context
 from functools import cache
 from typing import Final
 
-_WORTH_IT: Final = 1 << 19
 _MOST: Final = 8
 
 
@@ -24,9 +23,9 @@ def _threads() -> int:
     return max(1, min(_MOST, os.cpu_count() or 1))
 
 
-def parts_of(size: int) -> int:
-    """Into how many parts work on that many elements should be cut."""
-    return _threads() if size >= _WORTH_IT else 1
+def parts_of(size: int, parallel_from: int) -> int:
+    """Into how many parts work on that many elements is cut: one for each thread, or one if they are too few."""
+    return _threads() if size >= parallel_from else 1
 
 
 def in_parallel(work: Callable[[int, int], None], ranges: Iterable[tuple[int, int]]) -> None:

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.read.values.columns import Array, Bools, Floats, Ints
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 Matrix = npt.NDArray[np.float32]
 Metric = Literal["cosine", "l2"]
-_BLOCK: Final = 1 << 15
 _ROUNDING: Final = 1e-5
 """How far a sum of products in 32 bits may be off, relative to the lengths of the vectors."""
 
@@ -22,7 +22,8 @@ _ROUNDING: Final = 1e-5
 class VectorColumn:
     """The vectors of a property by position, zeros where there is none."""
 
-    def __init__(self, arrow: pa.Array) -> None:
+    def __init__(self, arrow: pa.Array, settings: ReadSettings = READ_DEFAULTS) -> None:
+        self._block = settings.vector_block
         width = arrow.type.list_size
         flat = arrow.flatten() if not arrow.null_count else pc.fill_null(arrow, [0.0] * width).flatten()
         self.matrix: Matrix = np.asarray(flat.to_numpy(zero_copy_only=False), dtype=np.float32).reshape(-1, width)
@@ -42,7 +43,8 @@ class VectorColumn:
     def distances(self, query: Floats, metric: Metric, positions: Array | None = None) -> Floats:
         """The distance of each vector (or of those at positions) to the query; NaN where there is none."""
         rows = self.matrix if positions is None else self.matrix[positions]
-        out = _euclidean(rows, query) if metric == "l2" else _cosine(rows, query)
+        measure = _euclidean if metric == "l2" else _cosine
+        out = measure(rows, query, self._block)
         if self.valid is not None:
             out[~(self.valid if positions is None else self.valid[positions])] = np.nan
         return out
@@ -66,27 +68,27 @@ class VectorColumn:
         return np.flatnonzero(scores <= border + 2 * rounding)
 
 
-def _euclidean(rows: Matrix, query: Floats) -> Floats:
+def _euclidean(rows: Matrix, query: Floats, block: int) -> Floats:
     """In 64 bits, block by block, so that close vectors keep their small distances."""
     out = np.empty(len(rows), dtype=np.float64)
-    for low in range(0, len(rows), _BLOCK):
-        difference = rows[low : low + _BLOCK] - query
-        out[low : low + _BLOCK] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
+    for low in range(0, len(rows), block):
+        difference = rows[low : low + block] - query
+        out[low : low + block] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
     return out
 
 
-def _cosine(rows: Matrix, query: Floats) -> Floats:
+def _cosine(rows: Matrix, query: Floats, block: int) -> Floats:
     """1 minus the cosine; a vector of zeros is at distance 1 from everything."""
     length = float(np.sqrt(query @ query))
     out = np.ones(len(rows), dtype=np.float64)
     if length == 0:
         return out
-    for low in range(0, len(rows), _BLOCK):
-        block = slice(low, low + _BLOCK)
-        wide = rows[block].astype(np.float64)
+    for low in range(0, len(rows), block):
+        some = slice(low, low + block)
+        wide = rows[some].astype(np.float64)
         lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
         with np.errstate(invalid="ignore", divide="ignore"):
             # A matrix product would round equal rows differently, and then ties would not be ties.
             cosine = np.einsum("ij,j->i", wide, query) / (lengths * length)
-        out[block] = np.where(lengths == 0, 1.0, 1.0 - cosine)
+        out[some] = np.where(lengths == 0, 1.0, 1.0 - cosine)
     return out

@@ -11,7 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from ulid import ULID
 
-from omnigraph.bulk.load.job import commit_reports
+from omnigraph.bulk.load.job import LoadEngine, commit_reports
 from omnigraph.bulk.load.joins import NoJoins
 from omnigraph.bulk.load.options import LoadOptions, Mode
 from omnigraph.bulk.runner import LocalRunner
@@ -25,23 +25,23 @@ from omnigraph.spark.datasource.staging import StagedPart, Staging, parts_of
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_WRITTEN: Final = ("path", "type", "edge", "branch", "merge", "actor", "message")
+_OPTIONS: Final = ("path", "type", "edge", "branch", "merge", "actor", "message")
 
 
 class GraphWriter(DataSourceArrowWriter):
     """Writes a DataFrame of one type. Spark makes it when a write is planned, and sends it to tasks and commit."""
 
-    def __init__(self, given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
-        check_options(given, _WRITTEN)
-        self._given = dict(given)
+    def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
+        check_options(options, _OPTIONS)
+        self._options = dict(options)
         self._job = str(ULID())
-        self._mode = _mode(given, overwrite=overwrite)
-        repository = opened(given, read_only=False)
-        entity = entity_of(given, repository.catalog)
+        self._mode = _mode(options, overwrite=overwrite)
+        repository = opened(options, read_only=False)
+        entity = entity_of(options, repository.catalog)
         self._title = f"<DataFrame of {entity.name}>"
         check_columns(entity, schema.fieldNames(), self._title)
         self._read = partial(read_columns, entity)
-        self._staging = Staging.of(repository, given.get("branch", MAIN), "load", given.get("actor"))
+        self._staging = Staging.of(repository, options.get("branch", MAIN), "load", options.get("actor"))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPart:
         """On a worker: stage the rows of a partition."""
@@ -51,25 +51,25 @@ class GraphWriter(DataSourceArrowWriter):
         return StagedPart(self._job, self._staging.folders, outcome)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Beside the driver: commit everything that was staged, or nothing."""
-        repository, staging = opened(self._given, read_only=False), self._staging
+        """In a process of Spark without a session: commit everything that was staged, or nothing."""
+        repository, staging = opened(self._options, read_only=False), self._staging
         options = LoadOptions(
-            self._mode, staging.branch.name, actor=staging.actor, message=self._given.get("message")
+            self._mode, staging.branch.name, actor=staging.actor, message=self._options.get("message")
         )
         with running(repository, staging.record(self._job)) as job:
             reports = staging.reports(repository, parts_of(messages))
             plan = staging.plan_of(self._job)
-            runner = LocalRunner(job=self._job)
-            commit_reports(repository, runner, NoJoins(), job, staging.branch, plan, reports, options, self._title)
+            engine = LoadEngine(LocalRunner(job=self._job), NoJoins())
+            commit_reports(repository, engine, job, staging.branch, plan, reports, options, self._title)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002  all are of one job
-        """Beside the driver: remove what was staged."""
-        self._staging.discard(opened(self._given, read_only=False), {self._job})
+        """In a process of Spark without a session: remove the staged files."""
+        self._staging.discard(opened(self._options, read_only=False), {self._job})
 
 
-def _mode(given: Mapping[str, str], *, overwrite: bool) -> Mode:
-    """The mode of the load: Spark's save mode, and `merge` for an append that replaces rows by their ids."""
-    merge = given.get("merge", "false").lower()
+def _mode(options: Mapping[str, str], *, overwrite: bool) -> Mode:
+    """The mode of the load: Spark's save mode, or a merge for an append with the option `merge`."""
+    merge = options.get("merge", "false").lower()
     if merge not in ("true", "false"):
         raise RequestError(f"the option 'merge' is true or false, not '{merge}'")
     if merge == "true" and overwrite:

@@ -1,7 +1,7 @@
 """Graphs as a data source of Spark: `spark.read.format("omnigraph")`, `df.write` and `df.writeStream`.
 
 Filters are not pushed down: Spark 4.3 keeps a pushed filter on the loaded relation, where it leaks into every
-other use of the DataFrame. The options `columns` and `filter` say what is read.
+other use of the DataFrame. The options `columns` and `filter` choose columns and rows instead.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pyspark.sql.datasource import (
 )
 
 from omnigraph.bulk.pieces import Piece, pieces_of, require_shared
-from omnigraph.bulk.typenames import checked_columns, edge_type, node_type
 from omnigraph.errors import NotOnSpark, RequestError
 from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.schema.catalog import Catalog, EntityType
+from omnigraph.lang.schema.lookup import checked_columns, edge_type, node_type
 from omnigraph.manifest.repository import Repository, open_existing
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "omnigraph"
 STORAGE: Final = "storage."
-_READ: Final = ("path", "type", "edge", "branch", "snapshot", "columns", "filter")
+_OPTIONS: Final = ("path", "type", "edge", "branch", "snapshot", "columns", "filter")
 _LONGEST_VERSION: Final = 20
 
 
@@ -48,10 +48,10 @@ def register(spark: SparkSession) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pinned:
-    """What a DataFrame reads: some columns and rows of one table, of one snapshot."""
+class _TableScan:
+    """What a DataFrame reads: some columns and rows of one table of one snapshot."""
 
-    graph: Snapshot
+    snapshot: Snapshot
     table_key: str
     types: dict[str, str]
     where: str | None
@@ -62,60 +62,60 @@ class OmnigraphSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self._given = {name.lower(): value for name, value in options.items()}
-        self._pinned: _Pinned | None = None
+        self._options = {name.lower(): value for name, value in options.items()}
+        self._scan: _TableScan | None = None
 
     @classmethod
     def name(cls) -> str:
         return NAME
 
     def schema(self) -> str:
-        return spark_schema(self._pin().types)
+        return spark_schema(self._plan().types)
 
     def reader(self, schema: StructType) -> OmnigraphReader:
-        pinned = self._pin()
-        if schema.fieldNames() != list(pinned.types):
+        scan = self._plan()
+        if schema.fieldNames() != list(scan.types):
             raise RequestError("the schema is the graph's; to read some columns, use the option 'columns'")
-        return OmnigraphReader(pinned)
+        return OmnigraphReader(scan)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         from omnigraph.spark.datasource.batch import GraphWriter
 
-        return GraphWriter(self._given, schema, overwrite=overwrite)
+        return GraphWriter(self._options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
         from omnigraph.spark.datasource.stream import GraphSink
 
-        return GraphSink(self._given, schema, overwrite=overwrite)
+        return GraphSink(self._options, schema, overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
         raise NotOnSpark("a stream of a graph's changes", "there is no change feed yet; spark.read has snapshots")
 
-    def _pin(self) -> _Pinned:
-        """Open the graph and pin its state, once: Spark keeps this object for the life of the DataFrame."""
-        if self._pinned is None:
-            check_options(self._given, _READ)
-            repository = opened(self._given, read_only=True)
+    def _plan(self) -> _TableScan:
+        """Open the graph and pin its state, once. Spark keeps this object for the life of the DataFrame."""
+        if self._scan is None:
+            check_options(self._options, _OPTIONS)
+            repository = opened(self._options, read_only=True)
             require_shared(repository.address)
-            pinned = _snapshot(repository, self._given)
-            entity = entity_of(self._given, pinned.catalog)
-            columns = self._given.get("columns")
+            snapshot = _snapshot(repository, self._options)
+            entity = entity_of(self._options, snapshot.catalog)
+            columns = self._options.get("columns")
             names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
-            where = self._given.get("filter")
-            check_filter(pinned, entity, where)
+            where = self._options.get("filter")
+            check_filter(snapshot, entity, where)
             types = spark_types(entity, checked_columns(entity, names))
-            self._pinned = _Pinned(pinned, entity.table_key, types, where)
-        return self._pinned
+            self._scan = _TableScan(snapshot, entity.table_key, types, where)
+        return self._scan
 
 
 class OmnigraphReader(DataSourceReader):
     """Reads a table piece by piece, on the workers."""
 
-    def __init__(self, pinned: _Pinned) -> None:
-        self._table = pinned
+    def __init__(self, scan: _TableScan) -> None:
+        self._table = scan
 
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(piece) for piece in pieces_of(self._table.graph, self._table.table_key)]
+        return [InputPartition(piece) for piece in pieces_of(self._table.snapshot, self._table.table_key)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         piece: Piece | None = partition.value
@@ -126,31 +126,31 @@ class OmnigraphReader(DataSourceReader):
             yield as_spark(batch, types)
 
 
-def check_options(given: Mapping[str, str], known: tuple[str, ...]) -> None:
-    """Refuse options that nobody would look at, and ask for those that are needed."""
-    for name in given:
+def check_options(options: Mapping[str, str], known: tuple[str, ...]) -> None:
+    """Refuse unknown options, and require the address and the type."""
+    for name in options:
         if name not in known and not name.startswith(STORAGE):
             raise RequestError(f"there is no option '{name}'; {suggest(name, known)}")
-    if not given.get("path"):
+    if not options.get("path"):
         raise RequestError("which graph? give its address: load(path), save(path) or option('path', …)")
-    if ("type" in given) == ("edge" in given):
+    if ("type" in options) == ("edge" in options):
         raise RequestError("which type? give option('type', …) for nodes or option('edge', …) for edges")
 
 
-def opened(given: Mapping[str, str], *, read_only: bool) -> Repository:
-    """The graph that options name; `storage.NAME` are the settings of its store."""
-    settings = {name.removeprefix(STORAGE): value for name, value in given.items() if name.startswith(STORAGE)}
-    return open_existing(parse_address(given["path"], settings or None), read_only=read_only)
+def opened(options: Mapping[str, str], *, read_only: bool) -> Repository:
+    """The graph that options name; options called `storage.NAME` are storage options."""
+    storage = {name.removeprefix(STORAGE): value for name, value in options.items() if name.startswith(STORAGE)}
+    return open_existing(parse_address(options["path"], storage or None), read_only=read_only)
 
 
-def entity_of(given: Mapping[str, str], catalog: Catalog) -> EntityType:
+def entity_of(options: Mapping[str, str], catalog: Catalog) -> EntityType:
     """The type that options name."""
-    return node_type(catalog, given["type"]) if "type" in given else edge_type(catalog, given["edge"])
+    return node_type(catalog, options["type"]) if "type" in options else edge_type(catalog, options["edge"])
 
 
-def _snapshot(repository: Repository, given: Mapping[str, str]) -> Snapshot:
+def _snapshot(repository: Repository, options: Mapping[str, str]) -> Snapshot:
     """The newest state of a branch, or that of a commit or a manifest version."""
-    branch, at = repository.branches.find(given.get("branch", MAIN)), given.get("snapshot")
+    branch, at = repository.branches.find(options.get("branch", MAIN)), options.get("snapshot")
     if at is not None and len(at) <= _LONGEST_VERSION and at.isascii() and at.isdecimal():
         return repository.snapshot_at(branch, int(at))
     return repository.snapshot_at(branch, at)

@@ -1,24 +1,21 @@
-"""What sinks have in common: tasks stage rows as data files, and what they report is committed beside the driver.
+"""What the batch and the streaming sink share: tasks stage rows as data files, and a process of Spark commits.
 
-Spark calls a sink's `commit` in a process of its own that has no session; there everything is asked and committed
-in memory. No process lives as long as the write, so nobody holds the lock of its job while its files wait: whoever
-commits takes it, and looks whether they are all still there.
+Spark calls a sink's `commit` in a process of its own that has no session, so every check runs in its memory. No
+process lives as long as the write, so the lock of its job is free while its files wait; `commit` takes the lock
+and makes sure that all files are still there.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
-from omnigraph.bulk.destinations import destination
+from omnigraph.bulk.jobs import destinations, job_record
 from omnigraph.bulk.load.staging import BlockReader, SliceReport, StagePlan, in_order, stage_rows
 from omnigraph.bulk.pieces import require_shared
-from omnigraph.bulk.scratch import scratch_folder
 from omnigraph.embed.client import configured_client
 from omnigraph.embed.resumable import resumable
 from omnigraph.errors import JobFailed, OmniError
@@ -30,12 +27,11 @@ from omnigraph.storage.address import Address
 from omnigraph.storage.objects import open_objects
 from omnigraph.write.base import capture
 
-Task = TypeVar("Task")
-
 
 @dataclass
 class StagedPart(WriterCommitMessage):
-    """What a task staged: under which job, for which folders, and what came of it; ``query`` is a stream's."""
+    """The result of a task: its job, the folders it staged for, and its report or error. ``query`` is the id of a
+    streaming query."""
 
     job: str
     folders: frozenset[str]
@@ -45,7 +41,7 @@ class StagedPart(WriterCommitMessage):
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """How the tasks of one sink stage rows for one branch, and how what they staged is found again."""
+    """How the tasks of one sink stage rows for one branch, and how their files are found again."""
 
     address: Address
     branch: Branch
@@ -56,35 +52,33 @@ class Staging:
 
     @classmethod
     def of(cls, repository: Repository, branch: str, kind: str, actor: str | None) -> Staging:
-        """For a branch as it is now."""
+        """The staging for the present state of a branch."""
         repository.require_writable()
         require_shared(repository.address)
         found = repository.branches.find(branch)
         base = capture(repository, found)
-        targets = {key: destination(repository, base, found, key) for key in base.snapshot.tables}
         locations = {key: pin.location for key, pin in sorted(base.snapshot.tables.items())}
-        plan = StagePlan("", base.catalog, targets, configured_client())
+        plan = StagePlan("", base.catalog, destinations(base, found), configured_client())
         return cls(repository.address, found, plan, locations, kind, actor)
 
     @property
     def folders(self) -> frozenset[str]:
-        """Where files are staged: those of another incarnation of the branch lie elsewhere."""
+        """Where files are staged. Another incarnation of the branch has other folders."""
         return frozenset(target.folder for target in self.plan.targets.values())
 
     def plan_of(self, job: str) -> StagePlan:
         """The plan for the tasks of one job."""
-        embedder = resumable(self.plan.embedder, self.address, scratch_folder(job))
+        embedder = resumable(self.plan.embedder, self.address, layout.job_folder(job))
         return replace(self.plan, job=job, embedder=embedder)
 
     def record(self, job: str) -> JobRecord:
-        """The job as it is written down."""
-        locations, now = tuple(sorted(self.locations.values())), dt.datetime.now(dt.UTC)
-        return JobRecord(job, self.kind, self.branch.name, self.branch.native, locations, self.actor, now)
+        """The record of a job."""
+        return job_record(job, self.kind, self.branch, self.locations.values(), self.actor)
 
     def stage(
         self, job: str, read: BlockReader, title: str, partition: int, batches: Iterator[pa.RecordBatch]
     ) -> SliceReport | OmniError:
-        """On a worker: stage the rows of a partition, of which the first come after the job is written down."""
+        """On a worker: stage the rows of a partition. The record of the job is written before the first row."""
         return stage_rows(self.plan_of(job), read, title, partition, self._announced(job, batches))
 
     def _announced(self, job: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -96,7 +90,7 @@ class Staging:
             yield batch
 
     def reports(self, repository: Repository, parts: Sequence[StagedPart]) -> list[SliceReport]:
-        """What tasks staged, all of which has to be there."""
+        """The reports of tasks. JobFailed if one of their files is missing."""
         reports = in_order(part.outcome for part in parts)
         for file in (file for report in reports for file in report.files):
             folder = layout.native_prefix(self.locations[file.table_key], self.branch.native)
@@ -105,7 +99,7 @@ class Staging:
         return reports
 
     def discard(self, repository: Repository, jobs: set[str]) -> None:
-        """Remove what tasks staged that will not be committed."""
+        """Remove the files that tasks of some jobs staged and that will not be committed."""
         for job in jobs:
             record = self.record(job)
             if repository.objects.has(record.key):

@@ -1,4 +1,4 @@
-"""DataFrames as the input of a load: the rows of each partition are staged where Spark has them."""
+"""DataFrames as the input of a load: the rows of each partition are staged by the worker that has them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,25 @@ if TYPE_CHECKING:
 
 
 class LoadableFrame(Protocol):
-    """A DataFrame that can be loaded: what errors call it, what its rows are, and how a worker reads them."""
+    """A DataFrame that can be loaded."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the DataFrame in errors."""
+
     @property
-    def what(self) -> str: ...
+    def content(self) -> str:
+        """What its rows are, for the progress of the job."""
+
     @property
-    def frame(self) -> DataFrame: ...
-    def check(self) -> None: ...
-    def reader(self, catalog: Catalog) -> BlockReader: ...
+    def frame(self) -> DataFrame:
+        """The DataFrame itself."""
+
+    def check(self) -> None:
+        """Refuse columns that cannot be loaded."""
+
+    def reader(self, catalog: Catalog) -> BlockReader:
+        """How a worker reads the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +53,10 @@ class FrameSource:
 
     @property
     def name(self) -> str:
-        """What errors call it."""
         return self.title or f"<DataFrame of {self.entity.name}>"
 
     @property
-    def what(self) -> str:
+    def content(self) -> str:
         return self.entity.name
 
     def check(self) -> None:
@@ -71,14 +79,14 @@ class FrameRows:
         return self.source.name
 
     def stage(self, plan: StagePlan, first: int) -> list[SliceReport]:
-        """Stage the rows of each partition where Spark has them, in one run of the DataFrame's own plan."""
+        """Stage the rows of each partition on the worker that has them, in one run of the DataFrame's own plan."""
         source = self.source
         if not hasattr(source.frame, "mapInArrow"):
             raise SourceUnusable(source.name, "it is not a Spark DataFrame")
         source.check()
-        if plan.bad_records is not None:
-            plan = replace(plan, most=sys.maxsize)  # these rows cannot be read a second time
-        with self.runner.watched(f"staging {source.what}"):
+        if plan.writes_bad_records:
+            plan = replace(plan, error_limit=sys.maxsize)  # these rows cannot be read a second time
+        with self.runner.watched(f"staging {source.content}"):
             staging = _staging(plan, source.reader(plan.catalog), source.name)
             rows = source.frame.mapInArrow(staging, "report binary").collect()
         return in_order((pickle.loads(row["report"]) for row in rows), first)  # noqa: S301  made by our own tasks

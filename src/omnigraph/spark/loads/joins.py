@@ -1,6 +1,6 @@
-"""The same questions where keys do not fit a worker's memory: relational, through Spark's shuffle.
+"""The checks of a load as joins of Spark, for keys that exceed the memory of a task.
 
-Only key columns pass through the JVM. A text is compared as a text here too: nothing is decided by a hash.
+Only key columns pass through the JVM. Keys are compared as texts, never by a hash.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.bulk.load.badrecords import BadRow
-from omnigraph.bulk.load.checks import Findings, Ground, Question, Rule
+from omnigraph.bulk.load.bad_records import RejectedRow
+from omnigraph.bulk.load.checks import Check, CheckResult, Rule, StagedLoad
 from omnigraph.bulk.load.options import Mode
+from omnigraph.bulk.masks import ExcludedRows, packed_mask
+from omnigraph.bulk.matches import MatchFile, write_matches
 from omnigraph.bulk.pieces import Piece, pieces_of
-from omnigraph.bulk.scratch import Drops, MatchFile, packed_mask, write_matches
 from omnigraph.errors import Violation
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.spark.frames import piece_numbers
@@ -32,9 +33,10 @@ from omnigraph.spark.loads.keys import (
     surviving,
     with_one_zero,
 )
-from omnigraph.spark.loads.skipping import find_bad_rows
+from omnigraph.spark.loads.rejected import find_rejected
 from omnigraph.spark.runner import SparkRunner
 from omnigraph.write.evaluator import cardinality_message, endpoint_describer, unique_message
+from omnigraph.write.rules import Describe
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,63 +44,78 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SparkJoins:
-    """Checks of keys by Spark's joins, within one job."""
+    """The key joins of one job, in a Spark session."""
 
     runner: SparkRunner
 
-    def check(self, ground: Ground, question: Question) -> Findings:
-        """Check one rule for all staged rows of a table, by joins and groups."""
-        return _check(self.runner, ground, question)
+    def check(self, load: StagedLoad, check: Check) -> CheckResult:
+        """Run one check for all staged rows of a table, by joins and groups."""
+        result = CheckResult(check.table_key)
+        entity = load.snapshot.entity(check.table_key)
+        with self.runner.watched(f"checking {check.rule} of {check.table_key}"):
+            if check.rule is Rule.IDS:
+                _ids(self.runner, load, result)
+            elif check.rule is Rule.UNIQUE:
+                _unique(self.runner, load, check.columns, result)
+            elif isinstance(entity, NodeType):
+                _kept(self.runner, load, entity, result)
+            elif check.rule is Rule.ENDS:
+                _ends(self.runner, load, entity, check.columns[0], result)
+            else:
+                _card(self.runner, load, entity, result)
+        return result
 
-    def repeated(self, ground: Ground, table_key: str) -> Drops:
-        """The staged rows of a table that later ones with the same id replace."""
-        return _repeated(self.runner, ground, table_key)
+    def superseded(self, load: StagedLoad, table_key: str) -> ExcludedRows:
+        """The staged rows of a table that a later row with the same id replaces."""
+        from pyspark.sql import functions as f
 
-    def replaced(self, ground: Ground, table_key: str) -> list[MatchFile | None]:
-        """Pairs of committed rows of a table and the staged rows with their ids."""
-        return _replaced(self.runner, ground, table_key)
+        staged = staged_frame(self.runner, load, table_key, ["id"])
+        last = staged.groupBy("id").agg(f.max("at").alias("last"), f.count("*").alias("n")).where("n > 1")
+        superseded = staged.join(last, "id").where("at < last").select("at")
+        with self.runner.watched(f"finding repeated records of {table_key}"):
+            return _masks_of(load, table_key, superseded)
 
-    def bad_rows(self, ground: Ground) -> tuple[Drops, dict[int, list[BadRow]]]:
-        """The staged rows that break a rule together with others, and why, by slice."""
-        return find_bad_rows(self.runner, ground)
+    def replaced(self, load: StagedLoad, table_key: str) -> list[MatchFile]:
+        """The matches of staged and committed rows of a table, in files by the fragment of the committed row."""
+        runner = self.runner
+        staged = staged_frame(runner, load, table_key, ["id"])
+        pieces = pieces_of(load.snapshot, table_key)
+        schema = "id string, row_id bigint, row_address bigint"
+        numbers = piece_numbers(runner.spark, len(pieces), load.snapshot.rows(table_key))
+        committed = numbers.mapInArrow(_row_addresses(pieces), schema)
+        matches = staged.join(committed, "id").selectExpr(
+            "at", "row_id", "row_address", "row_address >> 32 as fragment"
+        )
+        written = matches.repartition("fragment").mapInArrow(
+            _match_writer(runner.job, load, table_key), "file binary"
+        )
+        with runner.watched(f"finding replaced rows of {table_key}"):
+            return [pickle.loads(row["file"]) for row in written.collect()]  # noqa: S301  made by our own tasks
+
+    def rejected(self, load: StagedLoad) -> tuple[ExcludedRows, dict[int, list[RejectedRow]]]:
+        """The staged rows that break a rule together with other rows, with the reasons, by slice."""
+        return find_rejected(self.runner, load)
 
 
-def _check(runner: SparkRunner, ground: Ground, question: Question) -> Findings:
-    """Answer one question by joins and groups."""
-    findings = Findings(table_key=question.table_key)
-    entity = ground.graph.entity(question.table_key)
-    with runner.watched(f"checking {question.rule} of {question.table_key}"):
-        if question.rule is Rule.IDS:
-            _ids(runner, ground, question.table_key, findings)
-        elif question.rule is Rule.UNIQUE:
-            _unique(runner, ground, question, findings)
-        elif isinstance(entity, NodeType):
-            _kept(runner, ground, entity, findings)
-        elif question.rule is Rule.ENDS:
-            _ends(runner, ground, entity, question.columns[0], findings)
-        else:
-            _card(runner, ground, entity, findings)
-    return findings
-
-
-def _ids(runner: SparkRunner, ground: Ground, table_key: str, findings: Findings) -> None:
+def _ids(runner: SparkRunner, load: StagedLoad, result: CheckResult) -> None:
     from pyspark.sql import functions as f
 
-    staged = staged_frame(runner, ground, table_key, ["id"])
+    table_key = result.table_key
+    staged = staged_frame(runner, load, table_key, ["id"])
     counted = staged.groupBy("id").agg(f.count("*").alias("count"), f.min("at").alias("first"))
-    findings.repeated_total, rows = _first(counted.where("count > 1").orderBy("first"), ground.most)
-    findings.repeated = [(row["id"], row["count"]) for row in rows]
-    if ground.mode is Mode.APPEND and ground.graph.rows(table_key):
-        taken = committed_frame(runner, ground, table_key, ["id"]).join(staged, "id", "left_semi")
-        findings.taken_total, rows = _first(taken.orderBy("id"), ground.most)
-        findings.taken = [row["id"] for row in rows]
+    result.repeated_total, rows = _first(counted.where("count > 1").orderBy("first"), load.error_limit)
+    result.repeated = [(row["id"], row["count"]) for row in rows]
+    if load.mode is Mode.APPEND and load.snapshot.rows(table_key):
+        existing = committed_frame(runner, load, table_key, ["id"]).join(staged, "id", "left_semi")
+        result.existing_total, rows = _first(existing.orderBy("id"), load.error_limit)
+        result.existing = [row["id"] for row in rows]
 
 
-def _unique(runner: SparkRunner, ground: Ground, question: Question, findings: Findings) -> None:
+def _unique(runner: SparkRunner, load: StagedLoad, columns: Sequence[str], result: CheckResult) -> None:
     from pyspark.sql import functions as f
 
-    staged, committed = surviving(runner, ground, question.table_key, [*question.columns, "id"])
-    group = frame_names(question.columns)
+    staged, committed = surviving(runner, load, result.table_key, [*columns, "id"])
+    group = frame_names(columns)
     every = staged.select(*group, "id", "at")
     if committed is not None:
         every = every.unionByName(committed.select(*group, "id", f.lit(-1).cast("bigint").alias("at")))
@@ -113,119 +130,95 @@ def _unique(runner: SparkRunner, ground: Ground, question: Question, findings: F
             f.max_by("id", "at").alias("_own"),
         )
     )
-    findings.total, rows = _first(groups.where("_count > 1 and _last >= 0").orderBy("_last"), ground.most)
-    name = ground.graph.entity(question.table_key).name
+    result.total, rows = _first(groups.where("_count > 1 and _last >= 0").orderBy("_last"), load.error_limit)
+    name = load.snapshot.entity(result.table_key).name
     for row in rows:
         values = [row[column] for column in group]
-        message = unique_message(name, question.columns, values, row["_low"], row["_high"])
-        findings.violations.append(Violation(question.table_key, row["_own"], "unique", message))
+        message = unique_message(name, columns, values, row["_low"], row["_high"])
+        result.violations.append(Violation(result.table_key, row["_own"], "unique", message))
 
 
-def _ends(runner: SparkRunner, ground: Ground, edge: EdgeType, side: str, findings: Findings) -> None:
-    nodes = node_ids(runner, ground, f"node:{edge.source if side == 'src' else edge.target}")
-    edges = staged_frame(runner, ground, edge.table_key, ["id", side])
+def _ends(runner: SparkRunner, load: StagedLoad, edge: EdgeType, side: str, result: CheckResult) -> None:
+    nodes = node_ids(runner, load, f"node:{edge.source if side == 'src' else edge.target}")
+    edges = staged_frame(runner, load, edge.table_key, ["id", side])
     dangling = edges.join(nodes.withColumnRenamed("id", side), side, "left_anti")
-    findings.total, rows = _first(dangling.orderBy("at"), ground.most)
-    _note(endpoint_describer(edge, side), rows, findings)
+    result.total, rows = _first(dangling.orderBy("at"), load.error_limit)
+    _add_dangling(endpoint_describer(edge, side), rows, result)
 
 
-def _kept(runner: SparkRunner, ground: Ground, node: NodeType, findings: Findings) -> None:
-    before = committed_frame(runner, ground, node.table_key, ["id"])
-    after = staged_frame(runner, ground, node.table_key, ["id"]).select("id")
+def _kept(runner: SparkRunner, load: StagedLoad, node: NodeType, result: CheckResult) -> None:
+    before = committed_frame(runner, load, node.table_key, ["id"])
+    after = staged_frame(runner, load, node.table_key, ["id"]).select("id")
     removed = before.join(after, "id", "left_anti")
-    for edge in ground.graph.catalog.incident[node.name]:
-        if edge.table_key in ground.files or not ground.graph.rows(edge.table_key):
+    for edge in load.snapshot.catalog.incident[node.name]:
+        if edge.table_key in load.files or not load.snapshot.rows(edge.table_key):
             continue
         for side, end in (("src", edge.source), ("dst", edge.target)):
             if end == node.name:
-                edges = committed_frame(runner, ground, edge.table_key, ["id", side])
+                edges = committed_frame(runner, load, edge.table_key, ["id", side])
                 dangling = edges.join(removed.withColumnRenamed("id", side), side, "left_semi")
-                total, rows = _first(dangling, ground.most)
-                findings.total += total
-                _note(endpoint_describer(edge, side), rows, findings)
+                total, rows = _first(dangling, load.error_limit)
+                result.total += total
+                _add_dangling(endpoint_describer(edge, side), rows, result)
 
 
-def _note(describe: Any, rows: Sequence[Any], findings: Findings) -> None:
+def _add_dangling(describe: Describe, rows: Sequence[dict[str, Any]], result: CheckResult) -> None:
     for row in rows:
         table_key, message = describe(row)
-        findings.violations.append(Violation(table_key, row["id"], "endpoint", message))
+        result.violations.append(Violation(table_key, row["id"], "endpoint", message))
 
 
-def _card(runner: SparkRunner, ground: Ground, edge: EdgeType, findings: Findings) -> None:
+def _card(runner: SparkRunner, load: StagedLoad, edge: EdgeType, result: CheckResult) -> None:
     from pyspark.sql import functions as f
 
-    staged, committed = surviving(runner, ground, edge.table_key, ["id", "src"])
+    staged, committed = surviving(runner, load, edge.table_key, ["id", "src"])
     touched, after = staged.select("src"), staged.select("src")
     if committed is not None:
-        if ground.mode is Mode.MERGE and ground.gives_ids(edge.table_key):
-            moved = committed_frame(runner, ground, edge.table_key, ["id", "src"])
+        if load.mode is Mode.MERGE and load.has_explicit_ids(edge.table_key):
+            moved = committed_frame(runner, load, edge.table_key, ["id", "src"])
             touched = touched.unionByName(moved.join(staged.select("id"), "id", "left_semi").select("src"))
         after = after.unionByName(committed.select("src"))
     counts = after.groupBy("src").agg(f.count("*").alias("edges"))
     counted = touched.distinct().join(counts, "src", "left").fillna({"edges": 0})
-    wrong = []
+    bounds = []
     if edge.maximum is not None:
-        wrong.append((f"(max {edge.maximum})", counted.where(f.col("edges") > edge.maximum)))
+        bounds.append((f"(max {edge.maximum})", counted.where(f.col("edges") > edge.maximum)))
     if edge.minimum:
-        wrong.append((f"(min {edge.minimum})", counted.where(f.col("edges") < edge.minimum)))
-    for bound, broken in wrong:
-        total, rows = _first(broken.orderBy("src"), ground.most)
-        findings.total += total
+        bounds.append((f"(min {edge.minimum})", counted.where(f.col("edges") < edge.minimum)))
+    for bound, violating in bounds:
+        total, rows = _first(violating.orderBy("src"), load.error_limit)
+        result.total += total
         for row in rows:
             message = cardinality_message(edge, row["src"], row["edges"], bound)
-            findings.violations.append(Violation(edge.table_key, row["src"], "card", message))
+            result.violations.append(Violation(edge.table_key, row["src"], "card", message))
 
 
-def _first(frame: DataFrame, most: int) -> tuple[int, list[dict[str, Any]]]:
-    """How many rows there are, and the first of them; counted only if there are more.
+def _first(frame: DataFrame, limit: int) -> tuple[int, list[dict[str, Any]]]:
+    """How many rows there are, and the first of them. They are counted only if there are more than the limit.
 
-    They come through Arrow, as rows of tables do: Spark's own rows would have instants in some local time.
+    They come through Arrow, as Spark's own rows would have instants in some local time.
     """
-    rows = [_in_utc(row) for row in frame.limit(most + 1).toArrow().to_pylist()]
-    if len(rows) <= most:
+    rows = [_in_utc(row) for row in frame.limit(limit + 1).toArrow().to_pylist()]
+    if len(rows) <= limit:
         return len(rows), rows
-    return frame.count(), rows[:most]
+    return frame.count(), rows[:limit]
 
 
 def _in_utc(row: dict[str, Any]) -> dict[str, Any]:
     return {k: v.astimezone(dt.UTC) if isinstance(v, dt.datetime) else v for k, v in row.items()}
 
 
-def _repeated(runner: SparkRunner, ground: Ground, table_key: str) -> Drops:
-    """The staged rows of a table that a later one with the same id replaces."""
-    from pyspark.sql import functions as f
-
-    staged = staged_frame(runner, ground, table_key, ["id"])
-    last = staged.groupBy("id").agg(f.max("at").alias("last"), f.count("*").alias("n")).where("n > 1")
-    lost = staged.join(last, "id").where("at < last").select("at")
-    with runner.watched(f"finding repeated records of {table_key}"):
-        return masks_at(ground, table_key, lost)
-
-
-def masks_at(ground: Ground, table_key: str, places: DataFrame) -> Drops:
-    """Masks of the rows at these places. They pass the driver one partition at a time, and leave a bit each."""
-    files = ground.files[table_key]
+def _masks_of(load: StagedLoad, table_key: str, positions: DataFrame) -> ExcludedRows:
+    """Exclude the rows at these positions. The driver holds one partition of them at a time."""
+    files = load.files[table_key]
     masks: dict[int, Any] = {}
-    for row in places.toLocalIterator(prefetchPartitions=True):
+    for row in positions.toLocalIterator(prefetchPartitions=True):
         number, position = divmod(row["at"], ROW)
         masks.setdefault(number, np.zeros(files[number].rows, bool))[position] = True
-    return Drops({files[number].name: packed_mask(mask) for number, mask in masks.items()})
+    return ExcludedRows({files[number].name: packed_mask(mask) for number, mask in masks.items()})
 
 
-def _replaced(runner: SparkRunner, ground: Ground, table_key: str) -> list[MatchFile | None]:
-    """Pairs of staged and committed rows with the same id, in files by the fragment of the committed row."""
-    staged = staged_frame(runner, ground, table_key, ["id"])
-    pieces = pieces_of(ground.graph, table_key)
-    schema = "id string, row_id bigint, row_address bigint"
-    numbers = piece_numbers(runner.spark, len(pieces), ground.graph.rows(table_key))
-    committed = numbers.mapInArrow(_located(pieces), schema)
-    pairs = staged.join(committed, "id").selectExpr("at", "row_id", "row_address", "row_address >> 32 as fragment")
-    written = pairs.repartition("fragment").mapInArrow(_writing(runner.job, ground, table_key), "file binary")
-    with runner.watched(f"finding replaced rows of {table_key}"):
-        return [pickle.loads(row["file"]) for row in written.collect()]  # noqa: S301  made by our own tasks
-
-
-def _located(pieces: list[Piece]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _row_addresses(pieces: list[Piece]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def batches(indexes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in indexes:
             for number in batch.column(0).to_pylist():
@@ -236,16 +229,16 @@ def _located(pieces: list[Piece]) -> Callable[[Iterator[pa.RecordBatch]], Iterat
     return batches
 
 
-def _writing(
-    job: str, ground: Ground, table_key: str
+def _match_writer(
+    job: str, load: StagedLoad, table_key: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    names = pa.array([file.name for file in ground.files[table_key]])
+    names = pa.array([file.name for file in load.files[table_key]])
 
     def batches(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held = list(parts)
-        rows = pa.Table.from_batches(held) if held else None
-        if rows is None or not rows.num_rows:
+        received = [batch for batch in parts if batch.num_rows]
+        if not received:
             return
+        rows = pa.Table.from_batches(received)
         at = rows["at"].to_numpy()
         matches = pa.table(
             {
@@ -255,7 +248,7 @@ def _writing(
                 "row_address": rows["row_address"].cast(pa.uint64()),
             }
         )
-        written = write_matches(ground.graph.address, job, f"matches-{uuid.uuid4().hex}", matches)
+        written = write_matches(load.snapshot.address, job, f"matches-{uuid.uuid4().hex}", matches)
         yield pa.RecordBatch.from_pydict({"file": pa.array([pickle.dumps(written)], pa.binary())})
 
     return batches

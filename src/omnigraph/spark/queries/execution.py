@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.bulk.pieces import Piece, pieces_of
-from omnigraph.bulk.runner import Done
+from omnigraph.bulk.runner import TaskResult
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
@@ -106,10 +106,10 @@ def _scorers(
     return found
 
 
-def _counted(scorer: RelativeScorer[Any], entity: EntityType, column: str, piece: Piece) -> Done:
+def _counted(scorer: RelativeScorer[Any], entity: EntityType, column: str, piece: Piece) -> TaskResult[Any]:
     """What a scorer has to know about one piece of a table."""
     batches = (Batch(entity, rows) for rows in piece.batches([column]))
-    return Done(scorer.counted(batches), rows=piece.rows)
+    return TaskResult(scorer.counted(batches), rows=piece.rows)
 
 
 def _now() -> dt.datetime:

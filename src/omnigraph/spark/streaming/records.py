@@ -1,4 +1,4 @@
-"""Records that come as rows of text, as Kafka or files of lines give them: one record of any type per row."""
+"""Records as rows of text, as Kafka and text files have them: one record of any type per row."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ _BLANK: Final = b""
 
 @dataclass(frozen=True, slots=True)
 class RecordFrame:
-    """A DataFrame whose column `value` has a JSON record per row, of whatever type the record says."""
+    """A DataFrame whose column `value` has a JSON record per row, each with its own type."""
 
     frame: DataFrame
     title: str
 
     @property
     def name(self) -> str:
-        """What errors call it."""
         return self.title
 
     @property
-    def what(self) -> str:
+    def content(self) -> str:
         return "records"
 
     def check(self) -> None:
@@ -46,7 +45,7 @@ class RecordFrame:
 
 
 def check_record_columns(types: Sequence[tuple[str, str]], source: str) -> None:
-    """Refuse rows without a column of records; what else a row has, like a topic or an offset, is not read."""
+    """Refuse rows without a column of records. Other columns, such as a topic or an offset, are not read."""
     kind = dict(types).get(VALUE)
     if kind not in ("string", "binary"):
         found = ", ".join(f"{name} {own}" for name, own in types)

@@ -1,9 +1,9 @@
 """Structured Streaming into a graph: each micro-batch is one commit, and is committed once.
 
-Spark writes down which input a batch has before it runs it, and that it is done after it has. A driver that dies
-in between runs the batch again with the same input. Whether the graph has it already is said by the graph itself:
-the commit of a batch and the mark of its number are one version of the manifest (`manifest.streams`), and are
-looked at under the branch's commit lock.
+Spark records the input of a batch before it runs the batch, and records that it is done afterwards. A driver that
+dies in between runs the batch again with the same input. The graph itself knows which batches it has: the commit
+of a batch and the mark of its number are one version of the manifest (`manifest.streams`), and the mark is
+compared under the branch's commit lock.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from omnigraph.bulk.load.job import Input, load
+from omnigraph.bulk.load.job import LoadEngine, load
 from omnigraph.bulk.load.options import LoadOptions, Mode
 from omnigraph.bulk.pieces import require_shared
-from omnigraph.bulk.typenames import edge_type, node_type
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import BatchDone, RequestError, SourceUnusable
 from omnigraph.failpoints import hit
 from omnigraph.formats.columnar import check_columns
 from omnigraph.lang.schema.catalog import Catalog, EntityType
+from omnigraph.lang.schema.lookup import edge_type, node_type
 from omnigraph.manifest.repository import Repository, open_existing
 from omnigraph.manifest.state import MAIN
 from omnigraph.manifest.streams import Batch, check_stream_name, require_next
 from omnigraph.recovery.heal import heal
+from omnigraph.settings import BulkSettings, Settings
 from omnigraph.spark.loads.frames import FrameRows, FrameSource, LoadableFrame
 from omnigraph.spark.loads.joins import SparkJoins
 from omnigraph.spark.runner import SparkRunner
-from omnigraph.spark.sessions import cores, is_connect
+from omnigraph.spark.sessions import is_connect
 from omnigraph.spark.streaming.records import RecordFrame, check_record_columns
 from omnigraph.storage.address import Address, parse_address
 
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 QUERY_ID = "sql.streaming.queryId"
-"""The property under which Spark tells the jobs of a stream the id of its query, which its checkpoint keeps."""
+"""The local property in which Spark passes the id of a streaming query, as its checkpoint has it, to its jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """Where a stream goes and what its rows are: of one type, or records that say theirs."""
+    """The branch of a stream, and what its rows are: of one type, or records that name their type."""
 
     name: str
     branch: str = MAIN
@@ -53,6 +54,7 @@ class StreamOptions:
     records: bool = False
     mode: Mode = Mode.MERGE
     actor: str | None = None
+    settings: BulkSettings = field(default_factory=BulkSettings)
 
     def __post_init__(self) -> None:
         check_stream_name(self.name)
@@ -68,8 +70,15 @@ class StreamOptions:
         return None if self.edge is None else edge_type(catalog, self.edge)
 
     def batch_title(self, number: int) -> str:
-        """What errors and commits call a batch."""
+        """The name of a batch in errors and commit messages."""
         return f"batch {number} of stream {self.name}"
+
+    def load_options(self, batch: Batch) -> LoadOptions:
+        """The options of the load that commits a batch."""
+        message = self.batch_title(batch.number)
+        return LoadOptions(
+            self.mode, self.branch, actor=self.actor, message=message, batch=batch, settings=self.settings
+        )
 
     def check(self, catalog: Catalog, types: list[tuple[str, str]]) -> None:
         """Refuse columns that do not fit."""
@@ -82,7 +91,7 @@ class StreamOptions:
 
 @dataclass(slots=True)
 class BatchWriter:
-    """Writes micro-batches to a graph, for `foreachBatch`. It can be sent to where Spark Connect runs it."""
+    """Writes micro-batches to a graph, for `foreachBatch`. Spark Connect pickles it and runs it on the server."""
 
     address: Address
     options: StreamOptions
@@ -117,21 +126,20 @@ class BatchWriter:
         options, repository = self.options, self.repository
         spark = frame.sparkSession
         batch, title = Batch(options.name, number, self._query_id(spark)), options.batch_title(number)
-        given = LoadOptions(options.mode, options.branch, actor=options.actor, message=title, batch=batch)
         entity = options.entity(repository.catalog)
         source: LoadableFrame
         source = RecordFrame(frame, title) if entity is None else FrameSource(entity, frame, title)
         runner = SparkRunner(spark)
-        rows = Input(rows=[FrameRows(runner, source)])
+        engine = LoadEngine(runner, SparkJoins(runner), [FrameRows(runner, source)])
         try:
             require_open(repository, options.branch, batch)
-            load(repository, runner, SparkJoins(runner), rows, given, self.embedder, cores(spark))
+            load(repository, (), options.load_options(batch), self.embedder, lambda: engine)
         except BatchDone:
             return
         hit("stream.after_commit")
 
     def _query_id(self, spark: SparkSession) -> str:
-        """The id of the query, as Spark tells it; over Spark Connect, as it is written in the checkpoint."""
+        """The id of the query, from Spark; over Spark Connect, from the checkpoint."""
         if self._query is None and not is_connect(spark):
             self._query = spark.sparkContext.getLocalProperty(QUERY_ID)
         if self._query is None:
@@ -141,7 +149,8 @@ class BatchWriter:
 
 
 def require_open(repository: Repository, branch: str, batch: Batch) -> None:
-    """Raise BatchDone, before anything is staged, for a batch that is there; a dead driver's write comes first."""
+    """Raise BatchDone, before anything is staged, for a batch that is committed. A write that a dead driver left
+    is resolved first."""
     heal(repository, branch)
     found = repository.branches.find(branch)
     require_next(repository.manifest.latest(found.native).streams, found.name, found.native, batch)
@@ -163,18 +172,21 @@ def stream(
     actor: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     embedder: EmbeddingClient | None = None,
+    settings: Settings | None = None,
 ) -> StreamingQuery:
     """Start to write a streaming DataFrame to a graph, each micro-batch as one commit, exactly once.
 
     Its rows are nodes of ``type``, edges of type ``edge``, or, with ``records``, JSON records in a column `value`.
     The name of the stream and the ``checkpoint`` belong together: a restart with both goes on where it stopped.
-    ``available_now`` stops when all input that is there is in the graph; ``processing_time`` waits so long between
+    ``available_now`` stops when all present input is in the graph; ``processing_time`` is the time between
     batches.
     """
     if available_now and processing_time is not None:
         raise RequestError("available_now runs once, processing_time for ever; give one of them")
     repository = graph if isinstance(graph, Repository) else _open(graph, storage_options)
-    options = StreamOptions(name, branch, type, edge, records, load_mode(mode), actor)
+    options = StreamOptions(
+        name, branch, type, edge, records, load_mode(mode), actor, (settings or Settings()).bulk
+    )
     repository.require_writable()
     require_shared(repository.address)
     repository.branches.find(branch)
@@ -200,7 +212,7 @@ def _open(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None
 
 
 def load_mode(mode: str) -> Mode:
-    """How a stream changes a graph, by its name."""
+    """The mode of a stream, by its name."""
     try:
         return Mode(mode)
     except ValueError:

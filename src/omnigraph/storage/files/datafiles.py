@@ -27,7 +27,6 @@ from omnigraph.storage.files.staged import settle_data, settle_data_file
 from omnigraph.storage.objects import ObjectStore, open_objects
 from omnigraph.storage.unavailable import translated
 
-ROWS_PER_FILE: Final = 100_000
 _DATA: Final = "data"
 
 
@@ -63,7 +62,8 @@ class StagedFile:
     """One data file that waits to be committed.
 
     ``slice`` says which slice of the input its rows come from, and ``first`` how many rows of the type that slice
-    had before them. ``row_ids`` are those of committed rows that its first rows replace, as Lance writes them.
+    had before them. ``key_bytes`` is the memory of its widest key column; ``explicit_ids`` says that some rows
+    brought their ids. ``row_ids`` are those of committed rows that its first rows replace, as Lance writes them.
     """
 
     table_key: str
@@ -73,7 +73,7 @@ class StagedFile:
     slice: int = 0
     first: int = 0
     key_bytes: int = 0
-    given_ids: bool = True
+    explicit_ids: bool = True
     row_ids: str | None = None
 
     def fragment(self, field_ids: Sequence[int], version: str) -> FragmentMetadata:

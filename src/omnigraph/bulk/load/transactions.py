@@ -1,4 +1,4 @@
-"""From staged files to the transactions of the write protocol: one per table, whatever its change is made of."""
+"""The transactions of a load: the staged files of each table as one change for the write protocol."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.schema import LanceSchema
 
-from omnigraph.bulk.deletions import Deletion, delete_replaced
-from omnigraph.bulk.load.checks import Ground
-from omnigraph.bulk.load.merging import Matches
+from omnigraph.bulk.load.checks import StagedLoad
+from omnigraph.bulk.load.merge import Matches
 from omnigraph.bulk.load.options import Mode
+from omnigraph.bulk.matches import DeletionTask, MatchFile, delete_replaced, read_matches
 from omnigraph.bulk.pieces import open_tables
-from omnigraph.bulk.runner import Done, Runner
-from omnigraph.bulk.scratch import MatchFile, read_matches
+from omnigraph.bulk.runner import Runner, TaskResult
 from omnigraph.errors import NotOnSpark
 from omnigraph.storage.files.datafiles import StagedFile, column_ids, read_file, row_id_text, write_file
 from omnigraph.storage.staging import (
@@ -31,59 +30,61 @@ from omnigraph.write.protocol import Stage, StagedTable
 
 
 @dataclass(frozen=True, slots=True)
-class _Rewrite:
-    """A staged file that cannot be committed as it is: rows of it are not to be loaded, or replace others."""
+class _RewriteTask:
+    """Writes a staged file again that cannot be committed as it is: some of its rows are excluded or replace
+    others."""
 
-    ground: Ground
+    load: StagedLoad
     job: str
     file: StagedFile
     matches: tuple[MatchFile, ...]
 
 
-def staged_tables(runner: Runner, ground: Ground, replaced: Matches) -> Mapping[str, Stage]:
-    """How each table of a load is staged."""
-    return {key: partial(_stage_table, runner, ground, replaced, key) for key in ground.files}
+def table_stages(runner: Runner, load: StagedLoad, replaced: Matches) -> Mapping[str, Stage]:
+    """A function for each table of a load that stages its change."""
+    return {key: partial(_stage_table, runner, load, replaced, key) for key in load.files}
 
 
 def _stage_table(
-    runner: Runner, ground: Ground, replaced: Matches, table_key: str, ref: TableRef, operation: str
+    runner: Runner, load: StagedLoad, replaced: Matches, table_key: str, ref: TableRef, operation: str
 ) -> StagedTable:
-    handle = open_tables(ground.graph.address).open(ref)
+    handle = open_tables(load.snapshot.address).open(ref)
     matches = replaced.get(table_key, ())
-    files = _final_files(runner, ground, matches, table_key)
+    files = _final_files(runner, load, matches, table_key)
     names = frozenset(file.name for file in files)
-    version = ground.targets[table_key].version
+    version = load.targets[table_key].version
     rows = sum(file.rows for file in files)
-    if ground.mode is Mode.OVERWRITE:
-        schema = ground.targets[table_key].schema
+    if load.mode is Mode.OVERWRITE:
+        schema = load.targets[table_key].schema
         fresh = column_ids(LanceSchema.from_pyarrow(schema))
         fragments = [file.fragment(fresh, version) for file in files]
         staged = stage_replacing_files(handle, ref.location, ref.branch, schema, fragments, operation)
         return StagedTable(staged, rows, names)
     ids = column_ids(handle.lance_schema)
     fragments = [file.fragment(ids, version) for file in files]
-    committed = ground.graph.rows(table_key)
+    committed = load.snapshot.rows(table_key)
     if not matches:
         staged = stage_appended_files(handle, ref.location, ref.branch, fragments, operation)
         return StagedTable(staged, committed + rows, names)
-    deletions = [Deletion(ground.graph.address, ref, match) for match in matches]
+    deletions = [DeletionTask(load.snapshot.address, ref, match) for match in matches]
     shrunk = Shrunk.together(runner.run("deleting replaced rows", delete_replaced, deletions))
     staged = stage_changed_files(handle, ref.location, ref.branch, shrunk, fragments, operation)
     return StagedTable(staged, committed + rows - sum(file.rows for file in matches), names)
 
 
 def _final_files(
-    runner: Runner, ground: Ground, matches: tuple[MatchFile, ...], table_key: str
+    runner: Runner, load: StagedLoad, matches: tuple[MatchFile, ...], table_key: str
 ) -> list[StagedFile]:
-    """The files of a table as they are committed; those with rows that go or replace others are written anew."""
-    files = ground.files[table_key]
-    concerned = {name for match in matches for name in match.files} | set(ground.drops.masks)
+    """The files of a table as they are committed. Those with rows that are excluded or replace others are written
+    again."""
+    files = load.files[table_key]
+    concerned = {name for match in matches for name in match.files} | set(load.excluded.masks)
     rewrites = [
-        _Rewrite(ground, runner.job, file, tuple(match for match in matches if file.name in match.files))
+        _RewriteTask(load, runner.job, file, tuple(match for match in matches if file.name in match.files))
         for file in files
         if file.name in concerned
     ]
-    if rewrites and ground.targets[table_key].has_blobs:
+    if rewrites and load.targets[table_key].has_blobs:
         raise NotOnSpark(f"replacing or leaving out rows of {table_key}, which has blobs,", "use engine='local'")
     written = dict(
         zip((r.file.name for r in rewrites), runner.run("merging rows", _rewrite, rewrites), strict=True)
@@ -92,20 +93,20 @@ def _final_files(
     return [file for file in final if file is not None]
 
 
-def _rewrite(task: _Rewrite) -> Done:
-    """Write the rows of a file that are to be loaded: first those that replace others, with the ids of those."""
-    ground, file = task.ground, task.file
-    target = ground.targets[file.table_key]
+def _rewrite(task: _RewriteTask) -> TaskResult[StagedFile | None]:
+    """Write the rows of a file that are loaded: first those that replace others, under the row ids of those."""
+    load, file = task.load, task.file
+    target = load.targets[file.table_key]
     rows = read_file(target, file.name)
-    dropped = ground.drops.mask(file)
-    pairs = read_matches(ground.graph.address, task.matches)
-    mine = pairs.filter(pc.equal(pairs["file"], file.name)).sort_by("row")
-    replacing = mine["row"].to_numpy()
-    is_new = np.ones(file.rows, bool) if dropped is None else ~dropped
+    excluded = load.excluded.mask(file)
+    matches = read_matches(load.snapshot.address, task.matches)
+    of_file = matches.filter(pc.equal(matches["file"], file.name)).sort_by("row")
+    replacing = of_file["row"].to_numpy()
+    is_new = np.ones(file.rows, bool) if excluded is None else ~excluded
     is_new[replacing] = False
     order = np.concatenate([replacing, np.flatnonzero(is_new)])
     if not len(order):
-        return Done(None)
+        return TaskResult(None)
     name, size = write_file(target, task.job, rows.take(pa.array(order)))
-    row_ids = row_id_text(mine["row_id"].to_pylist()) if len(replacing) else None
-    return Done(StagedFile(file.table_key, name, len(order), size, row_ids=row_ids), rows=len(order))
+    row_ids = row_id_text(of_file["row_id"].to_pylist()) if len(replacing) else None
+    return TaskResult(StagedFile(file.table_key, name, len(order), size, row_ids=row_ids), rows=len(order))
