@@ -21,7 +21,7 @@ from omnigraph.read.plan.planner import arrange, arrange_lookups
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame, joined
 from omnigraph.read.run.grouping import Grouping
-from omnigraph.read.run.lookups import Lookups, TooWide
+from omnigraph.read.run.lookups import Lookups, TooManyLookups
 from omnigraph.read.run.operators import Operators
 from omnigraph.read.run.output import Window, group_table, row_table, spread
 from omnigraph.read.run.ranking import scored
@@ -32,7 +32,7 @@ from omnigraph.read.run.weights import Weights
 
 @dataclass(slots=True)
 class Trace:
-    """What an execution did: its steps, in signed parts where something was counted by subtraction."""
+    """What an execution did: its steps, in parts with a sign where something was counted by subtraction."""
 
     parts: list[tuple[int, list[Step]]] = field(default_factory=list)
     seconds: float = 0.0
@@ -41,13 +41,13 @@ class Trace:
     peak_bytes: int = 0
 
 
-class _Enough(Exception):
-    """There are as many rows as anybody wants."""
+class _EnoughRows(Exception):
+    """The limit of the query is reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Steps whose rows are added or taken away; variables that were merged into others are given back."""
+    """Steps whose rows are added (sign 1) or subtracted (-1). ``merged`` maps variables to those they became."""
 
     sign: int
     steps: list[Step]
@@ -56,7 +56,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """A way to the rows of a query."""
+    """One way to find the rows of a query: its operators and its steps."""
 
     tools: Tools
     parts: list[_Part]
@@ -81,7 +81,7 @@ def execute(
     if route is not None:
         try:
             table, trace = _answer(prepared, route, window)
-        except TooWide:
+        except TooManyLookups:
             route = None
     if route is None:
         table, trace = _answer(prepared, _in_memory(prepared, tables, expressions, limits), window)
@@ -148,7 +148,7 @@ def _answer(prepared: Prepared, route: _Route, window: Window) -> tuple[pa.Table
 
 
 def _collected(route: _Route, needed: Set[str], most: int | None) -> Frame:
-    """All rows, or as many as are wanted where the order does not matter."""
+    """All rows, or the first ones up to a limit, if their order does not matter."""
     frames: list[Frame] = []
     total = 0
 
@@ -159,16 +159,16 @@ def _collected(route: _Route, needed: Set[str], most: int | None) -> Frame:
         frames.append(kept)
         total += frame.total
         if most is not None and total >= most:
-            raise _Enough
+            raise _EnoughRows
 
-    with suppress(_Enough):
+    with suppress(_EnoughRows):
         for part in route.parts:
             _run(part, route.tools, consume)
     return joined(frames) if frames else _nothing(route.pattern, needed, route.tools)
 
 
 def _nothing(pattern: Pattern, needed: Set[str], tools: Tools) -> Frame:
-    """No rows, of the right variables."""
+    """A frame without rows that has the needed variables."""
     frame, tables = Frame(0), tools.operators.tables
     for name, node in pattern.nodes.items():
         rows = tables.nodes(node.type_name)

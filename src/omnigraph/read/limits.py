@@ -10,13 +10,13 @@ from omnigraph.errors import QueryCancelled, QueryMemoryExceeded, QueryTimeout
 
 
 class Cancellation:
-    """A switch that stops the queries it was given to."""
+    """Stops the queries that it was passed to, from another thread."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
 
     def cancel(self) -> None:
-        """Stop them at their next step."""
+        """Stop the queries at their next step."""
         self._event.set()
 
     @property
@@ -25,9 +25,9 @@ class Cancellation:
 
 
 class Limits:
-    """The limits of one execution. Its operators ask before each step and before each large allocation.
+    """The limits of one execution, checked before each step and before each large allocation.
 
-    Without a limit of its own a query may have what the machine has: more would end the process, not the query.
+    A query without a memory limit may take what the machine has: more would end the process, not the query.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class Limits:
         return time.monotonic() - self.started
 
     def check(self) -> None:
-        """Raise if the time is up or somebody cancelled."""
+        """Raise if the time is up or the query was cancelled."""
         if self.cancellation is not None and self.cancellation.is_cancelled:
             raise QueryCancelled(self.query, self.elapsed, self.rows)
         if self.timeout is not None and self.elapsed > self.timeout:
             raise QueryTimeout(self.query, self.timeout, self.elapsed, self.rows)
 
     def allocate(self, rows: int, nbytes: int) -> None:
-        """Announce an intermediate result before it is made."""
+        """Raise if an intermediate result of this size would exceed a limit; called before it is made."""
         self.check()
         self.rows = max(self.rows, rows)
         wanted = self._held + nbytes
@@ -67,7 +67,7 @@ class Limits:
             raise QueryMemoryExceeded(self.query, self.memory, wanted, self.rows)
 
     def hold(self, nbytes: int) -> None:
-        """Announce part of the result: it stays until the end."""
+        """Count part of the result, which stays in memory until the end of the query."""
         self.allocate(0, nbytes)
         self._held += nbytes
 

@@ -1,8 +1,7 @@
-"""What a graph's readers share, and the two things they ask for: the rows of a query, or its plan."""
+"""The reader of a graph, shared by all its queries: it runs a query, or plans it."""
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,13 +20,13 @@ from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.execution import Trace, execute, plan
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.prepared import Preparations, Prepared
-from omnigraph.read.run.expressions import Expressions
+from omnigraph.read.run.expressions import Expressions, this_moment
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Answers queries about one graph, whatever the branch, with one cache."""
+    """Answers queries on any snapshot of one graph, with one cache."""
 
     repository: Repository
     cache: Cache
@@ -48,7 +47,7 @@ class Reader:
             return execute(self._prepared(query), tables, expressions, limits)
 
     def plan(self, query: CompiledRead, params: Mapping[str, object] | None, snapshot: Snapshot) -> Trace:
-        """How the rows of a read would be found."""
+        """The steps that would find the rows of a read."""
         expressions, limits = self._expressions(query, params), Limits(query.name)
         with self._tables(snapshot, limits) as tables:
             return plan(self._prepared(query), tables, expressions, limits)
@@ -66,14 +65,8 @@ class Reader:
 
     def _expressions(self, query: CompiledRead, params: Mapping[str, object] | None) -> Expressions:
         values = bind_parameters(query.name, query.params, params)
-        values[ir.NOW] = _now()
+        values[ir.NOW] = this_moment()
         return Expressions(query.name, values, self.embedder)
-
-
-def _now() -> dt.datetime:
-    """This moment, to the millisecond that a DateTime can hold."""
-    now = dt.datetime.now(dt.UTC)
-    return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
 def shown_plan(query: ir.QueryIR, trace: Trace, *, analyze: bool) -> str:

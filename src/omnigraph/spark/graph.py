@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +10,6 @@ from omnigraph.bulk.pieces import open_table
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import RequestError
 from omnigraph.lang.parameters import bind_parameters
-from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import compile_read
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.lang.schema.lookup import checked_columns, edge_type, node_type
@@ -54,8 +52,6 @@ class SparkGraph:
 
         compiled = compile_read(text, self.catalog, name)
         values = bind_parameters(compiled.name, compiled.params, params)
-        now = dt.datetime.now(dt.UTC)
-        values[ir.NOW] = now.replace(microsecond=now.microsecond // 1000 * 1000)
         return query_frame(self.spark, self.snapshot, compiled, values, embedder=self.embedder)
 
     def _frame(self, entity: EntityType, columns: Iterable[str] | None, where: str | None) -> DataFrame:

@@ -54,7 +54,7 @@ class StagedChanges:
     deleted: int
 
 
-IndexKind = Literal["BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "IVF_FLAT"]
+IndexKind = Literal["BTREE", "INVERTED", "IVF_FLAT"]
 
 
 @dataclass(frozen=True, slots=True)

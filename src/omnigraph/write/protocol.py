@@ -146,6 +146,8 @@ class WriteRequest:
     message: str | None = None
     if_commit: str | None = None
     batch: Batch | None = None
+    merged_parents: tuple[str, ...] = ()
+    """Heads of other branches that the commit brings into this one."""
     rows_per_file: int = ROWS_PER_FILE
 
 
@@ -374,7 +376,8 @@ def _commit(
     """Phases A to D. An error before the sidecar is written means that nothing was written. After that, recovery
     can finish the write as well as this writer, so an error leaves it in doubt."""
     message = request.message if ready.prepared.message is None else ready.prepared.message
-    draft = CommitDraft(request.writer, str(ULID()), request.actor, message, batch=request.batch)
+    parents = request.merged_parents
+    draft = CommitDraft(request.writer, str(ULID()), request.actor, message, parents, request.batch)
     moves = tuple(one.move for one in ready.staged)
     sidecar = Sidecar(operation_id, request.writer, request.branch.ref, draft, moves)
     lock.verify()

@@ -113,13 +113,13 @@ class TestBudget:
 
     def test_asking_is_counted_and_forgotten_before_it_becomes_much(self) -> None:
         cache = Cache(1)
-        assert cache.asked("key") == 0
-        cache.ask("key")
-        cache.ask("key")
-        assert cache.asked("key") == 2
+        assert cache.lookups("key") == 0
+        cache.count_lookup("key")
+        cache.count_lookup("key")
+        assert cache.lookups("key") == 2
         for number in range(20_000):
-            cache.ask(number)
-        assert len(cache._asked) <= 10_000
+            cache.count_lookup(number)
+        assert len(cache._lookups) <= 10_000
 
 
 class TestSizes:
@@ -262,8 +262,8 @@ class TestHeldByAQuery:
         cache, make = Cache(100), Maker(10)
         first, second = Held(cache), Held(cache)
         assert first.get("key", make) is second.get("key", make)
-        second.ask("table")
-        assert (first.asked("table"), cache.asked("table")) == (1, 1)
+        second.count_lookup("table")
+        assert (first.lookups("table"), cache.lookups("table")) == (1, 1)
 
 
 class TestSetting:

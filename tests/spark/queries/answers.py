@@ -15,6 +15,7 @@ from tests.read.engine import reference_answer
 from tests.read.reference_results import Answer
 from tests.read.reference_rows import GraphData
 
+from omnigraph.bulk.pieces import ROWS_PER_TASK
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import NotOnSpark
 from omnigraph.graph import Graph
@@ -85,17 +86,26 @@ def quick_session(spark: SparkSession) -> SparkSession:
     return session
 
 
-def problems(spark: SparkSession, questions: Sequence[Question]) -> dict[str, str]:
+def problems(
+    spark: SparkSession, questions: Sequence[Question], rows_per_task: int = ROWS_PER_TASK
+) -> dict[str, str]:
     """By name of the question: how Spark's answer differs, empty if it does not."""
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        found: Iterable[str] = pool.map(lambda question: problem(spark, question), questions)
+        found: Iterable[str] = pool.map(lambda question: problem(spark, question, rows_per_task), questions)
         return {question.name: said for question, said in zip(questions, found, strict=True)}
 
 
-def problem(spark: SparkSession, question: Question) -> str:
+def problem(spark: SparkSession, question: Question, rows_per_task: int = ROWS_PER_TASK) -> str:
     """How Spark's answer differs from what is expected; empty if it does not."""
     try:
-        table = run_query(spark, question.graph, question.query, question.values, embedder=question.embedder)
+        table = run_query(
+            spark,
+            question.graph,
+            question.query,
+            question.values,
+            embedder=question.embedder,
+            rows_per_task=rows_per_task,
+        )
     except NotOnSpark as error:
         return f"refused: {error.what}"
     except Exception:  # noqa: BLE001  whatever goes wrong is what we look for

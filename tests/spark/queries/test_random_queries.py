@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 from tests.read.agreement import MOST_ROWS, Case, lively_query, random_graph, report
 from tests.read.engine import data_of
 from tests.read.graphs import Record
@@ -19,7 +18,6 @@ from tests.read.reference_rows import TooManyRows
 from tests.spark.queries.answers import Question, problems, quick_session
 
 import omnigraph
-from omnigraph.bulk import pieces
 from omnigraph.embed.mock import MockClient
 from omnigraph.errors import SumOverflow
 from omnigraph.graph import Graph
@@ -56,12 +54,9 @@ def _parts(records: tuple[Record, ...]) -> Iterator[list[Record]]:
     yield from (part for part in (nodes[::2], nodes[1::2], edges[::2], edges[1::2]) if part)
 
 
-def test_random_queries_give_the_same_rows(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pieces, "ROWS_PER_TASK", 1)
+def test_random_queries_give_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     asked = [one for seed in range(FIRST_SEED, FIRST_SEED + GRAPHS) for one in _asked(seed, tmp_path)]
-    found = problems(quick_session(spark), [question for _, _, question in asked])
+    found = problems(quick_session(spark), [question for _, _, question in asked], rows_per_task=1)
     wrong = [report(case, graph, found[one.name]) for graph, case, one in asked if found[one.name]]
     assert wrong == [], f"{len(wrong)} of {len(asked)}:\n" + "\n\n".join(wrong[:3])
     assert len(asked) > GRAPHS * PER_GRAPH / 2

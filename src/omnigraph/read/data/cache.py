@@ -1,7 +1,7 @@
-"""One memory budget for everything the read side keeps: columns, topology, text indexes, vectors.
+"""One memory budget for everything that queries keep: columns, topology, text indexes, vectors.
 
-What is kept is immutable and known by the physical identity of what it was made from, so it is never wrong; it is
-only let go, the least recently used first, when there is too much of it.
+Kept values are immutable, and their keys name the table versions that they were made from, so they never become
+stale. They are dropped, the least recently used ones first, when they take more memory than the limit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Making:
-    """Something that one thread makes and others may wait for. It has no value if making it failed."""
+    """A value that one thread makes and others may wait for; None if making it failed."""
 
     done: threading.Event = field(default_factory=threading.Event)
     value: Any = None
@@ -57,11 +57,12 @@ class Usage:
 
 
 def _go_on() -> None:
-    """What somebody who waits does meanwhile: nothing."""
+    """The check of a caller that never stops waiting: nothing."""
 
 
 class Cache:
-    """Least recently used goes first. Two threads that want the same thing wait for one to make it."""
+    """Keeps values up to a limit in bytes; the least recently used ones go first. Of several threads that need the
+    same value, one makes it and the others wait."""
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = default_limit() if limit is None else limit
@@ -69,7 +70,7 @@ class Cache:
         self._making: dict[Hashable, _Making] = {}
         self._lock = threading.Lock()
         self._used = self._hits = self._misses = 0
-        self._asked: dict[Hashable, int] = {}
+        self._lookups: dict[Hashable, int] = {}
 
     def find(self, key: Hashable) -> Any | None:
         """What is kept under a key, if anything is."""
@@ -85,8 +86,8 @@ class Cache:
         return entry.value
 
     def get(self, key: Hashable, make: Callable[[], Kept], check: Callable[[], None] = _go_on) -> Kept:
-        """What is kept under a key, made first if need be. Who has to wait for another thread to make it checks
-        now and then whether to go on."""
+        """What is kept under a key, made first if need be. A thread that waits while another one makes it calls
+        ``check`` again and again, which may raise."""
         while True:
             with self._lock:
                 found = self._found(key)
@@ -120,14 +121,14 @@ class Cache:
             self._measure(key, entry)
 
     def measure(self, key: Hashable) -> None:
-        """Look again how large something is: what is derived from it on the way counts too."""
+        """Measure a value again: what was derived from it on the way counts too."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None:
                 self._measure(key, entry)
 
     def _measure(self, key: Hashable, entry: _Entry) -> None:
-        """Note the size of an entry, and let go of what there is no room for."""
+        """Measure an entry, and drop the least recently used ones while there is too much."""
         size = int(entry.value.nbytes)
         self._used += size - entry.nbytes
         entry.nbytes = size
@@ -139,24 +140,24 @@ class Cache:
             self._used -= gone.nbytes
 
     def has(self, key: Hashable) -> bool:
-        """Is it kept? Asking is no use."""
+        """Is a value kept under a key? This does not count as use of it."""
         with self._lock:
             return key in self._entries
 
-    def ask(self, key: Hashable) -> None:
-        """Note that something was done without what could have been kept."""
+    def count_lookup(self, key: Hashable) -> None:
+        """Count a look-up in a table that is not in memory."""
         with self._lock:
-            if len(self._asked) >= _REMEMBERED:
-                self._asked.clear()
-            self._asked[key] = self._asked.get(key, 0) + 1
+            if len(self._lookups) >= _REMEMBERED:
+                self._lookups.clear()
+            self._lookups[key] = self._lookups.get(key, 0) + 1
 
-    def asked(self, key: Hashable) -> int:
-        """How often that was noted."""
+    def lookups(self, key: Hashable) -> int:
+        """How many look-ups in a table were counted."""
         with self._lock:
-            return self._asked.get(key, 0)
+            return self._lookups.get(key, 0)
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Drop everything."""
         with self._lock:
             self._entries.clear()
             self._used = 0
@@ -167,8 +168,8 @@ class Cache:
 
 
 class Held:
-    """The cache as one query sees it: what the query has asked for stays with it to its end, also if there is no
-    room for it, and whoever makes or awaits something checks whether to go on."""
+    """The cache as one query uses it: values stay with the query to its end, also if the cache has no room for
+    them, and ``check`` is called while values are made or awaited, so that the query can be stopped."""
 
     def __init__(self, cache: Cache, check: Callable[[], None] = _go_on) -> None:
         self.check = check
@@ -191,16 +192,16 @@ class Held:
         """See `Cache.has`."""
         return key in self._held or self._cache.has(key)
 
-    def ask(self, key: Hashable) -> None:
-        """See `Cache.ask`."""
-        self._cache.ask(key)
+    def count_lookup(self, key: Hashable) -> None:
+        """See `Cache.count_lookup`."""
+        self._cache.count_lookup(key)
 
-    def asked(self, key: Hashable) -> int:
-        """See `Cache.asked`."""
-        return self._cache.asked(key)
+    def lookups(self, key: Hashable) -> int:
+        """See `Cache.lookups`."""
+        return self._cache.lookups(key)
 
     def release(self) -> None:
-        """Let go of everything, at the size it has grown to."""
+        """Let the cache account for the sizes that values have grown to, and give them up."""
         for key in self._held:
             self._cache.measure(key)
         self._held.clear()

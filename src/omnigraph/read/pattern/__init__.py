@@ -1,4 +1,4 @@
-"""What follows from a query alone: its match as a graph of variables, and what the result needs.
+"""The analysis of a query before its tables: the match as a graph of variables, and what the result needs of it.
 
-Read `pattern`, then `needs` and `subtraction`; `prepared` keeps all of it for the next time.
+Read `pattern`, then `needs` and `subtraction`; `prepared` keeps all of it for the next execution.
 """

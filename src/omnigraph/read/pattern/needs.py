@@ -1,4 +1,4 @@
-"""What a query asks of its match: which variables, and which properties of them."""
+"""What a query needs of its match: which variables, and which properties of them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def entities_of(operations: tuple[ir.Operation, ...]) -> set[str]:
 
 
 def needed_by(query: ir.QueryIR, entities: set[str], catalog: Catalog) -> set[str]:
-    """The variables that results ask for. Ordered rows ask for all, because ids break ties; a count of something
-    that every row has asks for none."""
+    """The variables that results need. Ordered rows need all, because ids break ties; a count of something that
+    every row has needs none."""
     always = _always(query.pipeline, catalog)
-    asked = [column.expression for column in query.columns if not _counts_rows(column.expression, always)]
-    names = {name for expression in asked for name in mentioned(expression)}
+    needed = [column.expression for column in query.columns if not _counts_rows(column.expression, always)]
+    names = {name for expression in needed for name in mentioned(expression)}
     names |= {name for order in query.order for name in mentioned(order.expression)}
     if query.order and not (query.aggregates or query.distinct):
         names |= entities

@@ -1,8 +1,8 @@
 """The match of a query as a graph of variables: what has to hold, free of the order in which it was written.
 
 An unbound hop relates two variables by the distinct pairs of an edge type, so the order in which hops are followed
-does not matter. What cannot be arranged freely (optional blocks, negations over several variables) is kept aside
-and runs last, as written.
+does not matter. What cannot be arranged freely (optional blocks, negations over several variables) is kept as
+operations that run last, as written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Link:
 
     @property
     def is_impossible(self) -> bool:
-        """Are more hops asked for than edges of the type can be followed in a row?"""
+        """Is the least number of hops larger than edges of the type can be followed in a row?"""
         return self.min_hops > self.max_hops
 
     @property
@@ -64,7 +64,7 @@ class Link:
 
     @property
     def relation(self) -> tuple[object, ...]:
-        """Links of the same relation between the same variables say the same."""
+        """The key by which links are equal: the same relation between the same variables."""
         if self.is_hop:
             seen = self.from_(min(self.source, self.target))
         else:
@@ -78,8 +78,8 @@ class Link:
 class Node:
     """A variable with everything that concerns only it: its conditions, and subtrees that hang from it.
 
-    A reach asks for a neighbour and counts them; an absent subtree must not match; an optional one counts at least
-    once.
+    The subtrees multiply how often the node matches: a reach by the number of its matches, an absent one by zero
+    if it matches, an optional one by the number of its matches, at least by one.
     """
 
     variable: str
@@ -119,7 +119,7 @@ class Reach:
 
 @dataclass(slots=True)
 class Pattern:
-    """Variables, links between them, conditions over several of them, and what runs last."""
+    """Variables, links between them, conditions over several of them, and the operations that run last."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     links: list[Link] = field(default_factory=list)
@@ -141,7 +141,7 @@ class Pattern:
         )
 
     def mentioned_at_end(self) -> set[str]:
-        """The variables that what runs last asks for."""
+        """The variables that the operations at the end need."""
         names = {name for operation in self.rest for name in mentioned(operation)}
         return names & self.nodes.keys() | names & {link.edge_variable or "" for link in self.links}
 
@@ -152,7 +152,7 @@ class Pattern:
 
 
 def analyse(operations: tuple[ir.Operation, ...], catalog: Catalog, needed: Set[str]) -> Pattern:
-    """The pattern of a whole match; ``needed`` are the variables that its results ask for."""
+    """The pattern of a whole match; ``needed`` are the variables that its results need."""
     pattern = Pattern()
     _collect(pattern, operations, catalog, needed)
     return pattern
@@ -251,7 +251,7 @@ def _inequality(pattern: Pattern, condition: ir.Filter, catalog: Catalog) -> tup
 
 
 def _negation(pattern: Pattern, negation: ir.AntiJoin, catalog: Catalog) -> bool:
-    """Hang a negation where it belongs, if it concerns one variable, or is one missing hop between two."""
+    """Add a negation to the node that it concerns, or as a missing link between two; false if it is neither."""
     root = subtree(negation.inner, pattern.nodes, catalog)
     if root is not None:
         pattern.nodes[root.variable].absent.append(root)
@@ -310,7 +310,7 @@ def folded(pattern: Pattern, root: str) -> Node | None:
 
 
 def distinct_links(links: Iterable[Link]) -> list[Link]:
-    """Links without those that say the same as another; bound edges each count."""
+    """The links without those that repeat another one; of links with a bound edge every one counts."""
     kept: dict[object, Link] = {}
     for link in links:
         kept.setdefault(link.relation if link.edge_variable is None else link, link)

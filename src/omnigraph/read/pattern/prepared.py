@@ -1,4 +1,5 @@
-"""What follows from a query alone, before its parameters and tables: worked out once, kept for the next time."""
+"""The analysis of a query, which needs neither parameters nor tables: made once, and kept for the next
+execution."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _KEPT: Final = 512
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A query and what follows from it alone. The patterns are shared: whoever changes one copies it first."""
+    """A query and its analysis. The patterns are shared between executions: the planner changes copies of them."""
 
     query: ir.QueryIR
     entities: frozenset[str]
@@ -32,7 +33,7 @@ class Prepared:
 
 
 def prepare(query: ir.QueryIR, catalog: Catalog) -> Prepared:
-    """Work out what follows from a query alone."""
+    """Analyse a query."""
     entities = entities_of(query.pipeline)
     needed = needed_by(query, entities, catalog)
     pattern = analyse(query.pipeline, catalog, needed)
@@ -49,14 +50,15 @@ def prepare(query: ir.QueryIR, catalog: Catalog) -> Prepared:
 
 
 class Preparations:
-    """The last queries of a graph, by the compiled query: the compiler gives the same one for the same text."""
+    """The analysed queries of a graph, the most recently used ones. The compiler returns the same IR for the same
+    text, so the identity of the IR is the key."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[int, Prepared] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, query: ir.QueryIR, catalog: Catalog) -> Prepared:
-        """What follows from a query, from memory if it was asked before."""
+        """The analysis of a query, made if it is not kept."""
         with self._lock:
             found = self._kept.get(id(query))
             if found is not None:
@@ -64,7 +66,7 @@ class Preparations:
                 return found
         made = prepare(query, catalog)
         with self._lock:
-            # What is kept holds the query, so that its id stays its own.
+            # The kept value refers to the query, so that no other query can get its id.
             self._kept[id(query)] = made
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)

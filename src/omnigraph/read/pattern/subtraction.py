@@ -1,4 +1,4 @@
-"""Counting by subtraction: what must not hold is counted as everything minus what does hold."""
+"""Counting by subtraction: all matches, minus those for which a negated condition holds."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Signed = tuple[int, Pattern, dict[str, str]]
 
 
 def signed(pattern: Pattern, aggregates: list[ir.Agg]) -> list[Signed]:
-    """The pattern as sums and differences of simpler ones, where only counts are asked for.
+    """The pattern as sums and differences of simpler ones, if the query returns only counts.
 
-    What must not hold between two variables would force them to be enumerated together. All matches minus those
-    for which it does hold need no such thing.
+    A condition that must not hold between two variables would force the planner to enumerate them together.
+    Counting all matches, and subtracting those for which it holds, does not.
     """
     excluded: list[tuple[str, str] | Link] = [*pattern.unequal, *pattern.unconnected]
     counts = all(agg.function == "count" and not agg.distinct for agg in aggregates)

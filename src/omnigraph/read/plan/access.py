@@ -1,7 +1,7 @@
 """Which way a query finds its rows: whole tables in memory, or look-ups through the indexes of the tables.
 
 A query that starts at one key and takes a few hops touches a handful of rows; reading whole tables for it would be
-waste. After enough such queries the tables are read after all, because from then on memory is cheaper.
+waste. After enough such queries the tables are read after all, because from then on that is cheaper.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FORCED: Final[ContextVar[Path | None]] = ContextVar("forced access path", defau
 
 @contextmanager
 def forced_access(path: Path) -> Iterator[None]:
-    """Make all queries of this context use one path, where they can: both give the same rows."""
+    """Make all queries of this context take one path, where they can; both give the same rows. For tests."""
     token = _FORCED.set(path)
     try:
         yield
@@ -30,7 +30,7 @@ def forced_access(path: Path) -> Iterator[None]:
 
 
 def is_forced() -> bool:
-    """Has somebody chosen the path?"""
+    """Is the path chosen by `forced_access`?"""
     return _FORCED.get() is not None
 
 
@@ -85,15 +85,15 @@ def _is_connected(pattern: Pattern, start: str) -> bool:
 
 
 def _pays(pattern: Pattern, tables: GraphTables) -> bool:
-    """Is some large table that the query touches not in memory, and not asked for often enough to be read?"""
+    """Is a large table of the query not in memory, and not looked up often enough for reading it to pay?"""
     small, rows_per_lookup = tables.settings.small_table, tables.settings.rows_per_lookup
     pays = False
     for node in pattern.nodes.values():
         table = tables.nodes(node.type_name)
         if table.count > small and not table.has("id"):
-            pays |= tables.cache.asked(table.ref) * rows_per_lookup < table.count
+            pays |= tables.cache.lookups(table.ref) * rows_per_lookup < table.count
     for link in pattern.links:
         edges = tables.edges(link.edge_type)
         if edges.count > small and not tables.has_adjacency(link.edge_type):
-            pays |= tables.cache.asked(edges.ref) * rows_per_lookup < edges.count
+            pays |= tables.cache.lookups(edges.ref) * rows_per_lookup < edges.count
     return pays

@@ -1,4 +1,4 @@
-"""Arranging a pattern: what is only counted, where enumeration starts, and in which order links are followed."""
+"""Planning a pattern: what is only counted, where enumeration starts, and in which order links are followed."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _rest(pattern: Pattern) -> list[Step]:
 
 
 def _entangled(plan: _Arrangement) -> set[str]:
-    """Variables that more than their links and their own conditions speak about: they have to be enumerated."""
+    """Variables in conditions over several variables: they have to be enumerated."""
     names = {name for condition in plan.conditions for name in mentioned(condition)}
     names |= {name for pair in plan.unequal for name in pair}
     names |= {name for link in plan.unconnected for name in link.ends}
@@ -149,7 +149,7 @@ def _own_links(plan: _Arrangement, variable: str) -> bool:
 
 
 def _choose_start(plan: _Arrangement, component: set[str]) -> str:
-    """The most selective variable, unless one that is asked for anyway is about as good."""
+    """The most selective variable, unless one that is enumerated anyway is about as good."""
     ordered = [name for name in plan.pattern.nodes if name in component]
     if any(not link.is_hop for link in plan.links if link.ends & component):
         return ordered[0]
@@ -173,7 +173,7 @@ def _hub(plan: _Arrangement, ordered: list[str], best: str, estimates: dict[str,
 
 
 def _eliminate(plan: _Arrangement, component: set[str], start: str | None) -> set[str]:
-    """Hang the variables that only need counting into their neighbours; those that are left are enumerated."""
+    """Turn variables that only need counting into subtrees of their neighbours; return those that are left."""
     core = set(component)
     fixed = plan.kept | _entangled(plan) | ({start} if start is not None else set())
     edges = plan.kept | {name for condition in plan.conditions for name in mentioned(condition)}
@@ -214,7 +214,7 @@ def _advance(plan: _Arrangement, core: set[str], order: list[str]) -> None:
     plan.links = [link for link in plan.links if link not in candidates[name]]
     hops = [link for link in links if link.is_hop and link.edge_variable is None]
     others = [link for link in links if link not in hops]
-    if len(hops) > 1 and not others and not _is_asked_for(plan, name):
+    if len(hops) > 1 and not others and not _is_needed(plan, name):
         plan.steps.append(CountCommon(tuple(hops), node))
         plan.bound.add(name)
         return
@@ -228,8 +228,8 @@ def _advance(plan: _Arrangement, core: set[str], order: list[str]) -> None:
     plan.steps.extend(Close(link) for link in others)
 
 
-def _is_asked_for(plan: _Arrangement, name: str) -> bool:
-    """Does anybody but the links that bind a variable speak about it?"""
+def _is_needed(plan: _Arrangement, name: str) -> bool:
+    """Is a variable needed for anything but the links that bind it?"""
     return name in plan.kept | _entangled(plan) or any(name in link.ends for link in plan.links)
 
 
@@ -263,7 +263,7 @@ def _growth(plan: _Arrangement, name: str, links: list[Link]) -> tuple[int, floa
 
 
 def _settle(plan: _Arrangement, core: set[str], *, last: bool) -> None:
-    """Check everything whose variables are bound by now, and let go of variables nobody asks for any more."""
+    """Check all conditions whose variables are bound by now, and drop variables that are not needed any more."""
     known = plan.bound
     for link in [link for link in plan.links if link.ends <= known]:
         plan.links.remove(link)
@@ -279,8 +279,8 @@ def _settle(plan: _Arrangement, core: set[str], *, last: bool) -> None:
     for condition in [c for c in plan.conditions if set(mentioned(c)) <= known]:
         plan.conditions.remove(condition)
         plan.steps.append(Condition(condition))
-    asked = plan.kept | _entangled(plan) | {name for link in plan.links for name in link.ends}
-    if plan.present - asked:
-        plan.present &= asked
+    needed = plan.kept | _entangled(plan) | {name for link in plan.links for name in link.ends}
+    if plan.present - needed:
+        plan.present &= needed
         more = not last or bool(core - known)
         plan.steps.append(Keep(frozenset(plan.present), merge=more))

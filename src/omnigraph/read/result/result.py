@@ -30,7 +30,7 @@ _HTML_WIDTH: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The state of the graph that was asked for: a branch's newest, or a snapshot."""
+    """The state of the graph that a query read: the newest of a branch, or a snapshot."""
 
     branch: str | None
     snapshot: str | int | None
@@ -164,7 +164,7 @@ class Result:
 
 
 def with_distinct_names(table: pa.Table) -> pa.Table:
-    """The table with repeated names told apart by a number, for formats in which a name leads to one column."""
+    """The table with a number behind repeated column names, for formats that need distinct names."""
     names: list[str] = list(table.column_names)
     if len(set(names)) == len(names):
         return table

@@ -148,7 +148,7 @@ def _each(frame: Frame) -> Ints:
 
 
 def combine(part: Partial, inverse: Ints, groups: int) -> Partial:
-    """A part whose groups fall together as the numbers say."""
+    """A part whose groups are merged: ``inverse`` has the new number of each."""
     counts = counts_by(inverse, part.counts, groups)
     numbers: Array | None = None
     pairs = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -109,6 +110,12 @@ class Expressions:
                 f"'{client.model}'; configure that model, or pass a vector"
             )
         return np.asarray(client.embed([text], near.dimension, "query")[0], dtype=np.float64)
+
+
+def this_moment() -> dt.datetime:
+    """The value of `now()`, to the millisecond that a DateTime can hold."""
+    now = dt.datetime.now(dt.UTC)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
 def _present(positions: Array | None) -> tuple[Array | None, Bools | None]:

@@ -75,7 +75,7 @@ class Frame:
         return Frame(self.count, self.rows, self.positions, weights).keep(factor > 0)
 
     def only(self, variables: Iterable[str]) -> Frame:
-        """The frame without the variables that nobody asks for any more."""
+        """The same rows with some of the variables."""
         kept = set(variables)
         if kept >= self.positions.keys():
             return self
@@ -112,4 +112,4 @@ def joined(frames: list[Frame]) -> Frame:
 
 
 Consume = Callable[[Frame], None]
-"""What takes the rows an operator makes."""
+"""Takes the frames that a plan makes."""

@@ -89,7 +89,8 @@ class Grouping:
         return {name for key in self._keys if _identifies(key, frame, self._catalog) for name in mentioned(key)}
 
     def _all_codes(self, frame: Frame) -> list[Ints]:
-        """Numbers that are equal for rows of one group. An entity speaks for all its properties."""
+        """Numbers that are equal for rows of one group. An entity determines its properties, so they need no
+        numbers."""
         known = self._identified(frame)
         rest = [key for key in self._keys if not known.issuperset(mentioned(key))]
         codes = [frame.positions[name].astype(np.int64) for name in sorted(known)]

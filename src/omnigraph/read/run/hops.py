@@ -57,7 +57,7 @@ def reach_bounds(adjacency: Adjacency, most: int, limits: Limits) -> Ints:
 def _search(
     adjacency: Adjacency, sources: Array, chain: Link, limits: Limits, entries: int
 ) -> tuple[Ints, Positions]:
-    """Breadth first from several sources side by side; a table says who has been where."""
+    """Breadth first from several sources side by side, with a table of the nodes that each source has visited."""
     limits.allocate(0, len(sources) * adjacency.width)
     visited = np.zeros((len(sources), adjacency.width), dtype=np.bool_)
     has_loop = np.zeros(len(sources), dtype=np.bool_)

@@ -1,6 +1,6 @@
 """Answering a query by look-ups: only the rows it touches are read, through the indexes of the tables.
 
-The operators are the ones of memory, on rows that were fetched instead of whole tables.
+These are the operators of `operators.py`, on fetched rows instead of whole tables.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from omnigraph.storage.filters import compared, sql_literal
 _TOGETHER: Final = 1_000
 
 
-class TooWide(Exception):
-    """More rows are touched than look-ups are good for."""
+class TooManyLookups(Exception):
+    """The query needs more rows than are worth looking up one by one."""
 
 
-class Chosen(Rows):
-    """Rows that were fetched; columns that were not fetched with them are fetched when somebody asks."""
+class FetchedRows(Rows):
+    """Rows that were fetched by look-ups; further columns of them are fetched on first use."""
 
     def __init__(self, whole: WholeTable, table: pa.Table, tables: GraphTables) -> None:
         super().__init__(whole.entity, table.num_rows)
@@ -65,7 +65,7 @@ def fetch(
 
 def _scan(tables: GraphTables, whole: WholeTable, columns: Sequence[str], where: str | None) -> pa.Table:
     tables.cache.check()
-    tables.cache.ask(whole.ref)
+    tables.cache.count_lookup(whole.ref)
     if not whole.count or where == "false":
         schema = table_schema(whole.entity)
         return pa.schema([schema.field(name) for name in columns]).empty_table()
@@ -89,16 +89,16 @@ class Lookups(Operators):
         self._bounded = bounded
 
     def scanned(self, frame: Frame, variable: str, type_name: str, filters: Sequence[ir.Filter]) -> Frame:
-        """Each row with each entity that passes the filters: what a table can check is checked there."""
+        """Each row with each entity that passes the filters; Lance checks those it can, through its indexes."""
         whole = self.tables.nodes(type_name)
         where = " and ".join(self._pushed(filters, variable, whole.entity)) or None
         table = _scan(self.tables, whole, self._columns(variable, whole.entity, filters), where)
         self._check_width(table.num_rows)
-        rows = Chosen(whole, table, self.tables)
+        rows = FetchedRows(whole, table, self.tables)
         return self.filtered(self.scan(frame, variable, rows), filters)
 
     def _pushed(self, filters: Iterable[ir.Filter], variable: str, entity: EntityType) -> Iterable[str]:
-        """Filters that a table can check, as text. They are checked again on what comes back."""
+        """Filters that Lance can check, as text. They are checked again on the rows that it returns."""
         schema = table_schema(entity)
         for condition in filters:
             match condition:
@@ -122,7 +122,7 @@ class Lookups(Operators):
 
     def _check_width(self, rows: int) -> None:
         if self._bounded and rows > self.tables.settings.lookup_rows:
-            raise TooWide
+            raise TooManyLookups
 
     def sizes(self, frame: Frame, link: Link) -> Ints:  # noqa: ARG002
         """Fetched rows are few: they are never worked on in pieces."""
@@ -144,19 +144,19 @@ class Lookups(Operators):
         source, target, found = self._edges(link, edges, ids)
         reached = target.unique()
         self._check_width(len(reached))
-        nodes = Chosen(
+        nodes = FetchedRows(
             whole,
             fetch(self.tables, whole, "id", reached, self._columns(link.target, whole.entity)),
             self.tables,
         )
         places = filled(pc.index_in(target, value_set=nodes.column("id").arrow), -1)
         owners = filled(pc.index_in(source, value_set=ids), -1)
-        return self._joined(frame, link, inverse, (owners, places), nodes, Chosen(edges, found, self.tables))
+        return self._joined(frame, link, inverse, (owners, places), nodes, FetchedRows(edges, found, self.tables))
 
     def _edges(self, link: Link, edges: WholeTable, ids: pa.Array) -> tuple[pa.Array, pa.Array, pa.Table]:
         """The edges at some nodes: the near end, the far end and the edge of each."""
-        asked = [] if link.edge_variable is None else self._columns(link.edge_variable, edges.entity)
-        columns = sorted({"src", "dst", *asked})
+        needed = [] if link.edge_variable is None else self._columns(link.edge_variable, edges.entity)
+        columns = sorted({"src", "dst", *needed})
         near: list[pa.Array] = []
         far: list[pa.Array] = []
         parts: list[pa.Table] = []
@@ -177,8 +177,8 @@ class Lookups(Operators):
         link: Link,
         inverse: Array,
         pairs: tuple[Array, Array],
-        nodes: Chosen,
-        edges: Chosen,
+        nodes: FetchedRows,
+        edges: FetchedRows,
     ) -> Frame:
         """Rows with what their sources lead to: each neighbour once, or each edge."""
         owners, places = pairs

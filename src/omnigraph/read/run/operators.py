@@ -213,7 +213,7 @@ class Operators:
         return joined([kept, left.only(kept.positions)])
 
     def _tagged(self, frame: Frame, inner: Sequence[ir.Operation]) -> Frame:
-        """The rows by number, with the variables that a block asks for."""
+        """The rows by number, with the variables that a block needs."""
         names = {name for operation in inner for name in mentioned(operation)}
         tagged = frame.only(names)
         tagged = Frame(tagged.count, tagged.rows, tagged.positions, None)

@@ -137,7 +137,7 @@ def _row_key(order: ir.Order, query: ir.QueryIR, frame: Frame, values: _Values) 
 
 
 def spread(frame: Frame, most: int | None, limits: Limits) -> Frame:
-    """Every row as often as it counts; no more of them than anybody wants."""
+    """Every row as often as it counts, up to a limit."""
     if frame.weights is None:
         return frame
     weights = frame.weights if most is None else np.minimum(frame.weights, most)

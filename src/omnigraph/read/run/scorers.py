@@ -36,7 +36,7 @@ class Scorer(ABC):
         """The score of each entity at the positions, or of all; NaN where there is nothing to score."""
 
     def candidates(self, rows: Rows, count: int) -> Ints | None:  # noqa: ARG002
-        """Positions among which the best so many entities are, if that can be told without scoring all."""
+        """Positions that contain the best so many entities; None if only scoring all of them would tell."""
         return None
 
 

@@ -28,7 +28,7 @@ _ARROWS: Final = {ir.Direction.OUT: "-{}->", ir.Direction.IN: "<-{}-", ir.Direct
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What steps work with."""
+    """The operators and counts that the steps of one execution share."""
 
     operators: Operators
     weights: Weights
@@ -36,7 +36,7 @@ class Tools:
 
 @dataclass(slots=True)
 class Step(ABC):
-    """A step, and what it did: rows out and seconds, for those who want to know."""
+    """A step of a plan, with the rows it made and the seconds it took, for `explain`."""
 
     rows: int = field(default=0, init=False)
     seconds: float = field(default=0.0, init=False)
@@ -110,7 +110,7 @@ class FollowEdges(Step):
 
 @dataclass(slots=True)
 class Total(Step):
-    """How often a part of the pattern matches that nobody asks anything else about."""
+    """How often a part of the pattern matches, where no variable of it is needed."""
 
     node: Node
 
@@ -173,7 +173,7 @@ class Intersect(Step):
 
 @dataclass(slots=True)
 class CountCommon(Step):
-    """A variable that several bound ones link to and nobody asks for: only how many there are."""
+    """A variable that several bound ones link to and that is not needed itself: only how many there are."""
 
     links: Sequence[Link]
     node: Node
@@ -194,7 +194,7 @@ class Close(Step):
     link: Link
 
     def sizes(self, frame: Frame, tools: Tools) -> Ints | None:
-        """A chain, and a bound edge, lead to everything they can reach before it is known what was meant."""
+        """A chain, and a bound edge, are followed to everything they reach before the ends are compared."""
         if self.link.is_hop and self.link.edge_variable is None:
             return None
         return tools.operators.sizes(frame, self.link)
@@ -249,7 +249,7 @@ class Condition(Step):
 
 @dataclass(slots=True)
 class Keep(Step):
-    """Only the variables somebody still asks for; equal rows become one that counts for all, where that pays."""
+    """Only the variables that are still needed; equal rows become one that counts for all, where that pays."""
 
     variables: frozenset[str]
     merge: bool
@@ -325,7 +325,7 @@ def _shown(node: Node) -> str:
 
 
 def _trees(node: Node) -> str:
-    """What hangs from a node, in words."""
+    """The conditions and subtrees of a node, in words."""
     parts = []
     if node.filters:
         conditions = (

@@ -3,8 +3,8 @@
 Lance cuts into words, drops the long ones, lowers the case, cuts endings, drops stop words and replaces accented
 letters, in this order. So "others" is a stop word (it becomes "other") and "during" is none (it becomes "dure").
 
-Columns are cut here, by looking at their bytes, and Lance analyses each distinct word once. What separates words
-is a matter of single characters: beyond ASCII, Lance is asked about those that occur.
+Columns are cut into words here, by looking at their bytes, and Lance analyses each distinct word once. Whether a
+character separates words does not depend on its neighbours: for those beyond ASCII that occur, Lance decides.
 """
 
 from __future__ import annotations

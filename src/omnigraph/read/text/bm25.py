@@ -24,10 +24,11 @@ _LENGTH_MATTERS: Final = 0.75
 
 
 def term_scores(times: int, texts: int, having: int, frequencies: Array, lengths: Floats) -> Floats:
-    """What one term adds to the scores of the texts that have it.
+    """What one term adds to the scores of the n texts that contain it.
 
-    The query has the term so many ``times``, and of all ``texts`` so many are ``having`` it. ``frequencies`` says
-    how often each text has it, ``lengths`` how long each text is, in average lengths.
+    ``times``: occurrences of the term in the query. ``texts``: number of all texts of the column; ``having``: of
+    those that contain the term. ``frequencies``, shape (n,): occurrences in each text. ``lengths``, shape (n,):
+    the length of each text, divided by the average.
     """
     rarity = np.log(1 + (texts - having + 0.5) / (having + 0.5))
     often = frequencies.astype(np.float64)

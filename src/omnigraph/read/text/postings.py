@@ -34,7 +34,7 @@ class TextIndex:
     Postings lie in one array, sorted by term and document. A search for similar spellings has to know which word
     of a term a document has, so the words of terms that have more than one follow behind, each with its documents.
 
-    Building one takes a while: `check` is called now and then and may raise, to stop it.
+    Building an index takes a while: ``check`` is called between batches, and may raise to stop it.
     """
 
     def __init__(
@@ -97,8 +97,8 @@ class TextIndex:
         return self._in_any(list(ranges), documents)
 
     def scores(self, query: str, documents: Array | None = None) -> Floats:
-        """How well each document fits the query by BM25; 0 where no term is in it. A term counts as often as the
-        query repeats it, and statistics are of the whole column, whichever documents are asked for."""
+        """The BM25 score of each document (of those given, or all); 0 where no term is in it. A term counts as
+        often as the query repeats it. The statistics are always of the whole column."""
         if documents is not None and 4 * len(documents) > len(self):
             return np.asarray(self.scores(query)[documents])
         out = np.zeros(len(self) if documents is None else len(documents))

@@ -1,9 +1,9 @@
 """Arithmetic with counts: exact as far as a count can go, and from there on one number that means too many.
 Sums over integers are exact however large they get.
 
-A pattern of a dozen hops can match more often than 64 bits can say. Whether anybody asks for that number is
-another question: a negation only asks whether it is zero, a limit only whether it is large. So nothing is refused
-here; those who report a count look for `MANY`.
+A pattern of a dozen hops can match more often than 64 bits can count, and that need not matter: a negation only
+depends on whether the count is zero, a limit on whether it is large. So arithmetic never fails, it stops at
+`MANY`; code that returns a count to the caller checks for it.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ class SortKey:
 
 
 def first_rows(keys: Sequence[SortKey], ties: Sequence[SortKey], count: int, most: int | None) -> Ints:
-    """The numbers of the rows in order, as many as are wanted. Without keys the rows stay as they are; the keys
-    that break ties are only asked where there are any."""
+    """The numbers of the first rows in order. Without keys the rows stay as they are; the keys that break ties are
+    computed only if there are ties."""
     if most is not None and most <= 0:
         return np.zeros(0, dtype=np.int64)
     if not keys:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from omnigraph.bulk.pieces import Piece, pieces_of
+from omnigraph.bulk.pieces import ROWS_PER_TASK, Piece, pieces_of
 from omnigraph.bulk.runner import TaskResult
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.lang.parameters import Value
@@ -19,14 +18,14 @@ from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledRead
 from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.read.run.expressions import Expressions
+from omnigraph.read.run.expressions import Expressions, this_moment
 from omnigraph.read.run.scorers import RelativeScorer, Scorer, scorer_of
 from omnigraph.spark.queries.hops import most_hops
 from omnigraph.spark.queries.matching import Matched, Matching
 from omnigraph.spark.queries.output import Output, Page, as_frame, as_table
 from omnigraph.spark.queries.ranking import fusing_constants, scored
 from omnigraph.spark.queries.reading import Batch, Values
-from omnigraph.spark.queries.scanning import Tables, check_scans
+from omnigraph.spark.queries.scanning import Pieces, Tables, check_scans
 from omnigraph.spark.queries.steps import Match, hops_in, match_of
 from omnigraph.spark.runner import SparkRunner
 
@@ -57,25 +56,31 @@ def run_query(
     *,
     embedder: Embedder = configured_client,
     runner: SparkRunner | None = None,
+    rows_per_task: int = ROWS_PER_TASK,
 ) -> pa.Table:
     """The rows of a read, with the types and in the order in which the embedded engine gives them.
 
-    A ``runner`` of the caller's can be watched and cancelled.
+    The caller can watch and cancel a ``runner`` of its own. A task reads about ``rows_per_task`` rows of a table.
     """
     running = SparkRunner(spark) if runner is None else runner
-    frame = _answer(running, graph, query, values, embedder)
+    frame = _answer(running, graph, query, values, embedder, rows_per_task)
     with running.watched(f"query {query.name}"):
         collected = frame.toArrow()
     return as_table(query.ir, collected)
 
 
 def _answer(
-    runner: SparkRunner, graph: Snapshot, query: CompiledRead, values: Mapping[str, Value], embedder: Embedder
+    runner: SparkRunner,
+    graph: Snapshot,
+    query: CompiledRead,
+    values: Mapping[str, Value],
+    embedder: Embedder,
+    rows_per_task: int = ROWS_PER_TASK,
 ) -> DataFrame:
-    """The result under column names of our own: those of queries may repeat."""
+    """The result, under column names of its own: those of a query may repeat."""
     read = query.ir
     match = match_of(read, graph.catalog)
-    expressions = Expressions(query.name, {ir.NOW: _now(), **values}, embedder)
+    expressions = Expressions(query.name, {ir.NOW: this_moment(), **values}, embedder)
     page = Page.of(read, expressions)
     fusing = fusing_constants(read.rankings, expressions)
     for hop in hops_in(match.steps):
@@ -83,24 +88,25 @@ def _answer(
     unranked = Values(query.name, expressions.params)
     check_scans(match, unranked)
 
-    scorers = _scorers(read, match, graph, expressions, runner)
-    tables = Tables(runner.spark, graph, match, replace(unranked, scorers=scorers))
+    pieces = partial(pieces_of, graph, rows=rows_per_task)
+    ranked = replace(unranked, scorers=_scorers(read, match, pieces, expressions, runner))
+    tables = Tables(runner.spark, graph, match, ranked, pieces)
     rows = Matching(tables, expressions).run(match.steps, Matched(None, {}))
     return Output(read, tables, expressions, rows).result(scored(rows, read.rankings, fusing, tables), page)
 
 
 def _scorers(
-    query: ir.QueryIR, match: Match, graph: Snapshot, expressions: Expressions, runner: SparkRunner
+    query: ir.QueryIR, match: Match, pieces: Pieces, expressions: Expressions, runner: SparkRunner
 ) -> dict[ir.Score, Scorer]:
-    """The scorers of all arms that have a score for any row."""
+    """The scorers of all arms that score any row. A relative one learns about the whole table, in a job."""
     found: dict[ir.Score, Scorer] = {}
     for arm in dict.fromkeys(arm for ranking in query.rankings for arm in ranking.arms()):
         entity = match.variables[arm.variable]
-        scorer = scorer_of(arm, expressions) if graph.rows(entity.table_key) else None
+        table = pieces(entity.table_key)
+        scorer = scorer_of(arm, expressions) if table else None
         if isinstance(scorer, RelativeScorer):
-            pieces = pieces_of(graph, entity.table_key)
             counted = partial(_counted, scorer, entity, arm.property)
-            scorer = scorer.knowing(runner.run("statistics", counted, pieces))
+            scorer = scorer.knowing(runner.run("statistics", counted, table))
         if scorer is not None:
             found[arm] = scorer
     return found
@@ -110,9 +116,3 @@ def _counted(scorer: RelativeScorer[Any], entity: EntityType, column: str, piece
     """What a scorer has to know about one piece of a table."""
     batches = (Batch(entity, rows) for rows in piece.batches([column]))
     return TaskResult(scorer.counted(batches), rows=piece.rows)
-
-
-def _now() -> dt.datetime:
-    """This moment, to the millisecond that a DateTime can hold."""
-    now = dt.datetime.now(dt.UTC)
-    return now.replace(microsecond=now.microsecond // 1000 * 1000)

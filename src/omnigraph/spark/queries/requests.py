@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from omnigraph.bulk.pieces import require_shared
+from omnigraph.bulk.pieces import ROWS_PER_TASK, require_shared
 from omnigraph.errors import JobCancelled, NotOnSpark, QueryStopped
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query.compile import CompiledRead
@@ -39,6 +39,7 @@ def query_on_spark(
     allowed: Allowed,
     embedder: Embedder,
     spark: SparkSession | str | None,
+    rows_per_task: int = ROWS_PER_TASK,
 ) -> pa.Table:
     """The rows of a read. The time that a session takes to start does not count."""
     require_shared(graph.address)
@@ -51,7 +52,9 @@ def query_on_spark(
     limits = Limits(query.name, allowed.timeout, cancellation=allowed.cancellation)
     runner = SparkRunner(session, cancellation=_Stopping(limits))
     try:
-        table = run_query(session, graph, query, values, embedder=embedder, runner=runner)
+        table = run_query(
+            session, graph, query, values, embedder=embedder, runner=runner, rows_per_task=rows_per_task
+        )
     except JobCancelled:
         limits.check()
         raise
@@ -60,7 +63,7 @@ def query_on_spark(
 
 
 class _Stopping(Cancellation):
-    """Stops a job when the time of its query is up, or when somebody has cancelled it."""
+    """Stops a job when the time of its query is up, or when the caller has cancelled it."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
@@ -10,7 +10,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from omnigraph.bulk.pieces import pieces_of
+from omnigraph.bulk.pieces import Piece
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.query import ir
 from omnigraph.lang.values import BOOL, F64, STRING, ValueType
@@ -22,6 +22,8 @@ from omnigraph.storage.filters import compared
 
 _COMPARED: Final = (ir.Op.EQ, ir.Op.LT, ir.Op.LE, ir.Op.GT, ir.Op.GE)
 _NEVER: Final = "false"
+Pieces = Callable[[str], list[Piece]]
+"""Gives the pieces of a table, each the share of one task; none if it has no rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,19 @@ class Tables:
     """Reads the tables of one snapshot for one query. Every column has a name of its own, whatever the schema and
     the query call things: Spark does not tell upper from lower case, and joins mix all columns."""
 
-    def __init__(self, spark: SparkSession, graph: Snapshot, match: Match, values: Values) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        graph: Snapshot,
+        match: Match,
+        values: Values,
+        pieces: Pieces,
+    ) -> None:
         self.spark = spark
         self.graph = graph
         self._match = match
         self._values = values
+        self._pieces = pieces
         self._numbers = count()
 
     def fresh(self) -> str:
@@ -99,11 +109,10 @@ class Tables:
         types = {name: kind for name, (_, kind) in typed.items()}
         checks = list(self._checked_by_lance(scan))
         where = " and ".join(checks) or None
-        table_key = scan.entity.table_key
-        pieces = pieces_of(self.graph, table_key)
+        pieces = self._pieces(scan.entity.table_key)
         if not pieces or _NEVER in checks:
             return self.nothing(types)
-        rows = 0 if _is_identified(scan) else self.graph.rows(table_key)
+        rows = 0 if _is_identified(scan) else self.graph.rows(scan.entity.table_key)
         numbers = piece_numbers(self.spark, len(pieces), rows)
         reading = Reading(scan, pieces, typed, self._values, where)
         return numbers.mapInArrow(reading.batches, spark_schema(types))
