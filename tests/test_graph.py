@@ -55,6 +55,7 @@ class TestLife:
         init(local_store)
         assert readme.has("README.md")
 
+    @pytest.mark.long_on_s3
     def test_two_graphs_on_one_store_do_not_meet(self, store: Store) -> None:
         one, other = init(store), init(Store(store.uri + "-2", store.options))
         one.create_branch("dev")
@@ -126,6 +127,7 @@ class TestBranches:
         again.delete_branch("dev")
         assert [branch.name for branch in graph.branches()] == ["main"]
 
+    @pytest.mark.long_on_s3
     def test_a_view_of_a_branch_works_on_it(self, store: Store) -> None:
         graph = init(store)
         graph.create_branch("dev")
@@ -136,6 +138,7 @@ class TestBranches:
         assert view.create_branch("dev2").parent == "dev"
         assert "branch='dev'" in repr(view)
 
+    @pytest.mark.long_on_s3
     def test_a_view_does_not_delete_the_branch_it_works_on(self, store: Store) -> None:
         graph = init(store)
         graph.create_branch("dev")
@@ -156,6 +159,7 @@ class TestBranches:
 class TestManyThreads:
     """One handle, eight threads, everything at once."""
 
+    @pytest.mark.long_on_s3
     def test_branches_come_and_go(self, store: Store) -> None:
         graph = init(store)
         start = Barrier(8)
@@ -176,6 +180,7 @@ class TestManyThreads:
             list(pool.map(work, range(8)))
         assert [branch.name for branch in graph.branches()] == ["main", *(f"dev{n}" for n in (0, 2, 4, 6))]
 
+    @pytest.mark.long_on_s3
     def test_a_name_is_given_to_one_of_them(self, store: Store) -> None:
         graph = init(store)
         start = Barrier(8)

@@ -55,10 +55,12 @@ def forget_versions(graph: Graph, branch: Branch | None = None) -> None:
 
 
 class TestCommits:
+    @pytest.mark.long_on_s3
     def test_they_are_listed_newest_first(self, graph: Graph) -> None:
         made = [write(graph) for _ in range(3)]
         assert fresh(graph).commits()[:3] == made[::-1]
 
+    @pytest.mark.long_on_s3
     def test_by_who_made_them_and_what_they_are(self, graph: Graph) -> None:
         load, by_bo = write(graph, kind="load", actor="ada"), write(graph, kind="mutation", actor="bo")
         assert graph.commits(actor="bo") == [by_bo]
@@ -87,6 +89,7 @@ class TestCommits:
         with pytest.raises(SnapshotNotFound):
             graph.commits(after=id_)
 
+    @pytest.mark.long_on_s3
     def test_a_branch_that_vanishes_meanwhile_does_not_disturb_the_search(self, graph: Graph) -> None:
         branch = graph.create_branch("dev")
         assert branch.native is not None
@@ -105,6 +108,7 @@ class TestCommits:
         graph.delete_branch("dev")
         assert fresh(graph).commits() == expected
 
+    @pytest.mark.long_on_s3
     def test_a_commit_comes_before_its_parents_whatever_their_versions(self, graph: Graph) -> None:
         """A branch may be further in versions than the one it is merged into."""
         dev, other = graph.create_branch("dev"), graph.create_branch("other")
@@ -190,6 +194,7 @@ class TestSnapshots:
                 assert (found.branch, found.tables, found.commit) == (branch, state.tables, state.commit)
         assert fresh(graph).snapshot("dev2", at=4).tables == on_dev.tables
 
+    @pytest.mark.long_on_s3
     def test_another_branchs_commit_is_shown_on_its_own_branch(self, graph: Graph) -> None:
         commit = write(graph, graph.create_branch("dev"))
         found = fresh(graph).snapshot("main", at=commit.graph_commit_id)

@@ -9,7 +9,7 @@ from tests.faults.disk import heard_from
 from tests.faults.operations import OPERATIONS
 from tests.faults.trials import tell
 
-SOME = 8
+SOME = 5
 """This many of the several hundred faults of an operation, evenly spread, are tried in every test run, and only of
 some operations."""
 

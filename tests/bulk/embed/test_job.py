@@ -199,7 +199,14 @@ def test_both_engines_fill_the_same(
         assert all(row["gist"] is None for row in rows(graph).values())
 
 
-def test_others_write_meanwhile(server: EmbeddingServer, tmp_path: Path) -> None:
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.long)])
+def engine_options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Each engine, as arguments of `Graph.embed`."""
+    chosen: dict[str, Any] = {"engine": request.param}
+    return chosen | ({"spark": request.getfixturevalue("spark")} if request.param == "spark" else {})
+
+
+def test_others_write_meanwhile(server: EmbeddingServer, tmp_path: Path, engine_options: dict[str, Any]) -> None:
     """Pieces that did not change stay as they are; of the others only new texts are sent."""
     plain = without_vectors(tmp_path / "g.omni")
     graph, wrote = with_client(plain, server), list[int]()
@@ -212,7 +219,7 @@ def test_others_write_meanwhile(server: EmbeddingServer, tmp_path: Path) -> None
             plain.mutate('query q() { delete Doc where slug = "d0200" }')
 
     with pytest.warns(UserWarning, match="stayed null"), armed("write.after_stage", interfere):
-        done = graph.embed(types=["Doc"], properties=["gist"])
+        done = graph.embed(types=["Doc"], properties=["gist"], **engine_options)
     assert done.counts == {"Doc.gist": EmbedCounts(COUNT, 0, 0)}
     assert server.texts[wrote[0] :] == ["new", "late"]
     found = rows(graph)
@@ -228,12 +235,12 @@ def test_others_write_meanwhile(server: EmbeddingServer, tmp_path: Path) -> None
     assert files_of_jobs(graph) <= used, "what the first round staged in vain is gone"
 
 
-def test_all_or_nothing(server: EmbeddingServer, tmp_path: Path) -> None:
+def test_all_or_nothing(server: EmbeddingServer, tmp_path: Path, engine_options: dict[str, Any]) -> None:
     graph = with_client(without_vectors(tmp_path / "g.omni"), server)
     before = rows(graph)
     server.replies = [Reply()] * 5 + [Reply(400, b"no more")]
     with pytest.raises(EmbeddingUnavailable, match="answered 400: no more"):
-        graph.embed(types=["Doc"])
+        graph.embed(types=["Doc"], **engine_options)
     assert rows(graph) == before
     assert (graph.jobs(), files_of_jobs(graph)) == ([], set())
     assert graph.commits()[0].kind == "load"
