@@ -23,6 +23,7 @@ demo: install ## Run the main job end to end on the example graph
 test: install ## Run the tests; most of those on Spark have their own target
 	$(BIN)/python -m pytest --numprocesses auto --quiet -m 'not long'
 
+long: export PYTEST_DEBUG_TEMPROOT := $(or $(TMPDIR),/tmp)
 long: install ## Run the tests on Spark, with clusters that are killed, and many faults of every operation
 	$(BIN)/python -m pytest --quiet -m long tests/bulk tests/spark
 	OMNIGRAPH_ALL_EXAMPLES=1 $(BIN)/python -m pytest --numprocesses auto --quiet -m 'long or hypothesis' --ignore tests/bulk --ignore tests/spark tests

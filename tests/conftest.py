@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,10 @@ from tests.stores import S3Server, Store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+MEMORY = Path("/dev/shm")
+ROOM = 2 << 30
+"""How many bytes the folders of tests may take."""
+
 CLUSTER = "test_all_or_nothing.py"
 ALWAYS = "test_load_command.py"
 SETTINGS = {
@@ -21,6 +27,13 @@ SETTINGS = {
     # Tests are over before the better compiler pays for itself.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the folders of tests in memory where there is room: small writes spend most of their time on syncing a
+    disk. `PYTEST_DEBUG_TEMPROOT=/tmp` has them on the disk."""
+    if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

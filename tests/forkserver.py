@@ -84,8 +84,10 @@ class Forked:
         return self._code
 
     def kill(self) -> None:
+        """Kill the child unless it has ended."""
         if self._code is None:
-            os.kill(self.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
         self._answers.close()

@@ -39,11 +39,12 @@ class Store:
         """A new client for control objects."""
         return open_objects(self.address)
 
-    def tables(self) -> Tables:
-        """A new client for tables, with empty caches."""
-        from omnigraph.storage.tables import Tables  # children that need no tables start faster without
+    def tables(self, **limits: int) -> Tables:
+        """A new client for tables, with empty caches and perhaps other limits for open handles."""
+        from omnigraph.storage.handles import HandleLimits  # children that need no tables start faster without
+        from omnigraph.storage.tables import Tables
 
-        return Tables(self.address, self.objects())
+        return Tables(self.address, self.objects(), HandleLimits(**limits))
 
     def locks(self, wait: float = DEFAULT_WAIT, time_to_live: float = TIME_TO_LIVE) -> Locks:
         """The locks as a new process would see them."""

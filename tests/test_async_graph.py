@@ -24,9 +24,9 @@ NAMES = "query q() { match { $p: Person } return { $p.name as n } order { n asc 
 
 def test_it_has_every_method_of_a_graph() -> None:
     """A method that is new in `Graph` is missing here until it is added."""
-    own = {name for name in vars(Graph) if not name.startswith("_")}
-    assert own - set(vars(AsyncGraph)) == {"catalog"}
-    for name in own & set(vars(AsyncGraph)) - {"branch", "schema", "address", "close", "is_closed"}:
+    own = {name for name in dir(Graph) if not name.startswith("_")}
+    assert own - set(dir(AsyncGraph)) == {"catalog"}
+    for name in own & set(dir(AsyncGraph)) - {"branch", "schema", "address", "close", "is_closed"}:
         assert inspect.getdoc(getattr(AsyncGraph, name)) == inspect.getdoc(getattr(Graph, name))
 
 

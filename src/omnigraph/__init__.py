@@ -17,7 +17,9 @@ from omnigraph.errors import (
     BranchNotFound,
     BranchOutcomeUnknown,
     BranchProtected,
+    Conflict,
     ConflictError,
+    ConflictKind,
     ConstraintViolation,
     CountOverflow,
     DataError,
@@ -41,6 +43,7 @@ from omnigraph.errors import (
     LockLost,
     LockTimeout,
     ManifestConflict,
+    MergeConflicts,
     MigrationError,
     MissingExtra,
     NotAGraph,
@@ -88,7 +91,10 @@ if TYPE_CHECKING:
     from omnigraph.bulk.runner import JobEvent, Listener
     from omnigraph.embed.client import EmbeddingClient
     from omnigraph.graph import Graph
-    from omnigraph.keywords import At, LoadKeywords
+    from omnigraph.history.diff import Change, Diff
+    from omnigraph.history.merge import MergeOutcome, MergePlan, MergeResult
+    from omnigraph.history.undo import UndoResult
+    from omnigraph.keywords import At, LoadKeywords, MergeKeywords, UndoKeywords
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
     from omnigraph.maintenance.indices import IndexReport
@@ -121,12 +127,16 @@ __all__ = [
     "BulkSettings",
     "Cancellation",
     "Catalog",
+    "Change",
     "Commit",
+    "Conflict",
     "ConflictError",
+    "ConflictKind",
     "ConstraintViolation",
     "CountOverflow",
     "DataError",
     "Diagnostic",
+    "Diff",
     "EmbedResult",
     "EmbeddingClient",
     "EmbeddingUnavailable",
@@ -157,6 +167,11 @@ __all__ = [
     "LockLost",
     "LockTimeout",
     "ManifestConflict",
+    "MergeConflicts",
+    "MergeKeywords",
+    "MergeOutcome",
+    "MergePlan",
+    "MergeResult",
     "MigrationError",
     "MissingExtra",
     "MutationResult",
@@ -200,6 +215,8 @@ __all__ = [
     "TableDrift",
     "TablePin",
     "Target",
+    "UndoKeywords",
+    "UndoResult",
     "UpgradeRequired",
     "Violation",
     "WriteSettings",
@@ -216,7 +233,9 @@ _LAZY = {
     "BulkSettings": "omnigraph.settings",
     "Cancellation": "omnigraph.read.limits",
     "Catalog": "omnigraph.lang.schema.catalog",
+    "Change": "omnigraph.history.diff",
     "Commit": "omnigraph.manifest.state",
+    "Diff": "omnigraph.history.diff",
     "EmbedResult": "omnigraph.bulk.embed.requests",
     "EmbeddingClient": "omnigraph.embed.client",
     "ExportResult": "omnigraph.bulk.export.job",
@@ -228,6 +247,10 @@ _LAZY = {
     "Listener": "omnigraph.bulk.runner",
     "LoadKeywords": "omnigraph.keywords",
     "LoadResult": "omnigraph.bulk.load.options",
+    "MergeKeywords": "omnigraph.keywords",
+    "MergeOutcome": "omnigraph.history.merge",
+    "MergePlan": "omnigraph.history.merge",
+    "MergeResult": "omnigraph.history.merge",
     "MutationResult": "omnigraph.write.mutations.requests",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
@@ -238,6 +261,8 @@ _LAZY = {
     "TablePin": "omnigraph.manifest.state",
     "Target": "omnigraph.read.result.result",
     "WriteSettings": "omnigraph.settings",
+    "UndoKeywords": "omnigraph.keywords",
+    "UndoResult": "omnigraph.history.undo",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",
 }

@@ -6,51 +6,58 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Unpack
 
 from omnigraph.arguments import (
-    LONGEST_ACTOR,
     LONGEST_MESSAGE,
     number_argument,
     optional_text,
-    shortened,
     text_argument,
 )
 from omnigraph.bulk.load.inputs import Data, needs_spark
 from omnigraph.bulk.load.options import LoadOptions, LoadResult
 from omnigraph.bulk.load.small import load_in_process
 from omnigraph.bulk.runner import Engine
-from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import (
     BranchProtected,
-    GraphClosed,
-    InvalidArgument,
     ObjectDamaged,
-    RequestError,
     SnapshotNotFound,
 )
-from omnigraph.keywords import At, EngineName, LoadKeywords, LoadMode, Place, engine_named, mode_named, shown_state
+from omnigraph.handle import GraphHandle
+from omnigraph.history.diff import Diff, diff, filtered
+from omnigraph.history.merge import MergePlan, MergeRequest, MergeResult, merge, preview_merge
+from omnigraph.history.refs import resolve
+from omnigraph.history.sides import Decisions
+from omnigraph.history.undo import UndoRequest, UndoResult, cherry_pick, reset, revert
+from omnigraph.keywords import (
+    At,
+    EngineName,
+    LoadKeywords,
+    LoadMode,
+    MergeKeywords,
+    Place,
+    UndoKeywords,
+    engine_named,
+    mode_named,
+    shown_state,
+)
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query.compile import CompiledMutation, compile_mutation, compile_query, compile_read
 from omnigraph.lang.query.explain import explain_ir
 from omnigraph.lang.query.lint import LintReport, lint_queries
-from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.maintenance.indices import IndexReport, ensure_indices
 from omnigraph.maintenance.repair import RepairReport, preview, repair
 from omnigraph.manifest.branches import Branch
-from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN, Commit
-from omnigraph.read.data.cache import Cache
 from omnigraph.read.entities import entity_key, find_entity
 from omnigraph.read.limits import Cancellation, Limits
-from omnigraph.read.requests import Reader, shown_plan
+from omnigraph.read.requests import shown_plan
 from omnigraph.read.result.result import Result, Target
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal
 from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
-from omnigraph.settings import Settings
-from omnigraph.storage.address import Scheme
 from omnigraph.write.mutations.requests import MutationResult, mutate
 
 if TYPE_CHECKING:
@@ -63,99 +70,8 @@ if TYPE_CHECKING:
     from omnigraph.spark.graph import SparkGraph
 
 
-class Graph:
+class Graph(GraphHandle):
     """A typed property graph with branches and history. Safe to share between threads."""
-
-    def __init__(
-        self,
-        repository: Repository,
-        *,
-        branch: str = MAIN,
-        actor: str | None = None,
-        embedder: EmbeddingClient | None = None,
-        cache: Cache | None = None,
-        settings: Settings | None = None,
-        parent: Graph | None = None,
-    ) -> None:
-        self._opened = repository
-        self._branch = branch
-        self._actor = optional_text("actor", actor, LONGEST_ACTOR)
-        self._client = embedder
-        self._cache = Cache() if cache is None else cache
-        self._settings = Settings() if settings is None else settings
-        self._parent = parent
-        self._closed = False
-        self._reader = Reader(repository, self._cache, self._embedder, self._settings.read)
-
-    def __repr__(self) -> str:
-        return f"Graph({str(self._opened.address)!r}, branch={self._branch!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the memory and the files that the graph keeps open; it cannot be used any more.
-
-        Closing a view that `branch` gave closes only that view; closing the graph closes its views too. A graph
-        that is not closed is let go of with the last reference to it: nothing is lost either way.
-        """
-        self._closed = True
-        if self._parent is None:
-            self._cache.clear()
-            self._opened.tables.close()
-
-    @property
-    def is_closed(self) -> bool:
-        """Was it, or the graph it is a view of, closed?"""
-        return self._closed or (self._parent is not None and self._parent.is_closed)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """A pickled graph is its address and the store's credentials; unpickling opens it again."""
-        from omnigraph.opening import reopened
-
-        if self._opened.address.scheme is Scheme.MEMORY:
-            raise RequestError(f"{self.address} lives in the memory of one process and cannot be pickled")
-        held = (self._branch, self._actor, self._client, self._cache.limit, self._settings)
-        return reopened, (self._opened.address, self._opened.read_only, *held)
-
-    @property
-    def _repository(self) -> Repository:
-        """The parts of the graph, which only the process that opened it may use, and only until it is closed."""
-        if self.is_closed:
-            raise GraphClosed(self.address)
-        self._opened.require_process()
-        return self._opened
-
-    @property
-    def address(self) -> str:
-        """Where the graph is."""
-        return str(self._opened.address)
-
-    @property
-    def schema(self) -> str:
-        """The accepted schema, as written."""
-        return self._repository.schema_source
-
-    @property
-    def catalog(self) -> Catalog:
-        """The accepted schema, for looking things up."""
-        return self._repository.catalog
-
-    def branch(self, name: str) -> Graph:
-        """The same graph, with another default branch."""
-        found = self._repository.branches.find(text_argument("name", name)).name
-        return Graph(
-            self._repository,
-            branch=found,
-            actor=self._actor,
-            embedder=self._client,
-            cache=self._cache,
-            settings=self._settings,
-            parent=self,
-        )
 
     def branches(self) -> list[Branch]:
         """All branches that can be read, main first; a RuntimeWarning names those that cannot."""
@@ -357,7 +273,7 @@ class Graph:
         return self.load(data, mode=mode, branch=branch, from_=from_, **options)
 
     def jobs(self) -> list[LeftJob]:
-        """The pipeline's jobs that are running, and those that were killed, with the files they left."""
+        """The bulk jobs that are running, and those that were killed, with the files they left."""
         return left_jobs(self._repository)
 
     def clean_jobs(self) -> list[LeftJob]:
@@ -510,38 +426,74 @@ class Graph:
         """The record of all recoveries, oldest first."""
         return AuditLog(self._repository.tables).read()
 
-    def _named(self, branch: str | None, argument: str = "branch") -> str:
-        """The branch that is asked for, or else the one of this handle."""
-        return optional_text(argument, branch) or self._branch
+    def diff(
+        self,
+        before: str | int | Snapshot,
+        after: str | int | Snapshot | None = None,
+        *,
+        kinds: Sequence[Literal["node", "edge"]] | None = None,
+        types: Iterable[str] | None = None,
+        ops: Sequence[Literal["insert", "update", "delete"]] | None = None,
+    ) -> Diff:
+        """What changed from one state to another, at the cost of what differs.
 
-    def _who(self, actor: str | None) -> str | None:
-        """Who writes: who is named, or else the one of this handle."""
-        return optional_text("actor", actor, LONGEST_ACTOR) or self._actor
-
-    def _embedder(self) -> EmbeddingClient | None:
-        return self._client if self._client is not None else configured_client()
-
-    def snapshot(self, branch: str | None = None, *, at: At = None) -> Snapshot:
-        """The newest state of a branch, or its state at a manifest version, or the state of a commit.
-
-        A commit names its state by itself, so it is not given together with a branch.
+        Each state is a branch, a commit, a manifest version or a snapshot; the later one is by default the newest
+        state of this handle's branch.
         """
-        if isinstance(at, Snapshot):
-            return self._own(at, branch)
-        found = self._repository.branches.find(self._named(branch))
-        if at is not None and (isinstance(at, bool) or not isinstance(at, int)):
-            commit = shortened(text_argument("at", at))
-            if branch is not None:
-                raise InvalidArgument("at", f"commit {commit} is a state by itself; leave out branch '{branch}'")
-        return self._repository.snapshot_at(found, at)
+        found = self._repository.branches.find(self._branch)
+        old = resolve(self._repository, found, before)
+        new = resolve(self._repository, found, self._branch if after is None else after)
+        tables = None if types is None else table_keys(self.catalog, types)
+        return diff(self._repository.tables, old, new, filtered(kinds, tables, ops))
 
-    def _own(self, snapshot: Snapshot, branch: str | None) -> Snapshot:
-        """A snapshot that a caller took of this graph earlier."""
-        if branch is not None:
-            raise InvalidArgument("at", f"a snapshot is of one branch; give it, or branch '{branch}', not both")
-        if snapshot.address != self._repository.address:
-            raise InvalidArgument("at", f"it is a snapshot of {snapshot.address}, not of {self.address}")
-        return snapshot
+    def merge(self, source: str, into: str | None = None, **options: Unpack[MergeKeywords]) -> MergeResult:
+        """Merge a branch into another one, by default into this handle's, as one commit with two parents.
+
+        Two branches may have changed different properties of one entity, unless the merge is ``strict``. Conflicts
+        are raised together, as MergeConflicts, and nothing is written; ``resolve`` decides all of them for one
+        side, ``choices`` decides single ones by table key and id. ``squash`` leaves out the second parent, and
+        ``if_commit`` names the commit that the target must be at.
+        """
+        self._repository.require_writable()
+        return merge(self._repository, self._merge_request(source, into, options))
+
+    def preview_merge(self, source: str, into: str | None = None, **options: Unpack[MergeKeywords]) -> MergePlan:
+        """What `merge` would do now: its outcome, its changes and its conflicts. Nothing is written."""
+        return preview_merge(self._repository, self._merge_request(source, into, options))
+
+    def revert(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
+        """Undo a commit by a new one. What was changed again since is a conflict, as in a merge."""
+        return revert(self._repository, self._undo_request(branch, options), self.commit(commit))
+
+    def cherry_pick(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
+        """Do on a branch, as a new commit, what a commit of any branch did."""
+        return cherry_pick(self._repository, self._undo_request(branch, options), self.commit(commit))
+
+    def reset(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
+        """Bring a branch back to its content at a commit, as a new commit: the history stays."""
+        return reset(self._repository, self._undo_request(branch, options), self.commit(commit))
+
+    def _undo_request(self, branch: str | None, options: UndoKeywords) -> UndoRequest:
+        self._repository.require_writable()
+        return UndoRequest(
+            self._repository.branches.find(self._named(branch)),
+            self._who(options.get("actor")),
+            optional_text("message", options.get("message"), LONGEST_MESSAGE),
+            Decisions(options.get("strict", False), options.get("resolve"), dict(options.get("choices") or {})),
+            optional_text("if_commit", options.get("if_commit")),
+        )
+
+    def _merge_request(self, source: str, into: str | None, options: MergeKeywords) -> MergeRequest:
+        branches = self._repository.branches
+        return MergeRequest(
+            branches.find(text_argument("source", source)),
+            branches.find(self._named(into, "into")),
+            self._who(options.get("actor")),
+            optional_text("message", options.get("message"), LONGEST_MESSAGE),
+            Decisions(options.get("strict", False), options.get("resolve"), dict(options.get("choices") or {})),
+            options.get("squash", False),
+            optional_text("if_commit", options.get("if_commit")),
+        )
 
     def commits(
         self,

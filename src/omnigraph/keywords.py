@@ -23,6 +23,7 @@ Place = str | os.PathLike[str]
 At = str | int | Snapshot | None
 """A state of the graph: a commit id, a manifest version, a snapshot taken earlier, or None for the newest."""
 
+Side = Literal["ours", "theirs"]
 EngineName = Literal["auto", "local", "spark"]
 LoadMode = Literal["overwrite", "append", "merge"]
 
@@ -41,6 +42,23 @@ class LoadKeywords(TypedDict, total=False):
     skip_bad: bool
     listener: Listener | None
     cancellation: Cancellation | None
+
+
+class UndoKeywords(TypedDict, total=False):
+    """Keywords of `Graph.revert`, `Graph.cherry_pick` and `Graph.reset`."""
+
+    strict: bool
+    resolve: Side | None
+    choices: Mapping[tuple[str, str], Side] | None
+    if_commit: str | None
+    actor: str | None
+    message: str | None
+
+
+class MergeKeywords(UndoKeywords, total=False):
+    """Keywords of `Graph.merge` and `Graph.preview_merge`."""
+
+    squash: bool
 
 
 def mode_named(name: str) -> Mode:

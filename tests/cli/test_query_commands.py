@@ -167,7 +167,6 @@ class TestQuestions:
             ran = omnigraph("query", *args, cwd=folder)
             assert ran.code == 2
             assert "--query FILE or -e TEXT" in without_box(ran.err)
-            assert "no server was named" in without_box(ran.err)
         assert omnigraph("query", "-e", PILOTS, "--query", QUERIES, cwd=folder).code == 2
 
     @pytest.mark.parametrize(

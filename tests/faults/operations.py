@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-from tests.recovery.scenes import WRITES, Contents, contents, edge, found_city, new_graph, person
+from tests.recovery.scenes import KNOWS, PERSON, WRITES, Contents, contents, edge, found_city, new_graph, person
 from tests.recovery.victims import connect, kill_at
 from tests.stores import Store
+from tests.write.support import change, put
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.storage import staging
 
 View = Mapping[str, Contents]
 """What each branch holds."""
@@ -104,10 +103,17 @@ def _ingest(store: Store, graph: Graph | None) -> object:
 
 
 def _several_files(store: Store, graph: Graph | None) -> object:
-    rows = [person(f"p{number}", number) for number in range(20)]
-    rows += [edge("Knows", f"p{number}", "Ada") for number in range(20)]
-    with patch.object(staging, "MAX_ROWS_PER_FILE", 7):
-        return _given(graph).load(rows, mode="append")
+    opened = _given(graph)
+    names = [f"p{number}" for number in range(20)]
+    people = [{"id": name, "name": name, "age": age} for age, name in enumerate(names)]
+    edges = [{"id": f"k-{name}", "src": name, "dst": "Ada"} for name in names]
+    put(
+        opened,
+        change(opened.catalog, PERSON, people, strict=True),
+        change(opened.catalog, KNOWS, edges, fresh=True),
+        rows_per_file=7,
+    )
+    return None
 
 
 def _bulk_load(store: Store, graph: Graph | None) -> object:

@@ -7,6 +7,7 @@ import json
 import struct
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -75,7 +76,7 @@ def test_nulls_are_left_out_and_members_have_an_order() -> None:
         TOUCHES, [{"id": "e", "src": "a", "dst": 'b"', "weight": 1.0}, {"id": "f", "src": "", "dst": ""}]
     )
     assert lines_of(TOUCHES, batch).decode().splitlines() == [
-        '{"edge":"Touches","from":"a","to":"b\\"","data":{"id":"e","weight":1}}',
+        '{"edge":"Touches","from":"a","to":"b\\"","data":{"id":"e","weight":1.0}}',
         '{"edge":"Touches","from":"","to":"","data":{"id":"f"}}',
     ]
 
@@ -88,6 +89,33 @@ def test_a_number_whose_shortest_form_leads_elsewhere_through_64_bits_is_written
     written = [json.loads(line)["data"]["x"] for line in lines_of(entity, batch).splitlines()]
     assert np.array(written).astype(np.float32).tobytes() == np.array([number, 0.1], np.float32).tobytes()
     assert written[1] == 0.1
+
+
+def test_floats_always_have_a_decimal_point() -> None:
+    entity = load_catalog("node N { x: F64?  y: F32?  v: Vector(3)?  l: [F64]?  n: I64? }").nodes["N"]
+    numbers = [1.0, -0.0, 0.5, 1e30, -2.5e-300, 5e-324, 123456789012345680.0, None]
+    some = [{"id": str(i), "x": x, "y": 2.0, "v": [1, 0, -3], "l": [x], "n": 1} for i, x in enumerate(numbers)]
+    batch = batch_of(entity, some)
+    written = [
+        line.decode().partition('"x":')[2].partition(",")[0] for line in lines_of(entity, batch).splitlines()
+    ]
+    assert written == ["1.0", "-0.0", "0.5", "1.0e+30", "-2.5e-300", "5.0e-324", "1.2345678901234568e+17", ""]
+    first = lines_of(entity, batch.slice(0, 1)).decode()
+    assert first == '{"type":"N","data":{"id":"0","l":[1.0],"n":1,"v":[1.0,0.0,-3.0],"x":1.0,"y":2.0}}\n'
+
+
+@settings(max_examples=examples(50, of=300), deadline=None)
+@given(st.sampled_from([32, 64]), st.data())
+def test_every_float_has_a_point_and_comes_back(width: Literal[32, 64], data: st.DataObject) -> None:
+    catalog = load_catalog(f"node N {{ x: F{width} }}")
+    floats = st.floats(allow_nan=False, allow_infinity=False, width=width)
+    stored = np.array(data.draw(st.lists(floats)), dtype=f"float{width}")
+    batch = pa.RecordBatch.from_pydict({"id": list(map(str, range(len(stored)))), "x": pa.array(stored)})
+    text = lines_of(catalog.nodes["N"], batch)
+    assert all("." in line.partition('"x":')[2] for line in text.decode().splitlines())
+    block = read_block(text, catalog)
+    found = block.records["node:N"].rows["x"].to_numpy() if len(stored) else stored
+    assert found.tobytes() == stored.tobytes()
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])

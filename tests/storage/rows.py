@@ -42,27 +42,27 @@ def row_ids(tables: Tables, ref: TableRef, where: str | None = None) -> dict[str
     return {row["id"]: row["_rowid"] for row in rows}
 
 
-def appended(tables: Tables, ref: TableRef, rows: Mapping[str, int | None]) -> Staged:
+def appended(tables: Tables, ref: TableRef, rows: Mapping[str, int | None], **sizes: int) -> Staged:
     """New people, staged."""
-    return stage_append(tables.open(ref), ref.location, ref.branch, people(rows), "test")
+    return stage_append(tables.open(ref), ref.location, ref.branch, people(rows), "test", **sizes)
 
 
 def changed(
-    tables: Tables, ref: TableRef, upserts: Mapping[str, int | None], deletes: Iterable[str] = ()
+    tables: Tables, ref: TableRef, upserts: Mapping[str, int | None], deletes: Iterable[str] = (), **sizes: int
 ) -> StagedChanges:
     """New, changed and deleted people, staged as one change."""
     gone = pa.array(list(deletes), pa.string())
-    return stage_changes(tables.open(ref), ref.location, ref.branch, people(upserts), gone, "test")
+    return stage_changes(tables.open(ref), ref.location, ref.branch, people(upserts), gone, "test", **sizes)
 
 
 def change(
-    tables: Tables, ref: TableRef, upserts: Mapping[str, int | None], deletes: Iterable[str] = ()
+    tables: Tables, ref: TableRef, upserts: Mapping[str, int | None], deletes: Iterable[str] = (), **sizes: int
 ) -> TableRef:
     """New, changed and deleted people, committed."""
-    return tables.commit_staged(changed(tables, ref, upserts, deletes).staged)
+    return tables.commit_staged(changed(tables, ref, upserts, deletes, **sizes).staged)
 
 
-def populated(tables: Tables, rows: Mapping[str, int | None], location: str = LOCATION) -> TableRef:
+def populated(tables: Tables, rows: Mapping[str, int | None], location: str = LOCATION, **sizes: int) -> TableRef:
     """A table that has these people at version 2."""
     empty = tables.create(location, SCHEMA)
-    return tables.commit_staged(appended(tables, empty, rows))
+    return tables.commit_staged(appended(tables, empty, rows, **sizes))

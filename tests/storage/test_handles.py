@@ -9,7 +9,6 @@ from tests.storage.rows import LOCATION, appended, change, people, populated
 from tests.stores import Store
 
 from omnigraph.errors import RequestError
-from omnigraph.storage import handles
 from omnigraph.storage.session import INDEX_SETTING, METADATA_SETTING
 from omnigraph.storage.tables import TableRef
 
@@ -22,11 +21,10 @@ def test_a_handle_is_opened_once(store: Store) -> None:
     assert tables.open(TableRef(LOCATION, None, 2)) is tables.open(TableRef(LOCATION, None, 2))
 
 
-def test_the_handles_used_least_recently_are_closed(local_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_handles_used_least_recently_are_closed(local_store: Store) -> None:
     third = change(writer := local_store.tables(), populated(writer, ADA_AND_BO), {"ada": 37})
     refs = [TableRef(LOCATION, None, version) for version in (1, 2, third.version)]
-    monkeypatch.setattr(handles, "MOST", 2)
-    tables = local_store.tables()
+    tables = local_store.tables(handles=2)
     first, second = tables.open(refs[0]), tables.open(refs[1])
     assert tables.open(refs[0]) is first
     tables.open(refs[2])
@@ -34,27 +32,21 @@ def test_the_handles_used_least_recently_are_closed(local_store: Store, monkeypa
     assert tables.open(refs[1]) is not second
 
 
-def test_fewer_handles_stay_open_when_their_tables_have_many_fragments(
-    local_store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fewer_handles_stay_open_when_their_tables_have_many_fragments(local_store: Store) -> None:
     tables = local_store.tables()
     refs = [populated(tables, ADA_AND_BO)]
     for name in ("cy", "dee", "eve"):
         refs.append(tables.commit_staged(appended(tables, refs[-1], {name: 1})))
     assert [len(tables.open(ref).get_fragments()) for ref in refs] == [1, 2, 3, 4]
-    monkeypatch.setattr(handles, "MOST_FRAGMENTS", 7)
-    tables = local_store.tables()
+    tables = local_store.tables(fragments=7)
     opened = [tables.open(ref) for ref in refs]
     assert tables.open(refs[3]) is opened[3]
     assert tables.open(refs[2]) is opened[2]
     assert tables.open(refs[1]) is not opened[1]
 
 
-def test_the_handle_of_a_table_with_too_many_fragments_stays_open_alone(
-    local_store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(handles, "MOST_FRAGMENTS", 0)
-    tables = local_store.tables()
+def test_the_handle_of_a_table_with_too_many_fragments_stays_open_alone(local_store: Store) -> None:
+    tables = local_store.tables(fragments=0)
     ref = populated(tables, ADA_AND_BO)
     assert tables.open(ref) is tables.open(ref)
 

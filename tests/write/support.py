@@ -17,7 +17,7 @@ from omnigraph.graph import Graph
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.manifest.state import TablePin
 from omnigraph.settings import Settings
-from omnigraph.storage.staging import IndexSpec, stage_create_index
+from omnigraph.storage.staging import ROWS_PER_FILE, IndexSpec, stage_create_index
 from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import validate
@@ -87,11 +87,11 @@ def refusal(base: Base, *changes: TableDelta) -> ConstraintViolation | None:
     return None
 
 
-def put(graph: Graph, *changes: TableDelta) -> None:
+def put(graph: Graph, *changes: TableDelta, rows_per_file: int = ROWS_PER_FILE) -> None:
     """Commit a delta."""
     repository = graph._repository
     delta = {one.table_key: one for one in changes}
-    request = WriteRequest("load", repository.branches.find("main"))
+    request = WriteRequest("load", repository.branches.find("main"), rows_per_file=rows_per_file)
     commit_write(repository, request, lambda _: Prepared(delta, None, repeatable=False, lineage_only=True))
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 P = ParamSpec("P")
+_LOST_RACE = 4
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
@@ -96,6 +97,15 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(1) from None
 
     return run
+
+
+def lost_race(error: OmniError, *, as_json: bool) -> typer.Exit:
+    """The exit of a command whose --if-commit no longer holds, after saying so: its code is 4."""
+    if as_json:
+        print_json(error.as_json())
+    else:
+        print_error(error)
+    return typer.Exit(_LOST_RACE)
 
 
 def print_warning(message: str) -> None:

@@ -39,8 +39,8 @@ def read_catalog(path: Path) -> Catalog:
     return load_catalog(source.text, source.name)
 
 
-def read_query(file: Path | None, text: str | None, if_neither: str = "") -> Source:
-    """The queries the user gave, in a file or on the command line; ``if_neither`` adds to the complaint."""
+def read_query(file: Path | None, text: str | None) -> Source:
+    """The queries the user gave, in a file or on the command line."""
     from omnigraph.lang.source import Source
 
     if file is not None and text is not None:
@@ -49,7 +49,7 @@ def read_query(file: Path | None, text: str | None, if_neither: str = "") -> Sou
         return read_source(file)
     if text is not None:
         return Source(text, "<query>")
-    raise typer.BadParameter(f"give --query FILE or -e TEXT{if_neither}")
+    raise typer.BadParameter("give --query FILE or -e TEXT")
 
 
 def read_parameters(text: str | None, file: Path | None) -> dict[str, Any] | None:

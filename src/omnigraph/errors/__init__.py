@@ -23,7 +23,7 @@
     │   ├── BranchInUse          delete: other branches were forked from it
     │   ├── BranchProtected      delete: this branch must stay
     │   ├── SnapshotNotFound     no commit or manifest version like that
-    │   ├── HistoryReclaimed     a commit or manifest version that cleanup has removed
+    │   ├── HistoryReclaimed     a commit or manifest version whose files are gone from the store
     │   └── MissingExtra         an optional package that is not installed
     ├── DataError                fix the data
     │   ├── RecordError          records of a load that cannot be read
@@ -49,6 +49,7 @@
     │   └── NotOnSpark           an operation that only the embedded engine can do
     ├── ConflictError            read again and retry
     │   ├── ManifestConflict     a table moved while the write was prepared
+    │   ├── MergeConflicts       two branches changed the graph in ways that cannot both hold
     │   ├── PreconditionFailed   the branch is not at the commit that the caller named
     │   ├── BatchDone            a micro-batch of a stream with nothing to commit
     │   ├── PublishContention    other writers published at every attempt
@@ -102,6 +103,11 @@ from omnigraph.errors.language import (
     ParameterError,
     QueryError,
     SchemaError,
+)
+from omnigraph.errors.merges import (
+    Conflict,
+    ConflictKind,
+    MergeConflicts,
 )
 from omnigraph.errors.outcomes import (
     BatchOutcomeUnknown,
@@ -173,7 +179,9 @@ __all__ = [
     "BranchNotFound",
     "BranchOutcomeUnknown",
     "BranchProtected",
+    "Conflict",
     "ConflictError",
+    "ConflictKind",
     "ConstraintViolation",
     "CountOverflow",
     "DataError",
@@ -197,6 +205,7 @@ __all__ = [
     "LockLost",
     "LockTimeout",
     "ManifestConflict",
+    "MergeConflicts",
     "MigrationError",
     "MissingExtra",
     "NotAGraph",

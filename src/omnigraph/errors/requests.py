@@ -186,14 +186,14 @@ class SnapshotNotFound(RequestError):
 
 
 class HistoryReclaimed(RequestError):
-    """A commit or manifest version that cleanup has removed."""
+    """A commit or manifest version whose files are gone from the store."""
 
     def __init__(self, wanted: str) -> None:
         super().__init__(wanted)
         self.wanted = wanted
 
     def __str__(self) -> str:
-        return f"{self.wanted} existed, but cleanup has removed it; choose a newer one"
+        return f"{self.wanted} existed, but its files are gone from the store; choose a newer one"
 
 
 class MissingExtra(RequestError):

@@ -1,37 +1,47 @@
-"""Cells of a column that came with a type of its own, made into cells of a property; each bad one is named.
+"""Columns with a type of their own, from Parquet or a DataFrame, converted to the columns of properties.
 
-The same values are taken as in JSON, and the same are refused: an integer is no text, and 1.0 is no integer.
+The same values are accepted as in JSON, and the same are refused: an integer is no text, and 1.0 is no integer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import lance
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import BadValue
 from omnigraph.formats.rows import blob_bytes
-from omnigraph.lang.values import FLOATS, INTEGERS, Scalar, ValueType, parse_date, parse_datetime
+from omnigraph.lang.values import (
+    DATE_BOUNDS,
+    DATETIME_BOUNDS,
+    FLOATS,
+    INTEGERS,
+    Scalar,
+    ValueType,
+    parse_date,
+    parse_datetime,
+)
 
-_DAYS: Final = (-719_162, 2_932_896)
-"""The first day of year 1 and the last one of year 9999."""
 _DAY: Final = 86_400_000
-_MOMENTS: Final = (_DAYS[0] * _DAY, (_DAYS[1] + 1) * _DAY - 1)
 _PARTS_OF_MS: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _YEARS: Final = "it lies outside the years 1 to 9999"
 
+Reasons = dict[int, str]
+"""Why some values of a column are refused, by position."""
 
-class Rejected:
-    """The rows of a batch that cannot be read, each with its first reason."""
+
+class RowErrors:
+    """The unreadable rows of a batch, each with its first reason."""
 
     def __init__(self, rows: int) -> None:
         self.mask = np.zeros(rows, bool)
-        self.reasons: dict[int, str] = {}
+        self.reasons: Reasons = {}
 
     def add(self, positions: Sequence[int], reason: str) -> None:
         for position in positions:
@@ -44,63 +54,68 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """What is said of a cell that does not fit its column: the column, and the type it came with."""
+class Conversion:
+    """The conversion of a column: ``target`` is the property and its type, ``source`` the type of the values."""
 
-    where: str
-    given: pa.DataType
+    target: str
+    source: pa.DataType
 
     @property
-    def reason(self) -> str:
-        return self.because(f"a value of type {self.given} does not fit")
+    def mismatch(self) -> str:
+        return self.reason(f"a value of type {self.source} does not fit")
 
-    def because(self, why: object) -> str:
-        return f"{self.where}: {why}"
+    def reason(self, why: object) -> str:
+        return f"{self.target}: {why}"
 
 
-def converted(
-    name: str, wanted: ValueType, stored: pa.DataType, values: pa.Array, cell: Cell, rejected: Rejected
+def convert_column(
+    name: str, wanted: ValueType, stored: pa.DataType, values: pa.Array, conversion: Conversion, errors: RowErrors
 ) -> pa.Array:
-    """The column of a property; the same values are taken, and refused, as in JSON."""
+    """The column of a property. Values that do not fit become null, and are added to the errors."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if wanted.is_blob:
-        return _blobs(name, values, rejected)
+        blobs, reasons = blob_column(name, values)
+        for position, reason in reasons.items():
+            errors.add([position], reason)
+        return blobs
     if values.null_count == len(values):
         return pa.nulls(len(values), stored)
     if wanted.is_plain:
-        return _scalars(values, wanted.scalar, stored, cell, rejected)
+        return _scalars(values, wanted.scalar, stored, conversion, errors)
     if not _is_list(values.type):
-        return _none(values, stored, cell, rejected)
-    return _lists(values, wanted, stored, cell, rejected)
+        return _nulls(values, stored, conversion, errors)
+    return _lists(values, wanted, stored, conversion, errors)
 
 
-def _none(values: pa.Array, stored: pa.DataType, cell: Cell, rejected: Rejected) -> pa.Array:
-    """A column of values none of which fits."""
-    rejected.add_where(values.is_valid(), cell.reason)
+def _nulls(values: pa.Array, stored: pa.DataType, conversion: Conversion, errors: RowErrors) -> pa.Array:
+    """A column of nulls, for values of a type that does not fit."""
+    errors.add_where(values.is_valid(), conversion.mismatch)
     return pa.nulls(len(values), stored)
 
 
-def _scalars(values: pa.Array, scalar: Scalar, stored: pa.DataType, cell: Cell, rejected: Rejected) -> pa.Array:
+def _scalars(
+    values: pa.Array, scalar: Scalar, stored: pa.DataType, conversion: Conversion, errors: RowErrors
+) -> pa.Array:
     source = values.type
     whole = pa.types.is_integer(source) or pa.types.is_decimal(source)
     if scalar in INTEGERS and whole:
-        return _cast(values, stored, cell, rejected)
+        return _cast(values, stored, conversion, errors)
     if scalar in FLOATS and (whole or pa.types.is_floating(source)):
         numbers = values.cast(stored, safe=False)
         infinite = pc.fill_null(pc.invert(pc.is_finite(numbers)), False)
-        rejected.add_where(infinite, cell.because(f"a number is not finite, or exceeds {scalar} range"))
+        errors.add_where(infinite, conversion.reason(f"a number is not finite, or exceeds {scalar} range"))
         return numbers
     if scalar is Scalar.DATE:
-        return _dates(values, cell, rejected)
+        return _dates(values, conversion, errors)
     if scalar is Scalar.DATETIME:
-        return _datetimes(values, stored, cell, rejected)
+        return _datetimes(values, stored, conversion, errors)
     fits = is_text(source) if scalar is Scalar.STRING else scalar is Scalar.BOOL and pa.types.is_boolean(source)
-    return values.cast(stored) if fits else _none(values, stored, cell, rejected)
+    return values.cast(stored) if fits else _nulls(values, stored, conversion, errors)
 
 
-def _cast(values: pa.Array, stored: pa.DataType, cell: Cell, rejected: Rejected) -> pa.Array:
-    """Whole numbers of another width; those that do not fit are rejected one by one."""
+def _cast(values: pa.Array, stored: pa.DataType, conversion: Conversion, errors: RowErrors) -> pa.Array:
+    """Whole numbers of another width. If some do not fit, each is tried alone."""
     try:
         return values.cast(stored)
     except pa.ArrowInvalid:
@@ -111,41 +126,42 @@ def _cast(values: pa.Array, stored: pa.DataType, cell: Cell, rejected: Rejected)
             values.slice(position, 1).cast(stored)
         except pa.ArrowInvalid:
             kept[position] = False
-    rejected.add(np.flatnonzero(~kept).tolist(), cell.reason)
+    errors.add(np.flatnonzero(~kept).tolist(), conversion.mismatch)
     return pc.if_else(pa.array(kept), values, pa.scalar(None, values.type)).cast(stored)
 
 
-def _dates(values: pa.Array, cell: Cell, rejected: Rejected) -> pa.Array:
+def _dates(values: pa.Array, conversion: Conversion, errors: RowErrors) -> pa.Array:
     """Days: dates, midnights, numbers of days since 1970, or texts."""
     if is_text(values.type):
-        return _parsed(values, parse_date, pa.date32(), cell, rejected)
+        return _parsed(values, parse_date, pa.date32(), conversion, errors)
     if pa.types.is_timestamp(values.type) or pa.types.is_date64(values.type):
         moments = _milliseconds(values)
-        rejected.add_where(
-            pa.array((moments % _DAY != 0) & _valid(values)), cell.because("a time of day is no part of a date")
+        errors.add_where(
+            pa.array((moments % _DAY != 0) & _valid(values)),
+            conversion.reason("a time of day is no part of a date"),
         )
-        return _bounded(moments // _DAY, values, _DAYS, pa.date32(), cell, rejected)
+        return _bounded(moments // _DAY, values, DATE_BOUNDS, pa.date32(), conversion, errors)
     if pa.types.is_date32(values.type) or pa.types.is_integer(values.type):
         days = _integers(values)
-        return _bounded(days, values, _DAYS, pa.date32(), cell, rejected)
-    return _none(values, pa.date32(), cell, rejected)
+        return _bounded(days, values, DATE_BOUNDS, pa.date32(), conversion, errors)
+    return _nulls(values, pa.date32(), conversion, errors)
 
 
-def _datetimes(values: pa.Array, stored: pa.DataType, cell: Cell, rejected: Rejected) -> pa.Array:
+def _datetimes(values: pa.Array, stored: pa.DataType, conversion: Conversion, errors: RowErrors) -> pa.Array:
     """Instants, to the millisecond: timestamps (in UTC if they name no zone), dates, milliseconds, or texts."""
     if is_text(values.type):
-        return _parsed(values, parse_datetime, stored, cell, rejected)
+        return _parsed(values, parse_datetime, stored, conversion, errors)
     if pa.types.is_timestamp(values.type) or pa.types.is_date64(values.type):
-        return _bounded(_milliseconds(values), values, _MOMENTS, stored, cell, rejected)
+        return _bounded(_milliseconds(values), values, DATETIME_BOUNDS, stored, conversion, errors)
     if pa.types.is_date32(values.type):
-        return _bounded(_integers(values) * _DAY, values, _MOMENTS, stored, cell, rejected)
+        return _bounded(_integers(values) * _DAY, values, DATETIME_BOUNDS, stored, conversion, errors)
     if pa.types.is_integer(values.type):
-        return _bounded(_integers(values), values, _MOMENTS, stored, cell, rejected)
-    return _none(values, stored, cell, rejected)
+        return _bounded(_integers(values), values, DATETIME_BOUNDS, stored, conversion, errors)
+    return _nulls(values, stored, conversion, errors)
 
 
 def _integers(values: pa.Array) -> Any:
-    """Numbers, or the numbers behind dates and times; what no year has is as far away as 64 bits allow."""
+    """The 64-bit numbers of integers, dates and times; unsigned ones beyond them are far outside of all years."""
     if pa.types.is_uint64(values.type):
         values = pc.min_element_wise(values, pa.scalar(2**62, pa.uint64()), skip_nulls=False)
     if pa.types.is_date32(values.type):
@@ -154,7 +170,7 @@ def _integers(values: pa.Array) -> Any:
 
 
 def _milliseconds(values: pa.Array) -> Any:
-    """The milliseconds of moments since 1970; finer parts are cut off, downwards."""
+    """The milliseconds of moments since 1970, rounded down."""
     if pa.types.is_date64(values.type):
         return _integers(values)
     numbers = _integers(values)
@@ -172,64 +188,86 @@ def _bounded(
     values: pa.Array,
     bounds: tuple[int, int],
     stored: pa.DataType,
-    cell: Cell,
-    rejected: Rejected,
+    conversion: Conversion,
+    errors: RowErrors,
 ) -> pa.Array:
-    """Numbers of days or milliseconds as dates or instants, as far as there are such."""
+    """Numbers of days or milliseconds as dates or instants of the years 1 to 9999."""
     low, high = bounds
     valid = _valid(values)
     inside = (numbers >= low) & (numbers <= high)
-    rejected.add(np.flatnonzero(valid & ~inside).tolist(), cell.because(_YEARS))
+    errors.add(np.flatnonzero(valid & ~inside).tolist(), conversion.reason(_YEARS))
     width = pa.int32() if pa.types.is_date32(stored) else pa.int64()
     return pa.array(np.where(inside, numbers, 0), width, mask=~(valid & inside)).cast(stored)
 
 
-def _parsed(values: pa.Array, parse: Any, stored: pa.DataType, cell: Cell, rejected: Rejected) -> pa.Array:
-    """Texts read one by one, as they are in JSON."""
+def _parsed(
+    values: pa.Array, parse: Callable[[str], Any], stored: pa.DataType, conversion: Conversion, errors: RowErrors
+) -> pa.Array:
+    parsed, reasons = parse_texts(values, parse, stored)
+    for position, reason in reasons.items():
+        errors.add([position], conversion.reason(reason))
+    return parsed
+
+
+def parse_texts(texts: pa.Array, parse: Callable[[str], Any], stored: pa.DataType) -> tuple[pa.Array, Reasons]:
+    """A column of parsed texts, one by one, with null for those that the parser refuses."""
     found: list[Any] = []
-    for position, text in enumerate(values.to_pylist()):
+    reasons: Reasons = {}
+    for position, text in enumerate(texts.to_pylist()):
         try:
             found.append(None if text is None else parse(text))
         except ValueError as error:
-            rejected.add([position], cell.because(error))
+            reasons[position] = str(error)
             found.append(None)
-    return pa.array(found, stored)
+    return pa.array(found, stored), reasons
 
 
-def _lists(values: pa.Array, wanted: ValueType, stored: pa.DataType, cell: Cell, rejected: Rejected) -> pa.Array:
-    """Lists and vectors: their items are converted as cells are, and a bad one spoils its row."""
+def _lists(
+    values: pa.Array, wanted: ValueType, stored: pa.DataType, conversion: Conversion, errors: RowErrors
+) -> pa.Array:
+    """Lists and vectors. Their items are converted as cells are, and a bad item is an error of its row."""
     lists = values.cast(pa.list_(values.type.value_type))
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     owners = np.repeat(np.arange(len(lists)), lengths)
     items = lists.flatten()
-    bad = Rejected(len(items))
-    bad.add_where(items.is_null(), cell.because("an item is null"))
-    inner = stored.value_type
-    read = converted("", ValueType(wanted.scalar), inner, items, cell, bad)
-    for position, reason in bad.reasons.items():
-        rejected.add([int(owners[position])], reason)
+    item_errors = RowErrors(len(items))
+    item_errors.add_where(items.is_null(), conversion.reason("an item is null"))
+    read = convert_column("", wanted.item, stored.value_type, items, conversion, item_errors)
+    for position, reason in item_errors.reasons.items():
+        errors.add([int(owners[position])], reason)
     if wanted.dimension is None:
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         return pa.ListArray.from_arrays(pa.array(offsets), read, mask=lists.is_null())
-    dimension = wanted.dimension
     valid = _valid(lists)
-    for position in np.flatnonzero(valid & (lengths != dimension)).tolist():
-        rejected.add([position], cell.because(f"needs {dimension} numbers, not {lengths[position]}"))
-    fits = valid & (lengths == dimension)
-    flat = np.zeros((len(lists), dimension), np.float32)
-    flat[fits] = read.to_numpy(zero_copy_only=False)[np.repeat(fits, lengths)].reshape(-1, dimension)
+    for position in np.flatnonzero(valid & (lengths != wanted.dimension)).tolist():
+        errors.add([position], conversion.reason(f"needs {wanted.dimension} numbers, not {lengths[position]}"))
+    numbers = read.to_numpy(zero_copy_only=False)
+    return vector_column(numbers, lengths, valid & (lengths == wanted.dimension), wanted.dimension)
+
+
+def vector_column(
+    numbers: npt.NDArray[np.float32],
+    lengths: npt.NDArray[np.integer[Any]],
+    fits: npt.NDArray[np.bool_],
+    dimension: int,
+) -> pa.Array:
+    """A column of vectors from the numbers of lists one after the other; null where a list does not fit."""
+    flat = np.zeros((len(lengths), dimension), np.float32)
+    flat[fits] = numbers[np.repeat(fits, lengths)].reshape(-1, dimension)
     return pa.FixedSizeListArray.from_arrays(pa.array(flat.reshape(-1)), dimension, mask=pa.array(~fits))
 
 
-def _blobs(name: str, values: pa.Array, rejected: Rejected) -> pa.Array:
+def blob_column(name: str, values: pa.Array) -> tuple[pa.Array, Reasons]:
+    """A column of blobs, with null for values that are none."""
     found: list[bytes | None] = []
+    reasons: Reasons = {}
     for position, value in enumerate(values.to_pylist()):
         try:
             found.append(blob_bytes(name, value))
         except BadValue as error:
-            rejected.add([position], error.reason)
+            reasons[position] = error.reason
             found.append(None)
-    return lance.blob_array(found)
+    return lance.blob_array(found), reasons
 
 
 def _is_list(kind: pa.DataType) -> bool:

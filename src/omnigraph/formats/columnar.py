@@ -1,4 +1,4 @@
-"""Rows that come as columns, from Parquet or a DataFrame, into the columns of a type; each bad cell is named."""
+"""Batches of columns, from Parquet or a DataFrame, into rows of a type; errors name the cell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import SourceUnusable
-from omnigraph.formats.cells import Cell, Rejected, converted, is_text
+from omnigraph.formats.cells import Conversion, RowErrors, convert_column, is_text
 from omnigraph.formats.columns import table_schema
 from omnigraph.formats.jsonl.blocks import Block, TypedRecords, Unreadable
 from omnigraph.lang.schema.catalog import EdgeType, EntityType, NodeType
@@ -22,10 +22,10 @@ _ENDS: Final = {"from": "src", "to": "dst"}
 def check_columns(entity: EntityType, names: Sequence[str], source: str) -> None:
     """Refuse columns that a type has no property for, and an edge without its ends."""
     own = [_ENDS.get(name, name) if isinstance(entity, EdgeType) else name for name in names]
-    for name, given in zip(own, names, strict=True):
+    for name, original in zip(own, names, strict=True):
         if name not in entity.columns:
             known = ", ".join(entity.columns)
-            raise SourceUnusable(source, f"{entity.name} has no property '{given}'; its columns are {known}")
+            raise SourceUnusable(source, f"{entity.name} has no property '{original}'; its columns are {known}")
     if len(set(own)) < len(own):
         raise SourceUnusable(source, f"a column is there twice: {', '.join(names)}")
     if isinstance(entity, EdgeType) and not {"src", "dst"} <= set(own):
@@ -34,65 +34,64 @@ def check_columns(entity: EntityType, names: Sequence[str], source: str) -> None
 
 def read_columns(entity: EntityType, batch: pa.RecordBatch) -> Block:
     """The rows of a batch as records; line numbers are row numbers, from 1."""
-    rejected = Rejected(batch.num_rows)
-    given = dict(zip(batch.schema.names, batch.columns, strict=True))
+    errors = RowErrors(batch.num_rows)
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     if isinstance(entity, EdgeType):
-        given = {_ENDS.get(name, name): values for name, values in given.items()}
+        columns = {_ENDS.get(name, name): values for name, values in columns.items()}
     arrays: list[pa.Array] = []
     for wanted in table_schema(entity):
         prop = entity.properties.get(wanted.name)
-        values = given.get(wanted.name, pa.nulls(batch.num_rows))
+        values = columns.get(wanted.name, pa.nulls(batch.num_rows))
         if prop is None:
-            arrays.append(_own(wanted.name, values, rejected))
+            arrays.append(_id_column(wanted.name, values, errors))
             continue
-        cell = Cell(f"{entity.name}.{prop.name} is {prop.type}", values.type)
-        column = converted(prop.name, prop.type, wanted.type, values, cell, rejected)
+        conversion = Conversion(f"{entity.name}.{prop.name} is {prop.type}", values.type)
+        column = convert_column(prop.name, prop.type, wanted.type, values, conversion, errors)
         if not prop.type.nullable and prop.embed is None:
             reason = f"non-nullable property '{prop.name}' has null or invalid values"
-            rejected.add_where(pc.is_null(column), reason)
+            errors.add_where(pc.is_null(column), reason)
         arrays.append(column)
     nullable = pa.schema([wanted.with_nullable(True) for wanted in table_schema(entity)])
     rows = pa.Table.from_arrays(arrays, schema=nullable)
     if isinstance(entity, NodeType) and entity.key:
-        rows = _with_key(entity, rows, rejected)
-    good = np.flatnonzero(~rejected.mask)
-    bad = [Unreadable(position + 1, 1, reason) for position, reason in sorted(rejected.reasons.items())]
+        rows = _with_key(entity, rows, errors)
+    good = np.flatnonzero(~errors.mask)
+    bad = [Unreadable(position + 1, 1, reason) for position, reason in sorted(errors.reasons.items())]
     kept = rows if len(good) == batch.num_rows else rows.take(pa.array(good))
     return Block({entity.table_key: TypedRecords(entity, kept, good + 1)}, bad, batch.num_rows)
 
 
-def _own(name: str, values: pa.Array, rejected: Rejected) -> pa.Array:
-    """A column of ids: of the row itself, or of the ends of an edge."""
-    said = "'id' is a string" if name == "id" else f"'{name}' is the id of a node, a string"
+def _id_column(name: str, values: pa.Array, errors: RowErrors) -> pa.Array:
+    """A column of ids: of the row itself, or of an end of an edge."""
+    reason = "'id' is a string" if name == "id" else f"'{name}' is the id of a node, a string"
     if is_text(values.type) or values.null_count == len(values):
         texts = values.cast(pa.string())
     else:
-        rejected.add_where(values.is_valid(), said)
+        errors.add_where(values.is_valid(), reason)
         texts = pa.nulls(len(values), pa.string())
-    rejected.add_where(pc.fill_null(pc.equal(texts, ""), False) if name == "id" else texts.is_null(), said)
+    errors.add_where(pc.fill_null(pc.equal(texts, ""), False) if name == "id" else texts.is_null(), reason)
     return texts
 
 
-def _with_key(node: NodeType, rows: pa.Table, rejected: Rejected) -> pa.Table:
-    """The rows with the ids that their keys give; an id that came with a row must be that one."""
+def _with_key(node: NodeType, rows: pa.Table, errors: RowErrors) -> pa.Table:
+    """The rows with the ids of their keys. A row that brings another id is an error."""
     if len(node.key) == 1 and node.properties[node.key[0]].type.scalar is Scalar.STRING:
         canonical = rows[node.key[0]].combine_chunks()
     else:
-        canonical = _key_ids(node, rows, rejected)
-    given = rows["id"].combine_chunks()
-    different = pc.fill_null(pc.not_equal(given, canonical), False)
+        canonical = _key_ids(node, rows, errors)
+    ids = rows["id"].combine_chunks()
+    different = pc.fill_null(pc.not_equal(ids, canonical), False)
     for position in pc.indices_nonzero(different).to_pylist():
-        said = f"id '{given[position]}' is not the id its key gives, '{canonical[position]}'"
-        rejected.add([position], said)
+        errors.add([position], f"id '{ids[position]}' is not the id its key gives, '{canonical[position]}'")
     return rows.set_column(0, rows.schema.field(0), canonical)
 
 
-def _key_ids(node: NodeType, rows: pa.Table, rejected: Rejected) -> pa.Array:
+def _key_ids(node: NodeType, rows: pa.Table, errors: RowErrors) -> pa.Array:
     ids: list[str | None] = []
     for position, values in enumerate(rows.select(list(node.key)).to_pylist()):
         try:
             ids.append(node.id_of(values))
         except ValueError as error:
-            rejected.add([position], f"the key of {node.name}: {error}")
+            errors.add([position], f"the key of {node.name}: {error}")
             ids.append(None)
     return pa.array(ids, pa.string())

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from omnigraph.errors import ExportRefused
 from omnigraph.formats.columns import table_schema
+from omnigraph.formats.rows import BLOB_PREFIX
 from omnigraph.lang.schema.catalog import EntityType, NodeType, Property
 from omnigraph.lang.values import FLOATS, Scalar
 
@@ -57,11 +58,11 @@ def json_lines(entity: EntityType, rows: pa.RecordBatch, limit: int = _BATCH_BYT
     text = _TEXT if rows.nbytes <= limit else _WIDE_TEXT
     line = _Line(text)
     if isinstance(entity, NodeType):
-        line.add(f'{{"type":{json.dumps(entity.name)},"data":{{"id":"', _escaped(rows.column("id")), '"')
+        line.add(f'{{"type":{json.dumps(entity.name)},"data":{{"id":"', json_escaped(rows.column("id")), '"')
     else:
-        line.add(f'{{"edge":{json.dumps(entity.name)},"from":"', _escaped(rows.column("src")), '"')
-        line.add(',"to":"', _escaped(rows.column("dst")), '"')
-        line.add(',"data":{"id":"', _escaped(rows.column("id")), '"')
+        line.add(f'{{"edge":{json.dumps(entity.name)},"from":"', json_escaped(rows.column("src")), '"')
+        line.add(',"to":"', json_escaped(rows.column("dst")), '"')
+        line.add(',"data":{"id":"', json_escaped(rows.column("id")), '"')
     for prop in entity.properties.values():
         values = _encoded(entity, prop, rows.column(prop.name))
         before, after = _around(prop)
@@ -123,7 +124,7 @@ def _around(prop: Property) -> tuple[str, str]:
     if not prop.type.is_plain:
         return "[", "]"
     if prop.type.is_blob:
-        return '"base64:', '"'
+        return f'"{BLOB_PREFIX}', '"'
     return ('"', '"') if prop.type.scalar in _QUOTED else ("", "")
 
 
@@ -144,7 +145,7 @@ def _encoded(entity: EntityType, prop: Property, values: pa.Array) -> pa.Array:
 def _scalars(entity: EntityType, prop: Property, values: pa.Array) -> pa.Array:
     scalar = prop.type.scalar
     if scalar is Scalar.STRING:
-        return _escaped(values)
+        return json_escaped(values)
     if scalar in FLOATS:
         return _floats(entity, prop, values)
     if scalar is Scalar.DATETIME:
@@ -157,7 +158,7 @@ def _scalars(entity: EntityType, prop: Property, values: pa.Array) -> pa.Array:
     return values.cast(_TEXT)
 
 
-def _escaped(texts: pa.Array) -> pa.Array:
+def json_escaped(texts: pa.Array) -> pa.Array:
     """Texts as JSON spells them between quotes. Characters to escape are searched in all bytes at once."""
     if texts.buffers()[2] is None or not len(texts):
         return texts
@@ -174,7 +175,10 @@ def _escaped(texts: pa.Array) -> pa.Array:
 
 
 def _floats(entity: EntityType, prop: Property, numbers: pa.Array) -> pa.Array:
-    """Numbers in the fewest digits that give the same number back, also to readers that use 64 bits."""
+    """Numbers in the fewest digits that give the same number back, also to readers that use 64 bits.
+
+    All have a decimal point, so that readers that tell integers from floats see floats.
+    """
     if pc.all(pc.is_finite(numbers)).as_py() is False:
         raise ExportRefused(
             f"{entity.name}.{prop.name}", "it holds NaN or infinity, which JSON cannot write; use Parquet"
@@ -185,8 +189,19 @@ def _floats(entity: EntityType, prop: Property, numbers: pa.Array) -> pa.Array:
         differs = pc.not_equal(again, numbers)
         if pc.any(differs).as_py():
             texts = pc.if_else(differs, numbers.cast(_F64).cast(_TEXT), texts)
-    zeros = pc.equal(texts, "-0")
-    return pc.if_else(zeros, "-0.0", texts) if pc.any(zeros).as_py() else texts
+    return _with_point(texts)
+
+
+def _with_point(texts: pa.Array) -> pa.Array:
+    """Decimal numbers, each with a decimal point: 1 becomes 1.0, and 1e+30 becomes 1.0e+30."""
+    pointless = pc.invert(pc.match_substring(texts, "."))
+    if not pc.any(pointless).as_py():
+        return texts
+    texts = pc.if_else(pointless, pc.binary_join_element_wise(texts, ".0", ""), texts)
+    powers = pc.and_(pointless, pc.match_substring(texts, "e"))
+    if not pc.any(powers).as_py():
+        return texts
+    return pc.if_else(powers, pc.replace_substring_regex(texts, r"^(-?\d+)(e.*)\.0$", r"\1.0\2"), texts)
 
 
 def parquet_schema(entity: EntityType) -> pa.Schema:

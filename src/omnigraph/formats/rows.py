@@ -1,11 +1,11 @@
-"""Making rows: typed values into the columns of a table, ids included."""
+"""Making rows: typed values into the columns of a table, with ids and blobs."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import lance
 import numpy as np
@@ -17,19 +17,20 @@ from omnigraph.errors import BadValue
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.schema.catalog import EntityType, Property
 
-_MANAGED = "base64:"
-_LETTERS = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ" * 8
-"""The letter of an id for each byte: eight times the 32 there are."""
-_ID_LENGTH = 26
+BLOB_PREFIX: Final = "base64:"
+"""Before the bytes of a blob where they are written as text."""
+_LETTERS: Final = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ" * 8
+"""The letter of an id for each byte: the 32 letters of a ULID, eight times."""
+_ID_LENGTH: Final = 26
 
 
 def fresh_id() -> str:
-    """A new id for something without a key."""
+    """A new id for a row of a type without a key."""
     return str(ULID())
 
 
 def fresh_ids(count: int) -> pa.Array:
-    """That many new ids: the letters of all of them are made at once, from a generator with a seed of its own."""
+    """That many new ids, made at once from a generator with its own seed."""
     letters = np.empty((count, _ID_LENGTH), np.uint8)
     letters[:, :10] = np.frombuffer(str(ULID())[:10].encode(), np.uint8)
     random = np.random.default_rng().bytes(16 * count).translate(_LETTERS)
@@ -46,14 +47,14 @@ def with_fresh_ids(rows: pa.Table) -> pa.Table:
         return rows
     filled = fresh_ids(missing)
     if missing < rows.num_rows:
-        given = ids.combine_chunks()
-        filled = pc.replace_with_mask(given, given.is_null(), filled)
+        present = ids.combine_chunks()
+        filled = pc.replace_with_mask(present, present.is_null(), filled)
     index = rows.schema.get_field_index("id")
     return rows.set_column(index, rows.schema.field(index), filled)
 
 
 def rows_of(entity: EntityType, columns: Mapping[str, Sequence[Any]], length: int) -> pa.Table:
-    """A table with all columns of a type from Python values; a column that is not given is null."""
+    """A table with all columns of a type from Python values; a column without values is null."""
     schema = table_schema(entity)
     arrays = []
     for field in schema:
@@ -75,12 +76,17 @@ def _column(field: pa.Field, prop: Property | None, values: Sequence[Any]) -> pa
 
 
 def blob_bytes(name: str, value: Any) -> bytes | None:
-    """The bytes of a Blob cell: given as bytes or as `base64:…`; addresses of bytes elsewhere are refused."""
+    """The bytes of a Blob cell, from bytes or from `base64:…`. Addresses of bytes elsewhere are refused."""
     if value is None or isinstance(value, bytes):
         return value
-    if not isinstance(value, str) or not value.startswith(_MANAGED):
-        raise BadValue(f"{name}: external blobs are not allowed here; give the bytes as `{_MANAGED}…`")
+    if not isinstance(value, str) or not value.startswith(BLOB_PREFIX):
+        raise BadValue(f"{name}: external blobs are not allowed here; give the bytes as `{BLOB_PREFIX}…`")
     try:
-        return base64.b64decode(value.removeprefix(_MANAGED), validate=True)
+        return base64.b64decode(value.removeprefix(BLOB_PREFIX), validate=True)
     except binascii.Error as error:
         raise BadValue(f"{name}: not valid base64: {error}") from error
+
+
+def blob_text(value: bytes | bytearray | memoryview) -> str:
+    """The text of a Blob cell in a record, from which `blob_bytes` reads the bytes."""
+    return BLOB_PREFIX + base64.b64encode(value).decode()

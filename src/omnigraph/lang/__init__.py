@@ -1,7 +1,7 @@
 """The two languages: `.pg` schemas and `.gq` queries. Pure functions of text and values.
 
-Read `tokens` and `parsing` (what both share), `schema/` and `query/`, then `values` and `parameters` (types, and the
-values that fit them); `codes` lists every diagnostic.
+Read `tokens` and `parsing` (what both share), `schema/` and `query/`, then `values` and `parameters` (types, and
+the values that fit them); `codes` lists every diagnostic.
 
 >>> from omnigraph import lang
 >>> schema = lang.load_catalog("node Person { name: String @key }")

@@ -8,12 +8,8 @@ import math
 import struct
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Final
 
-from omnigraph.lang.values import INTEGERS, Scalar, ValueType
-
-_EPOCH_DATE: Final = dt.date(1970, 1, 1)
-_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+from omnigraph.lang.values import EPOCH, EPOCH_DATE, INTEGERS, Scalar, ValueType
 
 
 def canonical_text(value: object, value_type: ValueType) -> str:
@@ -26,9 +22,9 @@ def canonical_text(value: object, value_type: ValueType) -> str:
     if scalar is Scalar.BOOL and isinstance(value, bool):
         return "true" if value else "false"
     if scalar is Scalar.DATE and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
-        return str((value - _EPOCH_DATE).days)
+        return str((value - EPOCH_DATE).days)
     if scalar is Scalar.DATETIME and isinstance(value, dt.datetime) and value.tzinfo is not None:
-        return str((value - _EPOCH) // dt.timedelta(milliseconds=1))
+        return str((value - EPOCH) // dt.timedelta(milliseconds=1))
     if isinstance(value, int | float) and not isinstance(value, bool):
         if scalar is Scalar.F32:
             return _positional(_shortest_f32(_finite(value)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,17 @@ from typing import Final
 
 from omnigraph.errors import ParameterError
 from omnigraph.lang.diagnostics import suggest
-from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar, ValueType, parse_date, parse_datetime
+from omnigraph.lang.values import (
+    FLOATS,
+    INTEGERS,
+    Scalar,
+    ValueType,
+    fitting_float,
+    in_range,
+    instant_of,
+    parse_date,
+    parse_datetime,
+)
 
 Value = str | int | float | bool | dt.date | dt.datetime | bytes | tuple["Value", ...] | None
 
@@ -116,7 +125,7 @@ def _vector(value: object, dimension: int) -> tuple[Value, ...]:
 
 
 def _scalar(value: object, scalar: Scalar, numbers: NumberRules) -> Value:
-    if scalar in INTEGER_BOUNDS:
+    if scalar in INTEGERS:
         return _integer(value, scalar, numbers)
     if scalar in FLOATS:
         return _float(value, scalar)
@@ -157,8 +166,7 @@ def _integer(value: object, scalar: Scalar, numbers: NumberRules) -> int:
             raise ValueError(f"is an integer beyond ±{numbers.largest_integer}; pass it as a string")
     else:
         raise ValueError(f"is {_described(value)}, not {scalar}")
-    low, high = INTEGER_BOUNDS[scalar]
-    if not low <= number <= min(high, _I64_MAX):
+    if not in_range(number, scalar) or number > _I64_MAX:
         raise ValueError(f"exceeds {scalar}: {number}")
     return number
 
@@ -166,14 +174,11 @@ def _integer(value: object, scalar: Scalar, numbers: NumberRules) -> int:
 def _float(value: object, scalar: Scalar) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"is {_described(value)}, not {scalar}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
+    number = fitting_float(value, scalar)
+    if number is None and fitting_float(value, Scalar.F64) is None:
         raise ValueError(f"is not a finite {scalar}")
-    if scalar is Scalar.F32 and abs(number) >= F32_MAX:
-        raise ValueError(f"exceeds {scalar}: {number}")
+    if number is None:
+        raise ValueError(f"exceeds {scalar}: {float(value)}")
     return number
 
 
@@ -189,17 +194,10 @@ def _date(value: object) -> dt.date:
 
 
 def _datetime(value: object) -> dt.datetime:
-    if isinstance(value, dt.datetime):
-        aware = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
-        try:
-            instant = aware.astimezone(dt.UTC)
-        except OverflowError:
-            raise ValueError("is no DateTime: it lies outside the years 1 to 9999") from None
-        return instant.replace(microsecond=instant.microsecond // 1000 * 1000)
-    if not isinstance(value, str):
+    if not isinstance(value, str | dt.datetime):
         raise ValueError(f"is {_described(value)}, not DateTime")
     try:
-        return parse_datetime(value)
+        return parse_datetime(value) if isinstance(value, str) else instant_of(value)
     except ValueError as error:
         raise ValueError(f"is no DateTime: {error}") from None
 

@@ -119,18 +119,6 @@ class Cursor:
         text = self.diagnostics.source.text
         return "\n" in text[self.tokens[index - 1].end : self.tokens[index].start]
 
-    def skip_block(self) -> None:
-        """Step past the end of the innermost open block: behind its closing brace, or to the end."""
-        level = 0
-        while self.token.kind is not END:
-            kind = self.advance().kind
-            if kind == "{":
-                level += 1
-            elif kind == "}":
-                if level == 0:
-                    return
-                level -= 1
-
     def unsigned(self, wanted: str, maximum: int) -> tuple[int, Span]:
         """An unsigned integer of at most ``maximum``."""
         token = self.expect(INTEGER, wanted)

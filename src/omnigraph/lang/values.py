@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from bisect import bisect_left
 from dataclasses import dataclass, replace
@@ -42,6 +43,12 @@ MAX_VECTOR: Final = 2**31 - 1
 
 F32_MAX: Final = 3.4028235677973366e38
 """From here on a number rounds to infinity in 32 bits."""
+EPOCH_DATE: Final = dt.date(1970, 1, 1)
+EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+DATE_BOUNDS: Final = ((dt.date.min - EPOCH_DATE).days, (dt.date.max - EPOCH_DATE).days)
+"""The first and the last date, in days after 1970-01-01: those of the years 1 and 9999."""
+DATETIME_BOUNDS: Final = (DATE_BOUNDS[0] * 86_400_000, (DATE_BOUNDS[1] + 1) * 86_400_000 - 1)
+"""The first and the last instant, in milliseconds after 1970."""
 _SHOWN_MEMBERS: Final = 20
 
 
@@ -197,6 +204,21 @@ def describe_kind(value_type: ValueType) -> dict[str, Any]:
     return {"kind": kind, "nullable": value_type.nullable}
 
 
+def in_range(number: float, scalar: Scalar) -> bool:
+    """Does a number lie in the range of an integer type?"""
+    low, high = INTEGER_BOUNDS[scalar]
+    return low <= number <= high
+
+
+def fitting_float(number: float, scalar: Scalar) -> float | None:
+    """A number as a float of a type; None if it is not finite there."""
+    try:
+        found = float(number)
+    except OverflowError:
+        return None
+    return found if abs(found) < (F32_MAX if scalar is Scalar.F32 else math.inf) else None
+
+
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _DATETIME: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}([Tt ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?([Zz]|[+-]\d{2}(:?\d{2})?)?)?", re.ASCII
@@ -220,10 +242,31 @@ def parse_datetime(text: str) -> dt.datetime:
         digits = re.match(r"\d+", fraction)
         kept = digits.group() if digits else ""
         iso = f"{head}.{kept[:3].ljust(3, '0')}{fraction[len(kept) :]}"
-    parsed = dt.datetime.fromisoformat(iso)
-    if parsed.tzinfo is None:
-        return parsed.replace(tzinfo=dt.UTC)
+    return instant_of(dt.datetime.fromisoformat(iso))
+
+
+def instant_of(moment: dt.datetime) -> dt.datetime:
+    """A moment in UTC, to the millisecond; one without a zone is in UTC. ValueError outside the years 1 to
+    9999."""
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
     try:
-        return parsed.astimezone(dt.UTC)
+        instant = aware.astimezone(dt.UTC)
     except OverflowError:
         raise ValueError("the instant lies outside the years 1 to 9999") from None
+    return instant.replace(microsecond=instant.microsecond // 1000 * 1000)
+
+
+def date_after_epoch(days: int) -> dt.date:
+    """The date so many days after 1970-01-01."""
+    try:
+        return EPOCH_DATE + dt.timedelta(days=days)
+    except OverflowError:
+        raise ValueError(f"{days} days lie outside the years 1 to 9999") from None
+
+
+def instant_after_epoch(milliseconds: int) -> dt.datetime:
+    """The instant so many milliseconds after 1970."""
+    try:
+        return EPOCH + dt.timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        raise ValueError(f"{milliseconds} milliseconds lie outside the years 1 to 9999") from None

@@ -1,4 +1,4 @@
-"""Open handles of table versions, as many as fit a bound."""
+"""Open handles of table versions, up to a limit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ from typing import Any, Final
 
 from lance import LanceDataset
 
-MOST: Final = 1024
-"""How many handles stay open."""
 
-MOST_FRAGMENTS: Final = 32_768
-"""How many fragments they may list together. A handle takes about half a kilobyte for each of its table's."""
+@dataclass(frozen=True, slots=True)
+class HandleLimits:
+    """How many handles stay open, and how many fragments their tables may have together.
+
+    A handle takes about half a kilobyte for each fragment.
+    """
+
+    handles: int = 1024
+    fragments: int = 32_768
+
+
+DEFAULT_LIMITS: Final = HandleLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +44,11 @@ class _Open:
 
 
 class Handles:
-    """The handles of one session. Those used least recently are closed when there are too many."""
+    """The handles of one session. The least recently used ones are closed when there are too many."""
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: Any, limits: HandleLimits = DEFAULT_LIMITS) -> None:
         self._session = session
+        self._limits = limits
         self._open: OrderedDict[TableRef, _Open] = OrderedDict()
         self._fragments = 0
         self._lock = threading.Lock()
@@ -57,7 +66,7 @@ class Handles:
         """Keep a handle open, unless it has a session of its own.
 
         Lance gives one to a table that it creates or restores by address. Every version committed through such a
-        handle would be cached in that session, which has no bound of ours.
+        handle would be cached in that session, whose caches are not limited.
         """
         if not self._session.is_same_as(handle.session()):
             return
@@ -66,11 +75,16 @@ class Handles:
             self._close(ref)
             self._open[ref] = _Open(handle, fragments)
             self._fragments += fragments
-            while len(self._open) > MOST or (self._fragments > MOST_FRAGMENTS and len(self._open) > 1):
+            while self._exceeds_limits():
                 self._close(next(iter(self._open)))
 
+    def _exceeds_limits(self) -> bool:
+        """Are too many handles open? One whose table has too many fragments stays open alone."""
+        several = len(self._open) > 1
+        return len(self._open) > self._limits.handles or (several and self._fragments > self._limits.fragments)
+
     def forget(self, location: str, branch: str | None) -> None:
-        """Let go of the handles of a branch that is gone."""
+        """Close the handles of a deleted branch."""
         with self._lock:
             for ref in [r for r in self._open if (r.location, r.branch) == (location, branch)]:
                 self._close(ref)

@@ -20,10 +20,12 @@ from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 from omnigraph.storage.files.staged import settle_data, settle_deletions, settle_index
 from omnigraph.storage.unavailable import translated
 
-MAX_ROWS_PER_FILE: Final = 100_000
-"""With stable row ids the cost of a later commit grows with the rows of the fragments it touches."""
+ROWS_PER_FILE: Final = 100_000
+"""How many rows one data file has. The cost of a later commit grows with the rows of the fragments it changes."""
 
-_PROBE_KEYS: Final = 5_000
+PROBE_LIMIT: Final = 5_000
+"""Up to this many ids are looked up one by one; for more, all ids of the table are read."""
+
 OPERATION_PROPERTY: Final = "omnigraph:operation"
 
 
@@ -52,7 +54,7 @@ class StagedChanges:
     deleted: int
 
 
-IndexKind = Literal["BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "IVF_FLAT"]
+IndexKind = Literal["BTREE", "INVERTED", "IVF_FLAT"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +79,26 @@ class ExistingIndex:
 
 
 def stage_append(
-    handle: LanceDataset, location: str, branch: str | None, rows: pa.Table, operation: str
+    handle: LanceDataset,
+    location: str,
+    branch: str | None,
+    rows: pa.Table,
+    operation: str,
+    rows_per_file: int = ROWS_PER_FILE,
 ) -> Staged:
     """Stage rows that are known to be new."""
     with translated(handle.uri):
-        fragments = _write(handle, rows)
+        fragments = _write(handle, rows, rows_per_file)
     return _staged(handle, location, branch, LanceOperation.Append(fragments), operation)
 
 
 def stage_overwrite(
-    handle: LanceDataset, location: str, branch: str | None, rows: pa.Table, operation: str
+    handle: LanceDataset,
+    location: str,
+    branch: str | None,
+    rows: pa.Table,
+    operation: str,
+    rows_per_file: int = ROWS_PER_FILE,
 ) -> Staged:
     """Stage a whole new content, which may be empty."""
     if not rows.num_rows:
@@ -98,7 +110,7 @@ def stage_overwrite(
             schema=rows.schema,
             mode="overwrite",
             return_transaction=True,
-            max_rows_per_file=MAX_ROWS_PER_FILE,
+            max_rows_per_file=rows_per_file,
         )
         overwrite = cast("LanceOperation.Overwrite", transaction.operation)
         settle_data(handle.uri, overwrite.fragments)
@@ -119,6 +131,8 @@ def stage_changes(
     upserts: pa.Table,
     deletes: pa.Array,
     operation: str,
+    rows_per_file: int = ROWS_PER_FILE,
+    probe_limit: int = PROBE_LIMIT,
 ) -> StagedChanges:
     """Stage inserts, updates and deletes in one transaction. Ids must be unique across both inputs.
 
@@ -130,11 +144,11 @@ def stage_changes(
     if pc.count_distinct(ids).as_py() != len(ids):
         raise ValueError("an id is changed twice in one change")
     with translated(handle.uri):
-        touched = locate_rows(handle, ids)
+        touched = locate_rows(handle, ids, probe_limit)
         position = pc.index_in(upsert_ids, value_set=touched["id"])
         known = pc.is_valid(position)
         changed, fresh = upserts.filter(known), upserts.filter(pc.invert(known))
-        fragments = _write(handle, pa.concat_tables([changed, fresh]))
+        fragments = _write(handle, pa.concat_tables([changed, fresh]), rows_per_file)
         _keep_row_ids(fragments, touched["row_id"].take(position.drop_null()))
         removed, rewritten = _delete_rows(handle, touched["row_address"])
     return StagedChanges(
@@ -264,9 +278,9 @@ def existing_indexes(handle: LanceDataset) -> list[ExistingIndex]:
         ]
 
 
-def locate_rows(handle: LanceDataset, ids: pa.Array) -> dict[str, pa.Array]:
+def locate_rows(handle: LanceDataset, ids: pa.Array, probe_limit: int = PROBE_LIMIT) -> dict[str, pa.Array]:
     """Where the rows with these ids are: arrays `id`, `row_id` and `row_address`, one entry per row found."""
-    if len(ids) <= _PROBE_KEYS:
+    if len(ids) <= probe_limit:
         found = handle.scanner(
             columns=["id"], filter=_in_list(ids), with_row_id=True, with_row_address=True
         ).to_table()
@@ -313,10 +327,10 @@ def _update(
     )
 
 
-def _write(handle: LanceDataset, rows: pa.Table) -> list[FragmentMetadata]:
+def _write(handle: LanceDataset, rows: pa.Table, rows_per_file: int) -> list[FragmentMetadata]:
     if not rows.num_rows:
         return []
-    fragments = list(write_fragments(rows, handle, mode="append", max_rows_per_file=MAX_ROWS_PER_FILE))
+    fragments = list(write_fragments(rows, handle, mode="append", max_rows_per_file=rows_per_file))
     settle_data(handle.uri, fragments)
     return fragments
 

@@ -211,7 +211,7 @@ class Tables(TableVersions):
         Lance writes the branch's first version and then its entry in the list of branches. What has only one of
         the two was interrupted, and cleanup would not spare the rows it needs: it is made again.
         """
-        point = self._fork_point(ref.location, native)
+        point = self.fork_point(ref.location, native)
         if point is not None and self.newest(ref.location, native) is not None:
             if point != ref:
                 reason = f"branch {native} starts at {described(point)}, not at {described(ref)}"
@@ -250,7 +250,7 @@ class Tables(TableVersions):
 
     def drop_branch(self, location: str, native: str) -> None:
         """Remove a native branch and its files; nothing happens if there is none."""
-        if self._fork_point(location, native) is not None:
+        if self.fork_point(location, native) is not None:
             trunk = self.dataset(location)
             clear_torn_entries(self.objects, location)
             with translated(self.shown(location)):
@@ -259,7 +259,7 @@ class Tables(TableVersions):
         self.objects.delete_prefix(layout.native_prefix(location, native))
         self.forget(location, native)
 
-    def _fork_point(self, location: str, native: str) -> TableRef | None:
+    def fork_point(self, location: str, native: str) -> TableRef | None:
         """Where a native branch left which other one; None if the table lists no such branch."""
         if self.address.scheme is Scheme.MEMORY:
             return self.fork_points(location).get(native)

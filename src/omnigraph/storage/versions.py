@@ -17,8 +17,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.files.checksums import checksum, is_whole
 from omnigraph.storage.files.verification import LOOKUP_BYTES, Verification
-from omnigraph.storage.handles import MOST as MOST_HANDLES
-from omnigraph.storage.handles import Handles
+from omnigraph.storage.handles import DEFAULT_LIMITS, HandleLimits, Handles
 from omnigraph.storage.handles import TableRef as TableRef
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.session import bounded_session
@@ -39,12 +38,13 @@ class Delta:
 class TableVersions:
     """The versions of one graph's tables, with one session and its open handles."""
 
-    def __init__(self, address: Address, objects: ObjectStore) -> None:
+    def __init__(self, address: Address, objects: ObjectStore, limits: HandleLimits = DEFAULT_LIMITS) -> None:
         self.address = address
         self.objects = objects
         self.options = dict(address.options) or None
         self._session = bounded_session()
-        self._handles = Handles(self._session)
+        self._limits = limits
+        self._handles = Handles(self._session, limits)
         self._verification = Verification()
         self._verified: set[tuple[TableRef, bool]] = set()
 
@@ -208,7 +208,7 @@ class TableVersions:
                 self._note_verified(after, whole)
 
     def _note_verified(self, ref: TableRef, whole: bool) -> None:
-        if len(self._verified) > MOST_HANDLES:
+        if len(self._verified) > self._limits.handles:
             self._verified.clear()
         self._verified.add((ref, whole))
 

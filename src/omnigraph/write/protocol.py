@@ -50,7 +50,7 @@ from omnigraph.recovery.late import undo_late_version
 from omnigraph.recovery.sidecar import Sidecar, TableMove, delete_sidecar, is_pending, write_sidecar
 from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.locks import CommitLock, Held
-from omnigraph.storage.staging import Staged, stage_append, stage_changes, stage_overwrite
+from omnigraph.storage.staging import ROWS_PER_FILE, Staged, stage_append, stage_changes, stage_overwrite
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
@@ -136,7 +136,8 @@ class Written(Generic[Result]):
 class WriteRequest:
     """Who writes to which branch, and on which condition: ``if_commit`` names the commit the branch must be at.
 
-    A ``batch`` of a stream is written once, and only after the batch before it.
+    A ``batch`` of a stream is written once, and only after the batch before it. ``rows_per_file`` is the size of
+    the data files that the protocol stages itself.
     """
 
     writer: str
@@ -145,6 +146,9 @@ class WriteRequest:
     message: str | None = None
     if_commit: str | None = None
     batch: Batch | None = None
+    merged_parents: tuple[str, ...] = ()
+    """Heads of other branches that the commit brings into this one."""
+    rows_per_file: int = ROWS_PER_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +243,9 @@ def _make_ready(
         return _Ready(base, prepared, [])
     validate(prepared.delta, base, prepared.limit)
     _fork(base, prepared.tables, lock)
-    stages: dict[str, Stage] = {key: partial(_stage_rows, base, change) for key, change in prepared.delta.items()}
+    stages: dict[str, Stage] = {
+        key: partial(_stage_rows, base, change, request.rows_per_file) for key, change in prepared.delta.items()
+    }
     stages.update(prepared.stages)
     return _Ready(base, prepared, [_stage(base, key, stage, operation_id) for key, stage in stages.items()])
 
@@ -301,19 +307,21 @@ def _stage(base: Base, table_key: str, stage: Stage, operation_id: str) -> _Stag
     return _StagedMove(table, TableMove(before, after, (table.staged.transaction_id,)))
 
 
-def _stage_rows(base: Base, change: TableDelta, ref: TableRef, operation_id: str) -> StagedTable:
+def _stage_rows(
+    base: Base, change: TableDelta, rows_per_file: int, ref: TableRef, operation_id: str
+) -> StagedTable:
     """Stage a change of rows as an overwrite, an append or a mixture, whichever is cheapest."""
     handle = base.repository.tables.open(ref)
     upserts = change.upserts.cast(base.schema(change.table_key))
     rows = base.pin(change.table_key).row_count
     if change.replaces:
-        staged = stage_overwrite(handle, ref.location, ref.branch, upserts, operation_id)
+        staged = stage_overwrite(handle, ref.location, ref.branch, upserts, operation_id, rows_per_file)
         return StagedTable(staged, upserts.num_rows)
     if (change.fresh or change.strict) and not len(change.deletes):
-        staged = stage_append(handle, ref.location, ref.branch, upserts, operation_id)
+        staged = stage_append(handle, ref.location, ref.branch, upserts, operation_id, rows_per_file)
         return StagedTable(staged, rows + upserts.num_rows)
     handle = base.repository.tables.verified(ref, LOOKUP_BYTES)
-    mixed = stage_changes(handle, ref.location, ref.branch, upserts, change.deletes, operation_id)
+    mixed = stage_changes(handle, ref.location, ref.branch, upserts, change.deletes, operation_id, rows_per_file)
     return StagedTable(mixed.staged, rows + mixed.inserted - mixed.deleted)
 
 
@@ -368,7 +376,8 @@ def _commit(
     """Phases A to D. An error before the sidecar is written means that nothing was written. After that, recovery
     can finish the write as well as this writer, so an error leaves it in doubt."""
     message = request.message if ready.prepared.message is None else ready.prepared.message
-    draft = CommitDraft(request.writer, str(ULID()), request.actor, message, batch=request.batch)
+    parents = request.merged_parents
+    draft = CommitDraft(request.writer, str(ULID()), request.actor, message, parents, request.batch)
     moves = tuple(one.move for one in ready.staged)
     sidecar = Sidecar(operation_id, request.writer, request.branch.ref, draft, moves)
     lock.verify()

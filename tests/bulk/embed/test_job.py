@@ -159,7 +159,7 @@ def test_a_task_that_died_is_not_paid_for_again(
     assert sum(file.staged.rows for one in done for file in one.files) == COUNT
 
 
-@pytest.mark.parametrize("engine", ["spark", "local", "memory"])
+@pytest.mark.parametrize("engine", [pytest.param("spark", marks=pytest.mark.long), "local", "memory"])
 def test_both_engines_fill_the_same(
     engine: str,
     request: pytest.FixtureRequest,

@@ -24,6 +24,7 @@ from omnigraph.errors import (
     BranchNotFound,
     ConstraintViolation,
     DataError,
+    InvalidArgument,
     KeyConflict,
     NotOnSpark,
     ReadOnlyGraph,
@@ -207,7 +208,7 @@ class TestResults:
         assert str(error).splitlines()[-1] == "… and 5 more"
 
     def test_an_unknown_mode(self, graph: Graph) -> None:
-        with pytest.raises(ValueError, match="replace"):
+        with pytest.raises(InvalidArgument, match="'replace' is no mode of a load; there are overwrite, append"):
             graph.load(LINE, mode="replace")  # type: ignore[arg-type]
 
     def test_a_graph_that_was_opened_for_reading(self, graph: Graph) -> None:

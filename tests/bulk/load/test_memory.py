@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.processes import children, say
 from tests.stores import Store
+from tests.write.support import change, put
 
 import omnigraph
-from omnigraph.storage import staging
 
 SCHEMA = "node Person { name: String @key }\nedge Knows: Person -> Person"
 INSERT = 'query q() { insert Knows { from: "ada", to: "bo" } }'
@@ -24,9 +24,8 @@ def write_and_measure(store: Store) -> None:
     """In a child: fill a table with fragments, then write one row at a time; say how much memory that took."""
     graph = omnigraph.init(store.uri, SCHEMA)
     graph.load([{"type": "Person", "data": {"name": name}} for name in ("ada", "bo")], mode="append")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(staging, "MAX_ROWS_PER_FILE", 1)
-        graph.load([{"edge": "Knows", "from": "ada", "to": "bo"}] * FRAGMENTS, mode="append")
+    edges = [{"id": str(number), "src": "ada", "dst": "bo"} for number in range(FRAGMENTS)]
+    put(graph, change(graph.catalog, "edge:Knows", edges, fresh=True), rows_per_file=1)
     graph.mutate(INSERT)
     before = resident()
     for _ in range(WRITES):

@@ -11,6 +11,7 @@ from tests.formats.jsonl.strict import StrictRecords, read_strictly
 from omnigraph.formats.jsonl.blocks import Unreadable
 from omnigraph.formats.jsonl.records import LONGEST_LINE, MAX_STRUCTURE
 from omnigraph.lang.schema.catalog import load_catalog
+from omnigraph.lang.values import F32_MAX
 
 CATALOG = load_catalog("""
 node Person { name: String @key  age: I32?  nick: String? }
@@ -212,6 +213,7 @@ class TestValues:
             (f'"weight": 1{"0" * 400}', "exceeds F64 range"),
             (f'"weight": -1{"0" * 5000}', "not JSON: Exceeds the limit"),
             ('"size": 3.5e38', "3.5e+38 exceeds F32 range"),
+            (f'"size": {int(F32_MAX) - 1}', "exceeds F32 range"),  # as a float it is F32_MAX, which is infinite
             ('"big": 1.0', "1.0 is not an integer"),
             ('"big": false', "false is not an integer"),
             ('"big": -1', "-1 exceeds U64 range"),

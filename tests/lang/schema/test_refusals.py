@@ -8,7 +8,6 @@ import pytest
 from tests.lang.schema.support import planned
 
 from omnigraph.errors import SchemaError
-from omnigraph.lang.schema.lint import FAMILIES, LINT_CODES
 
 
 def row(title: str, old: str, new: str, *refusals: str) -> Any:
@@ -233,9 +232,3 @@ def test_a_node_type_cannot_go_while_an_edge_names_it() -> None:
     with pytest.raises(SchemaError) as raised:
         planned("node A {} edge E: A -> A", "edge E: A -> A")
     assert {d.code for d in raised.value.diagnostics} == {"C203"}
-
-
-def test_lint_codes_have_a_family_a_tier_and_a_meaning() -> None:
-    assert [c.code for c in LINT_CODES if c.emitted] == ["OG-MF-103", "OG-MF-106"]
-    assert {c.family for c in LINT_CODES} <= set(FAMILIES)
-    assert all(c.meaning and c.severity == "error" for c in LINT_CODES)

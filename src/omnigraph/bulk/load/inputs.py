@@ -3,7 +3,6 @@ it."""
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 import json
 import os
@@ -17,6 +16,7 @@ from omnigraph.bulk.load.options import LoadOptions
 from omnigraph.bulk.runner import Engine
 from omnigraph.errors import BadValue, InvalidArgument, RequestError, ResourceLimit, StorageUnavailable
 from omnigraph.formats.format import Format, format_of
+from omnigraph.formats.rows import blob_text
 
 Data = str | bytes | os.PathLike[str] | Iterable[Mapping[str, Any]]
 WILDCARDS: Final = frozenset("*?[")
@@ -139,7 +139,7 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, bytes | bytearray | memoryview):
-        return f"base64:{base64.b64encode(value).decode()}"
+        return blob_text(value)
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "tolist"):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.output import Json, print_error, print_json, print_text, reports_errors, styled
+from omnigraph.cli.output import Json, lost_race, print_json, print_text, reports_errors, styled
 from omnigraph.cli.sources import (
     Params,
     ParamsFile,
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from omnigraph.write.mutations.requests import MutationResult
 
 Branch = Annotated[str, typer.Option("--branch", help="The branch to write.")]
-LOST_RACE = 4
-"""The exit code of a mutation whose --if-commit no longer holds."""
 
 
 @reports_errors
@@ -49,11 +47,7 @@ def mutate(
     try:
         done = graph.mutate(source.text, given, name=name, branch=branch, if_commit=if_commit)
     except PreconditionFailed as error:
-        if as_json:
-            print_json(error.as_json())
-        else:
-            print_error(error)
-        raise typer.Exit(LOST_RACE) from None
+        raise lost_race(error, as_json=as_json) from None
     if as_json:
         print_json(done.as_json())
     else:

@@ -24,7 +24,6 @@ from omnigraph.cli.stores import At, Store, open_graph, parse_state
 if TYPE_CHECKING:
     pass
 
-_NO_STORED_QUERIES: Final = "; a query stored on a server can be run by its name alone, but no server was named"
 _SIZE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?(?:([KMGT])(i)?)?B?", re.IGNORECASE | re.ASCII)
 _UNITS: Final = ("", "K", "M", "G", "T")
 
@@ -77,7 +76,7 @@ def query(
         raise typer.BadParameter("--master and --remote are for Spark; leave out --engine local")
     state = parse_state(at, branch)
     chosen = chosen_format(form, as_json, out)
-    source = read_query(query, text, _NO_STORED_QUERIES)
+    source = read_query(query, text)
     given = read_parameters(params, params_file)
     graph = open_graph(store, read_only=True)
     found = graph.query(

@@ -10,7 +10,7 @@ import typer
 from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
 from omnigraph.cli.stores import Actor, Store, open_graph, resolve_store
 
-app = typer.Typer(help="Create, list and delete branches.", no_args_is_help=True)
+app = typer.Typer(help="Create, list, merge and delete branches.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The branch.")]
 
 

@@ -1,24 +1,31 @@
-"""Columns as Arrow reads them from JSON, made into columns of a table; what is doubtful is marked, not guessed."""
+"""Columns that Arrow read from JSON, converted to columns of a table; doubtful rows are marked, not guessed."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-import lance
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import BadValue
-from omnigraph.formats.rows import blob_bytes
+from omnigraph.formats.cells import blob_column, parse_texts, vector_column
+from omnigraph.formats.encoding import json_escaped
 from omnigraph.lang.canonical import canonical_text
 from omnigraph.lang.schema.catalog import NodeType, Property
-from omnigraph.lang.values import F32_MAX, FLOATS, Scalar, ValueType, parse_date, parse_datetime
+from omnigraph.lang.values import (
+    DATE_BOUNDS,
+    DATETIME_BOUNDS,
+    F32_MAX,
+    FLOATS,
+    Scalar,
+    ValueType,
+    parse_date,
+    parse_datetime,
+)
 
 _JSON: Final = {
     Scalar.BOOL: pa.bool_(),
@@ -32,12 +39,10 @@ _JSON: Final = {
 _FLOAT_LIMITS: Final = {Scalar.F32: F32_MAX, Scalar.F64: sys.float_info.max}
 _NEGATIVE_ZERO: Final = np.iinfo(np.int64).min
 """The bits of -0.0."""
-_FIRST_DAY: Final = -719_162
-_FIRST_MICROSECOND: Final = _FIRST_DAY * 86_400_000_000
+_FIRST_MICROSECOND: Final = DATETIME_BOUNDS[0] * 1_000
 _INSTANT: Final = pa.timestamp("ms", tz="UTC")
 _PLAIN_LENGTHS: Final = pa.array([20, *range(22, 28)], pa.int32())
 """How long `YYYY-MM-DDTHH:MM:SSZ` is, with a fraction of up to six digits."""
-_ESCAPED: Final = r'["\\\x00-\x1f]'
 
 _Number = TypeVar("_Number", np.float32, np.float64, np.int64)
 Positions = npt.NDArray[np.int64]
@@ -46,7 +51,7 @@ _NOWHERE: Final[Positions] = np.array([], np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """Rows that the strict reader has to decide: surely (``rows``), or only if they spell `-0` (``zeros``)."""
+    """Rows that the strict reader has to read: in any case (``rows``), or only if they spell `-0` (``zeros``)."""
 
     rows: npt.NDArray[np.bool_]
     zeros: npt.NDArray[np.bool_]
@@ -77,20 +82,22 @@ def as_mask(values: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def json_type(value_type: ValueType) -> pa.DataType:
-    """What Arrow's reader has to make of a property: texts that mean something else are taken as texts first."""
+    """The type in which Arrow reads a property. Dates, instants and blobs are read as texts first."""
     item = _JSON.get(value_type.scalar, pa.string())
     return item if value_type.is_plain else pa.list_(item)
 
 
 def column_of(prop: Property, read: pa.Array, stored: pa.DataType, doubts: Doubts) -> pa.Array:
-    """The column of a property from what Arrow read."""
+    """The column of a property from the column that Arrow read."""
     wanted = prop.type
     if not wanted.nullable and prop.embed is None and read.null_count:
         doubts.mark(read.is_null())
     if read.null_count == len(read):
         return pa.nulls(len(read), stored)
     if wanted.is_blob:
-        return _blobs(prop.name, read, doubts)
+        blobs, refused = blob_column(prop.name, read)
+        doubts.rows[list(refused)] = True
+        return blobs
     if wanted.is_plain:
         values = _values(read, wanted.scalar)
         doubts.rows[values.doubtful] = True
@@ -110,7 +117,7 @@ def column_of(prop: Property, read: pa.Array, stored: pa.DataType, doubts: Doubt
 
 
 def _owners(offsets: npt.NDArray[np.int32], items: Positions) -> Positions:
-    """The rows of lists whose items are given."""
+    """The rows of the lists that some items belong to."""
     return np.searchsorted(offsets, items, side="right") - 1
 
 
@@ -125,7 +132,7 @@ def _values(read: pa.Array, scalar: Scalar) -> _Values:
 
 
 def _floats(read: pa.Array, scalar: Scalar) -> _Values:
-    """Numbers: those on or beyond a limit are in doubt, and -0.0, which may be the integer `-0`, that is 0."""
+    """Numbers. Those at or beyond a limit are in doubt, and -0.0, which may be spelled as the integer `-0`."""
     numbers = _numbers(read, np.float64)
     inside = np.abs(numbers) < _FLOAT_LIMITS[scalar]
     doubtful = _NOWHERE if inside.all() else np.flatnonzero(~inside)
@@ -135,7 +142,7 @@ def _floats(read: pa.Array, scalar: Scalar) -> _Values:
 
 
 def _numbers(values: pa.Array, kind: type[_Number]) -> npt.NDArray[_Number]:
-    """The numbers of an array as they lie in memory; what is null may be anything."""
+    """The numbers of an array in memory; those of nulls are undefined."""
     if not len(values):
         return np.array([], kind)
     return np.frombuffer(values.buffers()[1], kind, values.offset + len(values))[values.offset :]
@@ -147,7 +154,7 @@ def _dates(read: pa.Array) -> _Values:
     except pa.ArrowInvalid:
         return _parsed(read, parse_date, pa.date32())
     first = pc.min(days.cast(pa.int32())).as_py()
-    if first is not None and first < _FIRST_DAY:
+    if first is not None and first < DATE_BOUNDS[0]:
         return _parsed(read, parse_date, pa.date32())
     return _Values(days)
 
@@ -172,16 +179,9 @@ def _datetimes(read: pa.Array) -> _Values:
 
 
 def _parsed(read: pa.Array, parse: Callable[[str], Any], stored: pa.DataType) -> _Values:
-    """Texts read one by one, as the strict reader does; those it refuses are in doubt."""
-    values: list[Any] = []
-    doubtful: list[int] = []
-    for position, text in enumerate(read.to_pylist()):
-        try:
-            values.append(None if text is None else parse(text))
-        except ValueError:
-            values.append(None)
-            doubtful.append(position)
-    return _Values(pa.array(values, stored), np.array(doubtful, np.int64))
+    """Texts parsed one by one; those that the parser refuses are in doubt."""
+    values, refused = parse_texts(read, parse, stored)
+    return _Values(values, np.array(list(refused), np.int64))
 
 
 def _vectors(read: pa.Array, items: pa.Array, dimension: int, doubts: Doubts) -> pa.Array:
@@ -191,30 +191,17 @@ def _vectors(read: pa.Array, items: pa.Array, dimension: int, doubts: Doubts) ->
     if fits.all():
         return pa.FixedSizeListArray.from_arrays(items, dimension)
     doubts.rows[as_mask(read.is_valid()) & ~fits] = True
-    flat = np.zeros((len(read), dimension), np.float32)
-    flat[fits] = _numbers(items, np.float32)[np.repeat(fits, lengths)].reshape(-1, dimension)
-    return pa.FixedSizeListArray.from_arrays(pa.array(flat.reshape(-1)), dimension, mask=pa.array(~fits))
-
-
-def _blobs(name: str, read: pa.Array, doubts: Doubts) -> pa.Array:
-    values: list[bytes | None] = []
-    for row, text in enumerate(read.to_pylist()):
-        try:
-            values.append(blob_bytes(name, text))
-        except BadValue:
-            values.append(None)
-            doubts.rows[row] = True
-    return lance.blob_array(values)
+    return vector_column(_numbers(items, np.float32), lengths, fits, dimension)
 
 
 def key_ids(node: NodeType, columns: Mapping[str, pa.Array]) -> pa.Array:
-    """The ids that the keys of nodes give; null where a key is doubtful anyway."""
+    """The ids of nodes from their keys; null where a key is in doubt."""
     texts = [_key_text(columns[name], node.properties[name].type) for name in node.key]
     if len(texts) == 1:
         return texts[0]
     pieces: list[Any] = ['["']
     for text in texts:
-        pieces += [_escaped(text), '","']
+        pieces += [json_escaped(text), '","']
     pieces[-1] = '"]'
     return pc.binary_join_element_wise(*pieces, "")
 
@@ -238,12 +225,3 @@ def _float_text(value: float | None, value_type: ValueType) -> str | None:
         return canonical_text(value, value_type)
     except ValueError:
         return None
-
-
-def _escaped(texts: pa.Array) -> pa.Array:
-    """Texts as JSON spells them between quotes."""
-    special = pc.fill_null(pc.match_substring_regex(texts, _ESCAPED), False)
-    if not pc.any(special).as_py():
-        return texts
-    spelled = [json.dumps(text, ensure_ascii=False)[1:-1] for text in texts.filter(special).to_pylist()]
-    return pc.replace_with_mask(texts, special, pa.array(spelled, pa.string()))

@@ -1,8 +1,8 @@
-"""Lines of one type into rows, by Arrow's JSON reader and checks of everything it is laxer about than we are.
+"""Lines of one type into rows, by Arrow's JSON reader and checks of everything about which it is lax.
 
-Each line starts with `{` and ends with `}`. A line end cannot be inside a text, where Arrow refuses it, and
-between `}` and `{` only whole records can meet; so if there are as many rows as lines, each line is one record.
-Where records begin with the member that names their type, blanks are in its place, which spares reading it.
+Each line starts with `{` and ends with `}`. Arrow refuses a line end inside a text, so a line end is always
+between two records; if there are as many rows as lines, each line is one record. Where records begin with the
+member that names their type, it is overwritten with blanks, so that Arrow need not read it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Text:
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
 
     def first_has(self, member: bytes) -> bool:
-        """Does the first line have a member of that name, as far as can be seen?"""
+        """Does the first line seem to have a member of that name?"""
         return b'"%b"' % member in self.content[: self.offsets[1]].tobytes()
 
 
@@ -66,7 +66,7 @@ class Parsed:
 
 @dataclass(slots=True)
 class _Form:
-    """What records of a type look like to Arrow, with or without the members that may be missing."""
+    """The schema of the records of a type for Arrow, with or without the members that may be missing."""
 
     entity: EntityType
     named: Named | None
@@ -77,11 +77,11 @@ class _Form:
 
     @property
     def needs_data(self) -> bool:
-        """Must a line have `data`? It must have some member, and where blanks name the type, it is to be seen."""
+        """Must a line have `data`? Without it, a node whose type is overwritten with blanks has no member."""
         return isinstance(self.entity, NodeType) and self.named is None
 
     def options(self, *, with_id: bool, with_data: bool) -> pj.ParseOptions:
-        """How Arrow has to read: nothing but these members, of these types."""
+        """Arrow's options: it accepts these members only, with these types."""
         members = [] if isinstance(self.entity, NodeType) else [(name, pa.string()) for name in ("from", "to")]
         if self.named is not None:
             members.append((self.named[0], pa.string()))
@@ -103,7 +103,7 @@ def parse(entity: EntityType, text: Text, named: Named | None) -> Parsed:
 
 
 def _parse_parts(form: _Form, text: Text, options: pj.ParseOptions, found: Parsed, first: int) -> None:
-    """Read lines; if that fails, read them in smaller parts, down to a few that are not read at all."""
+    """Read lines; if that fails, read them in smaller parts, down to a few that are left to the strict reader."""
     if _parse(form, text, options, found, first) or len(text) <= _FEW:
         return
     cuts = np.linspace(0, len(text), _SPLIT + 1).astype(np.int64).tolist()
@@ -182,7 +182,7 @@ def _own_columns(
 
 
 def _doubt_mentions(text: Text, values: pa.Array, member: str, doubts: Doubts) -> None:
-    """Doubt rows without a value whose line seems to have the member: a null is no value there."""
+    """Doubt rows without a value whose line seems to have the member: it may be null, which is an error."""
     at = np.flatnonzero(as_mask(values.is_null()))
     lines = text.lines().take(pa.array(at))
     doubts.rows[at] |= as_mask(pc.match_substring_regex(lines, f'"{member}"|{_ESCAPED_NAME}'))

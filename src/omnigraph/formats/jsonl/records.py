@@ -5,22 +5,29 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
 from omnigraph.errors import BadValue
 from omnigraph.formats.rows import blob_bytes
 from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType, Property
-from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar, parse_date, parse_datetime
+from omnigraph.lang.values import (
+    FLOATS,
+    INTEGERS,
+    Scalar,
+    date_after_epoch,
+    fitting_float,
+    in_range,
+    instant_after_epoch,
+    parse_date,
+    parse_datetime,
+)
 
 LONGEST_LINE: Final = 32 << 20
 MAX_STRUCTURE: Final = 131_072
 _STRUCTURE: Final = b"[]{}:,"
 _TEXT: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _SURROGATE: Final = re.compile(rb"\\u[dD]")
-_F64_MAX: Final = sys.float_info.max
-_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class BadRecord(Exception):
@@ -173,19 +180,19 @@ def _array(value: Any, length: int | None) -> list[Any]:
 
 
 def _scalar(value: Any, scalar: Scalar) -> Any:
-    if scalar in INTEGER_BOUNDS:
+    if scalar in INTEGERS:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ValueError(f"{_shown(value)} is not an integer")
-        low, high = INTEGER_BOUNDS[scalar]
-        if not low <= value <= high:
+        if not in_range(value, scalar):
             raise ValueError(f"{_shown(value)} exceeds {scalar} range")
         return value
     if scalar in FLOATS:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{_shown(value)} is not a number")
-        if not abs(value) <= _F64_MAX or (scalar is Scalar.F32 and abs(value) >= F32_MAX):
+        number = fitting_float(value, scalar)
+        if number is None:
             raise ValueError(f"{_shown(value)} exceeds {scalar} range")
-        return float(value)
+        return number
     if scalar is Scalar.DATE:
         return _date(value)
     if scalar is Scalar.DATETIME:
@@ -207,10 +214,7 @@ def _date(value: Any) -> dt.date:
     if isinstance(value, str):
         return parse_date(value)
     if isinstance(value, int) and not isinstance(value, bool):
-        try:
-            return dt.date(1970, 1, 1) + dt.timedelta(days=value)
-        except OverflowError:
-            raise ValueError(f"{value} days lie outside the years 1 to 9999") from None
+        return date_after_epoch(value)
     raise ValueError(f"{_shown(value)} is neither YYYY-MM-DD nor a number of days")
 
 
@@ -218,8 +222,5 @@ def _datetime(value: Any) -> dt.datetime:
     if isinstance(value, str):
         return parse_datetime(value)
     if isinstance(value, int) and not isinstance(value, bool):
-        try:
-            return _EPOCH + dt.timedelta(milliseconds=value)
-        except OverflowError:
-            raise ValueError(f"{value} milliseconds lie outside the years 1 to 9999") from None
+        return instant_after_epoch(value)
     raise ValueError(f"{_shown(value)} is neither an ISO instant nor a number of milliseconds")

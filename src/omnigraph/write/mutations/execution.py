@@ -12,7 +12,7 @@ from omnigraph.formats.rows import fresh_id, rows_of
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import EntityType, NodeType
-from omnigraph.lang.values import F32_MAX, FLOATS, INTEGER_BOUNDS, Scalar
+from omnigraph.lang.values import FLOATS, Scalar, fitting_float, in_range
 from omnigraph.write.base import Base
 from omnigraph.write.delta import one_chunk
 from omnigraph.write.mutations.pending import PendingChanges
@@ -103,11 +103,11 @@ def _number(scalar: Scalar, value: Value) -> Value:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     if scalar in FLOATS:
-        if scalar is Scalar.F32 and abs(value) >= F32_MAX:
+        number = fitting_float(value, scalar)
+        if number is None:
             raise ValueError(value)
-        return float(value)
-    low, high = INTEGER_BOUNDS[scalar]
-    if value != int(value) or not low <= value <= high:
+        return number
+    if value != int(value) or not in_range(value, scalar):
         raise ValueError(value)
     return int(value)
 

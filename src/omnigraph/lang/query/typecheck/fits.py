@@ -17,7 +17,7 @@ from omnigraph.lang.query.syntax import (
 from omnigraph.lang.query.typecheck.operands import check_vector_literal, value_type
 from omnigraph.lang.query.typecheck.scope import Context, Scope
 from omnigraph.lang.schema.catalog import Property
-from omnigraph.lang.values import F32_MAX, INTEGER_BOUNDS, Scalar, ValueType, compatible
+from omnigraph.lang.values import FLOATS, INTEGERS, Scalar, ValueType, compatible, fitting_float, in_range
 
 
 def check_match(owner: str, prop: Property, value: Expression, scope: Scope, context: Context) -> None:
@@ -74,13 +74,12 @@ def check_stored(owner: str, prop: Property, value: Expression, context: Context
     for literal in literals:
         if not isinstance(literal, IntegerLiteral | FloatLiteral):
             continue
-        if scalar in INTEGER_BOUNDS:
-            low, high = INTEGER_BOUNDS[scalar]
+        if scalar in INTEGERS:
             if literal.value != int(literal.value):
                 context.report("T3", f"{owner}.{prop.name} is {scalar} and cannot hold a fraction", literal.span)
-            elif not low <= literal.value <= high:
+            elif not in_range(literal.value, scalar):
                 context.report("T3", f"{int(literal.value)} exceeds {scalar}", literal.span)
-        elif scalar is Scalar.F32 and abs(literal.value) >= F32_MAX:
+        elif scalar in FLOATS and fitting_float(literal.value, scalar) is None:
             context.report("T3", f"this number exceeds {scalar}", literal.span)
 
 

@@ -37,7 +37,7 @@ def check_mutation(query: str, body: MutationBody, context: Context) -> None:
             "Q108",
             f"query `{query}` mixes inserts or updates with deletes",
             deletes[0].span,
-            "split it into two queries, or run both on a branch and merge it",
+            "split it into two queries; run both on a branch if readers must not see the state between them",
         )
     for statement in body.statements:
         _check_statement(statement, context)

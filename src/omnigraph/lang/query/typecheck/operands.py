@@ -34,7 +34,6 @@ from omnigraph.lang.values import (
     BOOL,
     DATE,
     DATETIME,
-    F32_MAX,
     F64,
     FLOATS,
     I64,
@@ -43,6 +42,7 @@ from omnigraph.lang.values import (
     Scalar,
     ValueType,
     compatible,
+    fitting_float,
     parse_date,
     parse_datetime,
 )
@@ -242,7 +242,7 @@ def check_vector_literal(literal: ListLiteral, dimension: int, code: str, contex
         if not isinstance(item, IntegerLiteral | FloatLiteral):
             context.report(code, "a vector holds numbers only", item.span)
             return
-        if abs(item.value) >= F32_MAX:
+        if fitting_float(item.value, Scalar.F32) is None:
             context.report(code, "this number is too large for a vector", item.span)
             return
     if len(literal.items) != dimension:

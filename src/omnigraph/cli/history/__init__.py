@@ -1,0 +1,1 @@
+"""Commands about what changed: diff, merge, revert, cherry-pick and reset."""

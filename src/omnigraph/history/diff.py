@@ -1,0 +1,258 @@
+"""The difference of two states of a graph: entities that were inserted, updated and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.history.tables import RowChanges, changes_between
+from omnigraph.lang.schema.catalog import EdgeType, EntityType
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.read.result.cells import json_value, python_values
+from omnigraph.storage.tables import Tables
+
+_ENDS: Final = ("src", "dst")
+
+
+class Op(StrEnum):
+    """What happened to an entity."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One entity that differs, with its columns before and after.
+
+    An insert has no ``before`` and a delete no ``after``; ``changed`` names the properties that an update changed.
+    """
+
+    op: Op
+    table_key: str
+    id: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    changed: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "op": self.op.value,
+            "table_key": self.table_key,
+            "id": self.id,
+            "changed": list(self.changed),
+            "before": _json_image(self.before),
+            "after": _json_image(self.after),
+        }
+
+
+def _json_image(image: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if image is None else {name: json_value(value) for name, value in image.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFilter:
+    """Which changes are wanted: kinds (`node`, `edge`), types and operations; None means all of them."""
+
+    kinds: frozenset[str] | None = None
+    tables: frozenset[str] | None = None
+    ops: frozenset[Op] | None = None
+
+    def takes(self, table_key: str) -> bool:
+        """May the table have changes that are wanted?"""
+        kind = table_key.partition(":")[0]
+        return (self.kinds is None or kind in self.kinds) and (self.tables is None or table_key in self.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class TableDiff:
+    """The changes of one table, as Arrow: the rows before and after in the same order, one of each per change.
+
+    ``ops`` has the operation of each, and ``changed`` for each property which of the rows differ in it.
+    """
+
+    table_key: str
+    ids: pa.Array
+    ops: pa.Array
+    before: pa.Table
+    after: pa.Table
+    changed: dict[str, pa.Array]
+
+    def counts(self) -> dict[str, int]:
+        """How many changes there are of each operation."""
+        found = {row["values"]: row["counts"] for row in pc.value_counts(self.ops).to_pylist()}
+        return {op.value: found.get(op.value, 0) for op in Op}
+
+    def rows(self) -> Iterator[Change]:
+        """The changes in the order of ids."""
+        names = self.before.column_names
+        old = [python_values(self.before.column(name)) for name in names]
+        new = [python_values(self.after.column(name)) for name in names]
+        masks = {name: mask.to_pylist() for name, mask in self.changed.items()}
+        for index, (entity_id, op) in enumerate(zip(self.ids.to_pylist(), self.ops.to_pylist(), strict=True)):
+            before = None if op == Op.INSERT else {n: v[index] for n, v in zip(names, old, strict=True)}
+            after = None if op == Op.DELETE else {n: v[index] for n, v in zip(names, new, strict=True)}
+            changed = tuple(name for name, mask in masks.items() if mask[index]) if op == Op.UPDATE else ()
+            yield Change(Op(op), self.table_key, entity_id, before, after, changed)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Diff:
+    """What changed from one state of a graph to another, nodes before edges, each type by id."""
+
+    before: Snapshot
+    after: Snapshot
+    tables: tuple[TableDiff, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return sum(len(table.ids) for table in self.tables)
+
+    def __iter__(self) -> Iterator[Change]:
+        for table in self.tables:
+            yield from table.rows()
+
+    def __repr__(self) -> str:
+        counted = ", ".join(f"{count} {op}" for op, count in self.stat["total"].items())
+        return f"<Diff of {self.before.branch} and {self.after.branch}: {counted}>"
+
+    @property
+    def stat(self) -> dict[str, dict[str, int]]:
+        """How many entities were inserted, updated and deleted, by table and in all."""
+        by_table = {table.table_key: table.counts() for table in self.tables}
+        total = {op.value: sum(counts[op.value] for counts in by_table.values()) for op in Op}
+        return {**by_table, "total": total}
+
+    def to_arrow(self) -> dict[str, pa.Table]:
+        """The changes of each table: `op`, `id`, and each column before and after."""
+        return {table.table_key: _as_arrow(table) for table in self.tables}
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "before": _named(self.before),
+            "after": _named(self.after),
+            "stat": self.stat,
+            "changes": [change.as_json() for change in self],
+        }
+
+
+def _named(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "branch": snapshot.branch,
+        "manifest_version": snapshot.manifest_version,
+        "graph_commit_id": snapshot.graph_commit_id,
+    }
+
+
+def _as_arrow(table: TableDiff) -> pa.Table:
+    columns = {"op": table.ops, "id": table.ids}
+    for name in table.before.column_names:
+        if name != "id":
+            columns[f"before.{name}"] = table.before[name]
+            columns[f"after.{name}"] = table.after[name]
+    return pa.table(columns)
+
+
+def diff(tables: Tables, before: Snapshot, after: Snapshot, wanted: ChangeFilter) -> Diff:
+    """Compare two snapshots of one graph, at the cost of what differs."""
+    keys = sorted(before.tables.keys() | after.tables.keys(), key=lambda key: (key.startswith("edge:"), key))
+    found = (_table_diff(tables, before, after, key, wanted.ops) for key in keys if wanted.takes(key))
+    return Diff(before, after, tuple(table for table in found if table is not None and len(table.ids)))
+
+
+def _table_diff(
+    tables: Tables, before: Snapshot, after: Snapshot, table_key: str, ops: Collection[Op] | None
+) -> TableDiff | None:
+    old, new = before.tables.get(table_key), after.tables.get(table_key)
+    if old is None or new is None or old.ref == new.ref:
+        return None
+    entity = after.entity(table_key)
+    changes = changes_between(tables, old.ref, new.ref, entity.columns)
+    return _selected(_compared(entity, changes), ops)
+
+
+def _compared(entity: EntityType, changes: RowChanges) -> TableDiff:
+    """Rows before and after by id, with those that are equal left out."""
+    ids = changes.ids
+    old_at = pc.index_in(ids, value_set=changes.before["id"].combine_chunks())
+    new_at = pc.index_in(ids, value_set=changes.after["id"].combine_chunks())
+    before, after = changes.before.take(old_at), changes.after.take(new_at)
+    is_new, is_gone = pc.is_null(old_at), pc.is_null(new_at)
+    own = [name for name in entity.columns if name != "id"]
+    changed = {name: differs(before[name].combine_chunks(), after[name].combine_chunks()) for name in own}
+    touched = np.zeros(len(ids), bool)
+    for mask in changed.values():
+        touched |= mask.to_numpy(zero_copy_only=False)
+    updated = pa.array(touched)
+    ops = pc.if_else(is_new, Op.INSERT.value, pc.if_else(is_gone, Op.DELETE.value, Op.UPDATE.value))
+    kept = pc.or_(pc.or_(is_new, is_gone), updated)
+    shown = {name: mask.filter(kept) for name, mask in changed.items() if _is_shown(entity, name)}
+    return TableDiff(
+        entity.table_key, ids.filter(kept), ops.filter(kept), before.filter(kept), after.filter(kept), shown
+    )
+
+
+def _is_shown(entity: EntityType, name: str) -> bool:
+    return name in entity.properties or (isinstance(entity, EdgeType) and name in _ENDS)
+
+
+def _selected(found: TableDiff, ops: Collection[Op] | None) -> TableDiff:
+    if ops is None:
+        return found
+    kept = pc.is_in(found.ops, value_set=pa.array([op.value for op in ops], pa.string()))
+    return TableDiff(
+        found.table_key,
+        found.ids.filter(kept),
+        found.ops.filter(kept),
+        found.before.filter(kept),
+        found.after.filter(kept),
+        {name: mask.filter(kept) for name, mask in found.changed.items()},
+    )
+
+
+def differs(left: pa.Array, right: pa.Array) -> pa.Array:
+    """Where two columns differ, bit for bit: null is not empty, and NaN equals itself."""
+    if pa.types.is_nested(left.type):
+        return _nested_differs(left, right)
+    if pa.types.is_floating(left.type):
+        left, right = _bits(left), _bits(right)
+    equal = pc.fill_null(pc.equal(left, right), False)
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    return pc.invert(pc.or_(equal, both_null))
+
+
+def _bits(column: pa.Array) -> pa.Array:
+    """Floats as integers with the same bits, in which equal means identical."""
+    kind = pa.int32() if column.type == pa.float32() else pa.int64()
+    return column.view(kind)
+
+
+def _nested_differs(left: pa.Array, right: pa.Array) -> pa.Array:
+    """Where two columns of lists differ: in their lengths, or in an item."""
+    one, other = pc.list_value_length(left), pc.list_value_length(right)
+    lengths = differs(one, other).to_numpy(zero_copy_only=False)
+    nulls = pc.is_null(left).to_numpy(zero_copy_only=False) != pc.is_null(right).to_numpy(zero_copy_only=False)
+    apart = lengths | nulls
+    same = np.flatnonzero(~apart & pc.is_valid(left).to_numpy(zero_copy_only=False))
+    rows = pa.array(same)
+    mine, theirs = left.take(rows), right.take(rows)
+    if len(rows):
+        items = differs(pc.list_flatten(mine), pc.list_flatten(theirs)).to_numpy(zero_copy_only=False)
+        parents = pc.list_parent_indices(mine).to_numpy()
+        apart[same[np.unique(parents[items])]] = True
+    return pa.array(apart)
+
+
+def filtered(kinds: Sequence[str] | None, tables: Sequence[str] | None, ops: Sequence[str] | None) -> ChangeFilter:
+    """A filter from the names that callers give."""
+    return ChangeFilter(
+        None if kinds is None else frozenset(kinds),
+        None if tables is None else frozenset(tables),
+        None if ops is None else frozenset(Op(op) for op in ops),
+    )

@@ -1,0 +1,183 @@
+"""Merging one branch into another: one commit with two parents, or all conflicts, or nothing to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from omnigraph.errors import (
+    Conflict,
+    ConstraintViolation,
+    InvalidArgument,
+    KeyConflict,
+    MergeConflicts,
+    PreconditionFailed,
+)
+from omnigraph.history.bases import merge_base
+from omnigraph.history.sides import LISTED, Decisions, Three, as_conflicts, put_together
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.manifest.state import Commit
+from omnigraph.write.base import Base
+from omnigraph.write.delta import TableDelta
+from omnigraph.write.evaluator import validate
+from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
+
+
+class MergeOutcome(StrEnum):
+    """What a merge came to."""
+
+    ALREADY_UP_TO_DATE = "already_up_to_date"
+    FAST_FORWARD = "fast_forward"
+    MERGED = "merged"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """Which branch is merged into which, and how. ``if_commit`` names the commit that the target must be at."""
+
+    source: Branch
+    target: Branch
+    actor: str | None = None
+    message: str | None = None
+    decisions: Decisions = field(default_factory=Decisions)
+    squash: bool = False
+    if_commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """What a merge would do: its outcome, what it changes in the target, and the conflicts in its way."""
+
+    outcome: MergeOutcome
+    source: str
+    target: str
+    source_commit: str | None
+    target_commit: str | None
+    base_commit: str | None
+    changes: Mapping[str, Mapping[str, int]]
+    conflicts: tuple[Conflict, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "outcome": self.outcome.value,
+            "source": self.source,
+            "target": self.target,
+            "source_commit": self.source_commit,
+            "target_commit": self.target_commit,
+            "base_commit": self.base_commit,
+            "changes": {key: dict(counts) for key, counts in self.changes.items()},
+            "conflicts": [conflict.as_json() for conflict in self.conflicts],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What a merge did. ``commit`` is None if there was nothing to merge."""
+
+    plan: MergePlan
+    commit: Commit | None
+
+    @property
+    def outcome(self) -> MergeOutcome:
+        return self.plan.outcome
+
+    def as_json(self) -> dict[str, Any]:
+        commit = None if self.commit is None else self.commit.as_json()
+        return {**self.plan.as_json(), "commit": commit}
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """A merge, worked out against one state of the target."""
+
+    plan: MergePlan
+    delta: Mapping[str, TableDelta]
+    reads: frozenset[str]
+
+
+def merge(repository: Repository, request: MergeRequest) -> MergeResult:
+    """Merge, as one commit; raises MergeConflicts, with all of them, if anything stands in the way."""
+    _check(request)
+    source = repository.snapshot(request.source)
+
+    def prepare(base: Base) -> Prepared[MergePlan]:
+        sides = _compared(repository, request, source, base.snapshot)
+        plan = sides.plan
+        if plan.conflicts:
+            raise MergeConflicts(plan.source, plan.target, plan.conflicts)
+        try:
+            validate(sides.delta, base, LISTED)
+        except (ConstraintViolation, KeyConflict) as error:
+            raise MergeConflicts(plan.source, plan.target, *as_conflicts(error)) from error
+        changes_nothing = plan.outcome is MergeOutcome.ALREADY_UP_TO_DATE
+        return Prepared(sides.delta, plan, repeatable=False, lineage_only=not changes_nothing, reads=sides.reads)
+
+    parents = () if request.squash or source.graph_commit_id is None else (source.graph_commit_id,)
+    written = commit_write(
+        repository,
+        WriteRequest(
+            "merge", request.target, request.actor, request.message, request.if_commit, merged_parents=parents
+        ),
+        prepare,
+    )
+    return MergeResult(written.result, written.commit)
+
+
+def preview_merge(repository: Repository, request: MergeRequest) -> MergePlan:
+    """What a merge would do now; nothing is written."""
+    _check(request)
+    source, target = repository.snapshot(request.source), repository.snapshot(request.target)
+    if request.if_commit is not None and request.if_commit != target.graph_commit_id:
+        raise PreconditionFailed(request.target.name, request.if_commit, target.graph_commit_id)
+    sides = _compared(repository, request, source, target)
+    if sides.plan.conflicts:
+        return sides.plan
+    try:
+        validate(sides.delta, Base(repository, request.target, target), LISTED)
+    except (ConstraintViolation, KeyConflict) as error:
+        return replace(sides.plan, conflicts=tuple(as_conflicts(error)[0]))
+    return sides.plan
+
+
+def _check(request: MergeRequest) -> None:
+    if request.source.name == request.target.name:
+        raise InvalidArgument("source", f"'{request.source.name}' cannot be merged into itself")
+
+
+def _compared(repository: Repository, request: MergeRequest, source: Snapshot, target: Snapshot) -> _Sides:
+    """Compare both branches with their merge base, and put their changes together."""
+    ancestor = merge_base(repository, request.target, request.source)
+    base_id = ancestor.graph_commit_id
+    if base_id == source.graph_commit_id:
+        plan = _plan(MergeOutcome.ALREADY_UP_TO_DATE, request, source, target, base_id, {})
+        return _Sides(plan, {}, frozenset())
+    base = repository.snapshot_at(request.target, base_id)
+    outcome = MergeOutcome.FAST_FORWARD if base_id == target.graph_commit_id else MergeOutcome.MERGED
+    found = put_together(repository.tables, Three(base, source, target), request.decisions)
+    plan = _plan(outcome, request, source, target, base_id, found.counts, found.conflicts)
+    return _Sides(plan, found.delta, found.reads)
+
+
+def _plan(
+    outcome: MergeOutcome,
+    request: MergeRequest,
+    source: Snapshot,
+    target: Snapshot,
+    base: str,
+    changes: Mapping[str, Mapping[str, int]],
+    conflicts: tuple[Conflict, ...] = (),
+) -> MergePlan:
+    return MergePlan(
+        outcome,
+        request.source.name,
+        request.target.name,
+        source.graph_commit_id,
+        target.graph_commit_id,
+        base,
+        changes,
+        conflicts,
+    )

@@ -1,0 +1,263 @@
+"""Three-way merges: every pair of changes on both sides, in one table, and what random histories must keep."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from typing import Any
+
+import pytest
+from tests.history.test_diff import content
+from tests.stores import Store
+
+import omnigraph
+from omnigraph import Graph
+from omnigraph.errors import BranchNotFound, InvalidArgument, MergeConflicts, PreconditionFailed
+
+SCHEMA = """
+node Person { name: String @key  age: I32?  city: String? }
+edge Knows: Person -> Person { since: I32? }
+"""
+NAMES = ("Alice", "Bob", "Carol", "Dan")
+PEOPLE: list[dict[str, Any]] = [{"type": "Person", "data": {"name": name, "age": 30}} for name in NAMES]
+BASE: list[dict[str, Any]] = [*PEOPLE, {"edge": "Knows", "from": "Bob", "to": "Carol"}]
+
+OPERATIONS = {
+    "nothing": (),
+    "add node": ('insert Person { name: "Eve", age: $n }',),
+    "remove node": ('delete Person where name = "Alice"',),
+    "add edge": ('insert Knows { from: "Alice", to: "Carol" }',),
+    "remove edge": ('delete Knows where from = "Bob"',),
+    "set age": ('update Person set { age: $n } where name = "Alice"',),
+    "set city": ('update Person set { city: "Rome" } where name = "Alice"',),
+    "add, remove": ('insert Person { name: "Fay" }', 'delete Person where name = "Fay"'),
+}
+TABLE = """
+source \\ target | nothing | add node | remove node | add edge | remove edge | set age | set city | add, remove
+nothing         | current | current  | current     | current  | current     | current | current  | current
+add node        | ahead   | insert   | merged      | merged   | merged      | merged  | merged   | merged
+remove node     | ahead   | merged   | merged      | orphan   | merged      | delete  | delete   | merged
+add edge        | ahead   | merged   | orphan      | merged   | merged      | merged  | merged   | merged
+remove edge     | ahead   | merged   | merged      | merged   | merged      | merged  | merged   | merged
+set age         | ahead   | merged   | delete      | merged   | merged      | update  | merged   | merged
+set city        | ahead   | merged   | delete      | merged   | merged      | merged  | merged   | merged
+add, remove     | ahead   | merged   | merged      | merged   | merged      | merged  | merged   | merged
+"""
+NAMED = {
+    "current": "already_up_to_date",
+    "ahead": "fast_forward",
+    "insert": "divergent_insert",
+    "update": "divergent_update",
+    "delete": "delete_vs_update",
+    "orphan": "orphan_edge",
+}
+
+
+def truth() -> dict[tuple[str, str], str]:
+    head, *rows = (line.split("|") for line in TABLE.strip().splitlines())
+    targets = [cell.strip() for cell in head[1:]]
+    return {
+        (source.strip(), target): NAMED.get(cell.strip(), cell.strip())
+        for source, *cells in rows
+        for target, cell in zip(targets, cells, strict=True)
+    }
+
+
+def write(graph: Graph, branch: str, operation: str, number: int) -> None:
+    for statement in OPERATIONS[operation]:
+        params = {"n": number} if "$n" in statement else {}
+        declared = "$n: I32" if params else ""
+        graph.mutate(f"query q({declared}) {{ {statement} }}", params, branch=branch)
+
+
+def merged(graph: Graph, source: str, target: str, **options: Any) -> str:
+    """The outcome of a merge, or the kind of all its conflicts."""
+    before = content(graph, graph.snapshot(target))
+    plan = graph.preview_merge(source, target, **options)
+    if plan.conflicts:
+        with pytest.raises(MergeConflicts) as raised:
+            graph.merge(source, target, **options)
+        assert content(graph, graph.snapshot(target)) == before
+        assert raised.value.conflicts == plan.conflicts
+        (kind,) = {conflict.kind.value for conflict in plan.conflicts}
+        return kind
+    done = graph.merge(source, target, **options)
+    assert plan == done.plan
+    assert (done.commit is None) == (done.outcome == "already_up_to_date")
+    return done.outcome.value
+
+
+@pytest.fixture
+def graph(memory_store: Store) -> Graph:
+    graph = omnigraph.init(memory_store.uri, SCHEMA)
+    graph.load(BASE, mode="append")
+    return graph
+
+
+def test_the_table_covers_every_pair() -> None:
+    assert set(truth()) == set(product(OPERATIONS, OPERATIONS))
+
+
+@pytest.mark.parametrize("source", OPERATIONS)
+@pytest.mark.parametrize("relation", ["siblings", "child into parent", "parent into child"])
+def test_every_pair_of_operations(source: str, relation: str, graph: Graph) -> None:
+    """Each cell of the table above, on branches that are related in each way."""
+    expected = truth()
+    for number, target in enumerate(OPERATIONS):
+        ours, theirs = f"ours{number}", f"theirs{number}"
+        first, second = (theirs, ours) if relation == "parent into child" else (ours, theirs)
+        graph.create_branch(first)
+        graph.create_branch(second, "main" if relation == "siblings" else first)
+        write(graph, ours, target, 1)
+        write(graph, theirs, source, 2)
+        assert merged(graph, theirs, ours) == expected[source, target], (source, target)
+
+
+def test_equal_changes_are_no_conflict(graph: Graph) -> None:
+    for branch in ("a", "b"):
+        graph.create_branch(branch)
+        write(graph, branch, "set age", 7)
+        write(graph, branch, "add node", 7)
+        write(graph, branch, "remove edge", 0)
+    assert merged(graph, "a", "b") == "merged"
+    assert len(graph.diff("a", "b")) == 0
+
+
+def test_properties_merge_and_strict_merges_rows(graph: Graph) -> None:
+    graph.create_branch("a")
+    graph.create_branch("b")
+    write(graph, "a", "set age", 7)
+    write(graph, "b", "set city", 0)
+    assert merged(graph, "a", "b", strict=True) == "divergent_update"
+    assert merged(graph, "a", "b") == "merged"
+    found = graph.entity("Person", "Alice", branch="b")
+    assert found is not None
+    assert (found["age"], found["city"]) == (7, "Rome")
+
+
+class TestHistory:
+    def test_a_merge_has_two_parents_and_is_not_repeated(self, graph: Graph) -> None:
+        graph.create_branch("dev")
+        write(graph, "dev", "add node", 1)
+        write(graph, "main", "set age", 2)
+        heads = [graph.commits(branch)[0].graph_commit_id for branch in ("main", "dev")]
+        done = graph.merge("dev", actor="ada", message="reviewed")
+        assert done.commit is not None
+        assert (list(done.commit.parents), done.commit.kind) == (heads, "merge")
+        assert (done.commit.actor_id, done.commit.message) == ("ada", "reviewed")
+        assert merged(graph, "dev", "main") == "already_up_to_date"
+        assert {"Eve"} <= content(graph, graph.snapshot())["node:Person"].keys()
+
+    def test_back_and_forth(self, graph: Graph) -> None:
+        """What came from the other side is no change of one's own."""
+        graph.create_branch("dev")
+        write(graph, "dev", "set age", 1)
+        assert merged(graph, "dev", "main") == "fast_forward"
+        write(graph, "main", "set age", 2)
+        assert merged(graph, "main", "dev") == "fast_forward"
+        write(graph, "dev", "set city", 0)
+        write(graph, "main", "set age", 3)
+        assert merged(graph, "dev", "main") == "merged"
+        assert merged(graph, "main", "dev") == "fast_forward"
+        assert len(graph.diff("main", "dev")) == 0
+
+    def test_criss_cross(self, graph: Graph) -> None:
+        """Each side merges the other's older state, so that there are two merge bases."""
+        graph.create_branch("a")
+        graph.create_branch("b")
+        write(graph, "a", "set age", 1)
+        write(graph, "b", "set city", 0)
+        graph.create_branch("a1", "a")
+        assert merged(graph, "b", "a") == "merged"
+        assert merged(graph, "a1", "b") == "merged"
+        write(graph, "a", "add node", 1)
+        write(graph, "b", "add edge", 0)
+        assert merged(graph, "a", "b") == "merged"
+        assert merged(graph, "b", "a") == "fast_forward"
+        assert len(graph.diff("a", "b")) == 0
+
+    def test_squash_forgets_the_branch(self, graph: Graph) -> None:
+        graph.create_branch("dev")
+        write(graph, "dev", "add node", 1)
+        done = graph.merge("dev", squash=True)
+        assert done.commit is not None
+        assert len(done.commit.parents) == 1
+
+
+class TestDeciding:
+    @pytest.fixture
+    def sides(self, graph: Graph) -> Graph:
+        graph.create_branch("dev")
+        write(graph, "dev", "set age", 1)
+        write(graph, "main", "set age", 2)
+        return graph
+
+    @pytest.mark.parametrize(("side", "age"), [("ours", 2), ("theirs", 1)])
+    def test_for_one_side(self, sides: Graph, side: Any, age: int) -> None:
+        assert merged(sides, "dev", "main", resolve=side) == "merged"
+        found = sides.entity("Person", "Alice")
+        assert found is not None
+        assert found["age"] == age
+
+    def test_for_one_entity(self, sides: Graph) -> None:
+        with pytest.raises(InvalidArgument, match="node:Person 'Bob' is not in conflict"):
+            sides.merge("dev", choices={("node:Person", "Bob"): "ours", ("node:Person", "Alice"): "ours"})
+        assert sides.merge("dev", choices={("node:Person", "Alice"): "theirs"}).outcome == "merged"
+
+    def test_conflicts_show_all_three_sides(self, sides: Graph) -> None:
+        with pytest.raises(MergeConflicts) as raised:
+            sides.merge("dev")
+        (conflict,) = raised.value.conflicts
+        images = [image["age"] for image in (conflict.base, conflict.ours, conflict.theirs) if image is not None]
+        assert (images, conflict.properties) == ([30, 2, 1], ("age",))
+        assert "both branches changed age of 'Alice'" in str(raised.value)
+
+    def test_only_if_the_target_is_where_it_was_previewed(self, sides: Graph) -> None:
+        plan = sides.preview_merge("dev", resolve="ours")
+        write(sides, "main", "set city", 0)
+        with pytest.raises(PreconditionFailed):
+            sides.merge("dev", resolve="ours", if_commit=plan.target_commit)
+
+    def test_refusals(self, sides: Graph) -> None:
+        with pytest.raises(InvalidArgument, match="cannot be merged into itself"):
+            sides.merge("main")
+        with pytest.raises(BranchNotFound):
+            sides.merge("nope")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_histories(seed: int, memory_store: Store) -> None:
+    """Whatever was written: each property of a merged graph is one side's, and a merge leaves nothing to merge."""
+    chance = random.Random(seed)
+    graph = omnigraph.init(memory_store.uri, SCHEMA)
+    graph.load(BASE, mode="append")
+    branches = ["main"]
+    for step in range(20):
+        branch = chance.choice(branches)
+        name = chance.choice(["Alice", "Bob", "Carol", "Dan", "Eve", "Fay"])
+        match chance.randrange(6):
+            case 0 if len(branches) < 4:
+                branches.append(f"b{step}")
+                graph.create_branch(branches[-1], branch)
+            case 1:
+                graph.mutate(f'query q() {{ delete Person where name = "{name}" }}', branch=branch)
+            case 2:
+                source = chance.choice(branches)
+                if source != branch:
+                    before = content(graph, graph.snapshot(branch))
+                    theirs = content(graph, graph.snapshot(source))
+                    side: Any = chance.choice(["ours", "theirs"])
+                    try:
+                        graph.merge(source, branch, resolve=side)
+                    except MergeConflicts:
+                        assert content(graph, graph.snapshot(branch)) == before
+                        continue
+                    after = content(graph, graph.snapshot(branch))
+                    for key, rows in after.items():
+                        for entity_id, row in rows.items():
+                            sides = (before[key].get(entity_id), theirs[key].get(entity_id))
+                            assert all(any(s is not None and s[c] == row[c] for s in sides) for c in row)
+                    assert graph.merge(source, branch).outcome == "already_up_to_date"
+            case _:
+                person = {"type": "Person", "data": {"name": name, "age": chance.randrange(4)}}
+                graph.load([person], mode="merge", branch=branch)
