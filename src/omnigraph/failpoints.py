@@ -58,10 +58,10 @@ WRITE_NAMES: Final = frozenset(
 STREAM_NAMES: Final = frozenset({"stream.after_commit"})
 """The failpoint of streams, between a micro-batch's commit and Spark's own record; the rest of one is a write."""
 
-PIPELINE_NAMES: Final = frozenset({"job.after_record", "pipeline.after_stage", "pipeline.after_check"})
-"""The failpoints of jobs on Spark, before their commit, which is a write."""
+JOB_NAMES: Final = frozenset({"job.after_record", "load.after_stage", "load.after_check"})
+"""The failpoints of bulk jobs before their commit, which is a write."""
 
-_ALL: Final = NAMES | WRITE_NAMES | STREAM_NAMES | PIPELINE_NAMES
+_ALL: Final = NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES
 
 _armed: dict[str, Callable[[], None]] = {}
 

@@ -273,7 +273,7 @@ class Graph(GraphHandle):
         return self.load(data, mode=mode, branch=branch, from_=from_, **options)
 
     def jobs(self) -> list[LeftJob]:
-        """The pipeline's jobs that are running, and those that were killed, with the files they left."""
+        """The bulk jobs that are running, and those that were killed, with the files they left."""
         return left_jobs(self._repository)
 
     def clean_jobs(self) -> list[LeftJob]:

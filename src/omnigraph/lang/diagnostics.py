@@ -37,8 +37,8 @@ class Diagnostics:
         self.count += 1
         if len(self._reported) < MAX_REPORTED:
             self._places.add((code, span))
-            said = remedy() if callable(remedy) else remedy
-            problem = self.source.diagnostic(code, stage, message, span, said)
+            text = remedy() if callable(remedy) else remedy
+            problem = self.source.diagnostic(code, stage, message, span, text)
             self._reported.append((span, problem))
 
     @property

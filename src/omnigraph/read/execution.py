@@ -123,7 +123,7 @@ def _answer(prepared: Prepared, route: _Route, window: Window) -> tuple[pa.Table
     operators, trace = route.tools.operators, Trace([(part.sign, part.steps) for part in route.parts])
     expressions, limits, tables = operators.expressions, operators.limits, operators.tables
     if not (query.aggregates or query.distinct):
-        frame = _collected(route, needed, None if query.order else window.most)
+        frame = _collected(route, needed, None if query.order else window.stop)
         finished = time.perf_counter()
         table = row_table(query, frame, sorted(needed & prepared.entities), window, operators)
         trace.finishing = time.perf_counter() - finished
@@ -147,7 +147,7 @@ def _answer(prepared: Prepared, route: _Route, window: Window) -> tuple[pa.Table
     return table, trace
 
 
-def _collected(route: _Route, needed: Set[str], most: int | None) -> Frame:
+def _collected(route: _Route, needed: Set[str], limit: int | None) -> Frame:
     """All rows, or the first ones up to a limit, if their order does not matter."""
     frames: list[Frame] = []
     total = 0
@@ -158,7 +158,7 @@ def _collected(route: _Route, needed: Set[str], most: int | None) -> Frame:
         route.tools.operators.limits.hold(kept.nbytes)
         frames.append(kept)
         total += frame.total
-        if most is not None and total >= most:
+        if limit is not None and total >= limit:
             raise _EnoughRows
 
     with suppress(_EnoughRows):

@@ -15,7 +15,7 @@ from omnigraph.lang.query.compile import CompiledRead
 from omnigraph.lang.query.explain import show
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.read.data.cache import Cache, Held
+from omnigraph.read.data.cache import Cache, QueryCache
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.execution import Trace, execute, plan
 from omnigraph.read.limits import Limits
@@ -57,11 +57,11 @@ class Reader:
 
     @contextmanager
     def _tables(self, snapshot: Snapshot, limits: Limits) -> Iterator[GraphTables]:
-        held = Held(self.cache, limits.check)
+        cache = QueryCache(self.cache, limits.check)
         try:
-            yield GraphTables(snapshot, self.repository.tables, held, self.settings)
+            yield GraphTables(snapshot, self.repository.tables, cache, self.settings)
         finally:
-            held.release()
+            cache.release()
 
     def _expressions(self, query: CompiledRead, params: Mapping[str, object] | None) -> Expressions:
         values = bind_parameters(query.name, query.params, params)

@@ -136,7 +136,7 @@ def _remove(repository: Repository, record: JobRecord, unused: Callable[[], list
 def _remove_files(repository: Repository, record: JobRecord, files: list[str]) -> list[str]:
     for key in files:
         remove_file(repository.objects, key, has_blobs=not _is_named(key, record))
-    repository.objects.delete_prefix(f"{layout.JOBS}/{record.job}")
+    repository.objects.delete_prefix(layout.job_folder(record.job))
     return files
 
 
@@ -203,7 +203,7 @@ def _remove_leftovers(repository: Repository) -> None:
     kept = [key.removeprefix(f"{layout.JOBS}/").split("/") for key in repository.objects.list(layout.JOBS)]
     known = {record.job for record in _records(repository)}
     for job in {parts[0] for parts in kept if len(parts) > 1} - known:
-        repository.objects.delete_prefix(f"{layout.JOBS}/{job}")
+        repository.objects.delete_prefix(layout.job_folder(job))
 
 
 def _records(repository: Repository) -> list[JobRecord]:

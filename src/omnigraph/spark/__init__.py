@@ -28,7 +28,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs pyspark when it is first used, so that what is missing is said by name."""
+    """Import what needs pyspark when it is first used, so that an error names what is missing."""
     if name not in _LAZY:
         raise AttributeError(f"module 'omnigraph.spark' has no attribute '{name}'")
     module, attribute = _LAZY[name]

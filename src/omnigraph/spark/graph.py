@@ -48,7 +48,7 @@ class SparkGraph:
 
     def query(self, text: str, params: Mapping[str, object] | None = None, name: str | None = None) -> DataFrame:
         """The rows of a read query, computed by Spark when it needs them."""
-        from omnigraph.spark.queries import query_frame
+        from omnigraph.spark.queries.execution import query_frame
 
         compiled = compile_read(text, self.catalog, name)
         values = bind_parameters(compiled.name, compiled.params, params)

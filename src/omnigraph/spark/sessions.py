@@ -94,9 +94,9 @@ def _connected(session_class: type[SparkSession], address: str, config: Mapping[
     builder = session_class.builder.remote(address)
     for name, value in config.items():
         builder = builder.config(name, value)
-    said = _log_file()
+    log = _log_file()
     try:
-        with _errors_to(said):
+        with _errors_to(log):
             session = builder.getOrCreate()
             session.range(1).count()
     except ImportError as error:
@@ -120,13 +120,13 @@ def _started(session_class: type[SparkSession], master: str, config: Mapping[str
     builder = session_class.builder.master(master)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    said = _log_file()
+    log = _log_file()
     try:
-        with _errors_to(said):
+        with _errors_to(log):
             session = builder.getOrCreate()
     except Exception as error:
-        reason = _last_line(said.read_text(errors="replace")) or _first_line(str(error))
-        raise SparkUnavailable(master, f"{reason} (all of it is in {said})") from error
+        reason = _last_line(log.read_text(errors="replace")) or _first_line(str(error))
+        raise SparkUnavailable(master, f"{reason} (all of it is in {log})") from error
     if not is_local:
         _ship_package(session)
     return session
@@ -167,7 +167,7 @@ def _ship_package(session: SparkSession) -> None:
 @lru_cache(maxsize=1)
 def _packed() -> Path:
     """The package as one file. Spark reads it whenever an executor starts, so it stays until this process ends; on
-    a server that others use too, its name must be nobody else's."""
+    a server that others use too, its name must be unique."""
     folder = Path(tempfile.mkdtemp(prefix="omnigraph-ship-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target = folder / f"omnigraph-{uuid.uuid4().hex}.zip"

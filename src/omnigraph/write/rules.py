@@ -115,14 +115,14 @@ def _broken_constraints(node: NodeType, rows: pa.Table) -> Iterator[_Broken]:
             mask = pc.or_kleene(mask, pc.greater(numbers, bounds.high))
         low = "" if bounds.low is None else f"{bounds.low:g}"
         high = "" if bounds.high is None else f"{bounds.high:g}"
-        said = f"@range violation on {node.name}.{bounds.property}: "
-        yield _Broken(bounds.property, "range", _present(values, mask), said, f" is not in {low}..{high}")
+        message = f"@range violation on {node.name}.{bounds.property}: "
+        yield _Broken(bounds.property, "range", _present(values, mask), message, f" is not in {low}..{high}")
     for column, patterns in node.checks.items():
         values = rows[column]
         for pattern in patterns:
             mask = _present(values, pc.invert(matches(values, pattern)))
-            said = f"@check violation on {node.name}.{column}: '"
-            yield _Broken(column, "check", mask, said, f"' does not match {pattern}")
+            message = f"@check violation on {node.name}.{column}: '"
+            yield _Broken(column, "check", mask, message, f"' does not match {pattern}")
 
 
 def _present(values: pa.ChunkedArray, mask: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -351,8 +351,8 @@ class TestADriverThatIsKilled:
         ("failpoint", "left", "is_there"),
         [
             ("job.after_record", 0, False),
-            ("pipeline.after_stage", 2 * PARTS, False),
-            ("pipeline.after_check", 2 * PARTS, False),
+            ("load.after_stage", 2 * PARTS, False),
+            ("load.after_check", 2 * PARTS, False),
             ("write.after_stage", 2 * PARTS + 1, False),
             ("write.after_sidecar", 2 * PARTS + 1, False),
             ("write.between_tables", PARTS + 1, False),

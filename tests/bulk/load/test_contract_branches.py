@@ -127,7 +127,7 @@ def test_a_branch_on_spark(tmp_path: Path, spark: SparkSession) -> None:
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("where", ["pipeline.after_stage", "pipeline.after_check", "write.after_stage"])
+@pytest.mark.parametrize("where", ["load.after_stage", "load.after_check", "write.after_stage"])
 def test_somebody_adds_what_the_load_needs(graph: Graph, tmp_path: Path, where: str) -> None:
     """Checks run against the newest state, so a row that was missing before does not matter any more."""
     path = write(tmp_path / "x.jsonl", [node("Person", name="dee", age=4), edge("Knows", "dee", "ada", id="k7")])
@@ -143,7 +143,7 @@ def test_somebody_adds_what_the_load_needs(graph: Graph, tmp_path: Path, where: 
     assert left_behind(graph) == []
 
 
-@pytest.mark.parametrize("where", ["pipeline.after_stage", "pipeline.after_check", "write.after_stage"])
+@pytest.mark.parametrize("where", ["load.after_stage", "load.after_check", "write.after_stage"])
 def test_somebody_takes_what_the_load_needs(graph: Graph, tmp_path: Path, where: str) -> None:
     other = omnigraph.open(graph.address)
 
@@ -167,7 +167,7 @@ def test_an_overwrite_that_is_overtaken(graph: Graph, tmp_path: Path) -> None:
     """Before it looks at the branch it replaces what is there; after that nothing may change, as in process."""
     path = write(tmp_path / "x.jsonl", [node("Event", id="e1"), node("Event", id="e2"), node("Event", id="e3")])
     other = omnigraph.open(graph.address)
-    for where in ("pipeline.after_stage", "pipeline.after_check"):
+    for where in ("load.after_stage", "load.after_check"):
         with failpoints.armed(where, once(lambda: other.load([node("Event", title="gone")], mode="append"))):
             load_by_tasks(graph, path, mode="overwrite")
         assert [row["id"] for row in rows_of(graph)["node:Event"]] == ["e1", "e2", "e3"]
@@ -186,13 +186,13 @@ def test_an_overwrite_that_is_overtaken(graph: Graph, tmp_path: Path) -> None:
     assert left_behind(graph) == []
 
 
-@pytest.mark.parametrize("where", ["pipeline.after_stage", "pipeline.after_check"])
+@pytest.mark.parametrize("where", ["load.after_stage", "load.after_check"])
 def test_the_parent_moves_before_the_branch_is_there(graph: Graph, tmp_path: Path, where: str) -> None:
     """The branch starts at the parent's newest state; if the load does not fit there, there is no branch."""
     path = write(tmp_path / "x.jsonl", [node("Person", name="dee")])
     other = omnigraph.open(graph.address)
     with failpoints.armed(
-        "pipeline.after_stage", once(lambda: other.load([node("Person", name="eve")], mode="append"))
+        "load.after_stage", once(lambda: other.load([node("Person", name="eve")], mode="append"))
     ):
         load_by_tasks(graph, path, mode="append", branch="review", from_="main")
     assert people(graph, "review") == ["ada", "bo", "cy", "dee", "eve"]
@@ -202,7 +202,7 @@ def test_the_parent_moves_before_the_branch_is_there(graph: Graph, tmp_path: Pat
         load_by_tasks(graph, taken, mode="append", branch="review")
     taken = write(tmp_path / "z.jsonl", [node("Person", name="gil")])
     meanwhile = once(lambda: other.load([node("Person", name="gil")], mode="append"))
-    with failpoints.armed("pipeline.after_stage", meanwhile), pytest.raises(KeyConflict):
+    with failpoints.armed("load.after_stage", meanwhile), pytest.raises(KeyConflict):
         load_by_tasks(graph, taken, mode="append", branch="later", from_="main")
     assert names(graph) == ["main", "review"]
     assert left_behind(graph) == []
@@ -213,7 +213,7 @@ def test_a_branch_that_others_use_stays(graph: Graph, tmp_path: Path) -> None:
     path = write(tmp_path / "x.jsonl", [node("Person", name="dee")])
     other = omnigraph.open(graph.address)
     meanwhile = once(lambda: other.load([node("Person", name="dee")], mode="append", branch="review"))
-    with failpoints.armed("pipeline.after_check", meanwhile), pytest.raises(KeyConflict):
+    with failpoints.armed("load.after_check", meanwhile), pytest.raises(KeyConflict):
         load_by_tasks(graph, path, mode="append", branch="review", from_="main")
     assert names(graph) == ["main", "review"]
     assert people(graph, "review") == ["ada", "bo", "cy", "dee"]
@@ -224,7 +224,7 @@ def test_a_load_that_is_interrupted_takes_its_branch_back(graph: Graph, tmp_path
         raise KeyboardInterrupt
 
     path = write(tmp_path / "x.jsonl", [node("Person", name="dee")])
-    for where in ("pipeline.after_stage", "pipeline.after_check", "write.after_stage"):
+    for where in ("load.after_stage", "load.after_check", "write.after_stage"):
         with failpoints.armed(where, interrupt), pytest.raises(KeyboardInterrupt):
             load_by_tasks(graph, path, mode="append", branch="review", from_="main")
         assert names(graph) == ["main"]
@@ -235,7 +235,7 @@ def test_a_branch_that_somebody_else_forks_meanwhile_is_loaded_into(graph: Graph
     path = write(tmp_path / "x.jsonl", [node("Person", name="dee")])
     other = omnigraph.open(graph.address)
     meanwhile = once(lambda: other.ingest([node("Person", name="eve")], "review"))
-    with failpoints.armed("pipeline.after_stage", meanwhile):
+    with failpoints.armed("load.after_stage", meanwhile):
         done = load_by_tasks(graph, path, mode="merge", branch="review", from_="main")
     assert (done.branch_created, done.base_branch) == (False, "main")
     assert people(graph, "review") == ["ada", "bo", "cy", "dee", "eve"]

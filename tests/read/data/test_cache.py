@@ -16,7 +16,7 @@ import omnigraph
 from omnigraph.errors import RequestError
 from omnigraph.graph import Graph
 from omnigraph.read.data.adjacency import packed, stored
-from omnigraph.read.data.cache import SETTING, Cache, Held, default_limit
+from omnigraph.read.data.cache import SETTING, Cache, QueryCache, default_limit
 from omnigraph.read.limits import machine_memory
 from omnigraph.read.values.columns import Column
 
@@ -242,7 +242,7 @@ class TestThreads:
 class TestHeldByAQuery:
     def test_what_a_query_has_used_stays_with_it(self) -> None:
         cache, make = Cache(5), Maker(10)
-        held = Held(cache)
+        held = QueryCache(cache)
         assert held.get("key", make) is held.get("key", make)
         assert held.has("key")
         assert held.find("key") is make.made[0]
@@ -253,14 +253,14 @@ class TestHeldByAQuery:
 
     def test_at_its_end_everything_is_measured_again(self) -> None:
         cache = Cache(100)
-        held = Held(cache)
+        held = QueryCache(cache)
         held.get("key", Maker(10)).nbytes = 60
         held.release()
         assert cache.usage().used == 60
 
     def test_one_query_finds_what_another_has_made(self) -> None:
         cache, make = Cache(100), Maker(10)
-        first, second = Held(cache), Held(cache)
+        first, second = QueryCache(cache), QueryCache(cache)
         assert first.get("key", make) is second.get("key", make)
         second.count_lookup("table")
         assert (first.lookups("table"), cache.lookups("table")) == (1, 1)

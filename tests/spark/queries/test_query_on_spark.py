@@ -27,7 +27,7 @@ from omnigraph.errors import (
 from omnigraph.graph import Graph
 from omnigraph.lang.query.compile import compile_read
 from omnigraph.read.limits import Cancellation
-from omnigraph.spark.queries import query_frame
+from omnigraph.spark.queries.execution import query_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

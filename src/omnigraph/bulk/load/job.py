@@ -99,18 +99,18 @@ def _attempt(
     locations = (pin.location for pin in base.snapshot.tables.values())
     with running(repository, job_record(plan.job, "load", branch, locations, options.actor)) as job:
         staged = _stage(engine, plan, files, options)
-        hit("pipeline.after_stage")
+        hit("load.after_stage")
         preparer = LoadPreparer(engine.runner, engine.joins, plan, staged, options)
         preparer.require_readable(repository)
         if exists:
-            hit("pipeline.after_check")
+            hit("load.after_check")
             return _commit(repository, job, branch, preparer, created=False)
         parent = repository.branches.find(options.fork_from or "")
         preparer.check(capture(repository, parent))
         with repository.locks.control() as lock:
             branch = repository.branches.create(branch.name, parent.name, lock, options.actor, branch.incarnation)
         try:
-            hit("pipeline.after_check")
+            hit("load.after_check")
             return _commit(repository, job, branch, preparer, created=True)
         except BaseException:
             discard_branch(repository, branch)

@@ -102,10 +102,10 @@ def _format_file(path: Path, check: bool) -> Formatted:
 
 def _replace(path: Path, text: str) -> None:
     """Put a new text in a file's place, so that a crash leaves the old or the new one."""
-    beside = path.with_name(f".{path.name}.formatting")
-    beside.write_text(text, encoding="utf-8", newline="")
-    shutil.copymode(path, beside)
-    beside.replace(path)
+    draft = path.with_name(f".{path.name}.formatting")
+    draft.write_text(text, encoding="utf-8", newline="")
+    shutil.copymode(path, draft)
+    draft.replace(path)
 
 
 def _formatted(text: str, name: str, language: Language) -> str:

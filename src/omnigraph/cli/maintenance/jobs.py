@@ -1,4 +1,4 @@
-"""`omnigraph jobs`: the pipeline's jobs that run, and what killed ones left."""
+"""`omnigraph jobs`: bulk jobs that run, and the files that killed ones left."""
 
 from __future__ import annotations
 

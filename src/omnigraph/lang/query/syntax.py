@@ -16,7 +16,7 @@ ANONYMOUS = "_"
 
 
 NO_NULL = "there is no null value; test with `is null`, or pass a nullable parameter"
-"""What to tell whoever writes `null` as a value."""
+"""The remedy for `null` written as a value."""
 
 
 @dataclass(frozen=True, slots=True)

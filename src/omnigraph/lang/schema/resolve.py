@@ -139,10 +139,10 @@ class _Resolver:
         shapes = []
         for prop in properties.values():
             check_property_name(owner, prop.name)
-            said = check_property(owner, prop)
-            add_sugar(owner, prop, said.sugar)
-            self._remember(("interface", owner.name, prop.name.text), said)
-            shapes.append(PropertyShape(prop.name.text, prop.type.resolve(), said.kept, said.embed))
+            checked = check_property(owner, prop)
+            add_sugar(owner, prop, checked.sugar)
+            self._remember(("interface", owner.name, prop.name.text), checked)
+            shapes.append(PropertyShape(prop.name.text, prop.type.resolve(), checked.kept, checked.embed))
         return _type_shape(owner, shapes)
 
     def _node(self, syntax: NodeSyntax) -> TypeShape:
@@ -156,17 +156,17 @@ class _Resolver:
             injected = name not in declared
             if not injected:
                 check_property_name(owner, prop.name)
-            said = check_property(owner, prop)
-            add_sugar(owner, prop, said.sugar)
-            if said.embed is not None:
-                check_embed_source(owner, prop, said.embed)
-            self._remember(("node", owner.name, name), said)
+            checked = check_property(owner, prop)
+            add_sugar(owner, prop, checked.sugar)
+            if checked.embed is not None:
+                check_embed_source(owner, prop, checked.embed)
+            self._remember(("node", owner.name, name), checked)
             shapes.append(
                 PropertyShape(
                     name,
                     prop.type.resolve(),
-                    said.kept,
-                    said.embed,
+                    checked.kept,
+                    checked.embed,
                     injected,
                     tuple(sorted(satisfies.get(name, ()))),
                 )
@@ -248,10 +248,10 @@ class _Resolver:
         shapes = []
         for prop in properties.values():
             check_property_name(owner, prop.name)
-            said = check_property(owner, prop)
-            add_sugar(owner, prop, said.sugar)
-            self._remember(("edge", owner.name, prop.name.text), said)
-            shapes.append(PropertyShape(prop.name.text, prop.type.resolve(), said.kept, said.embed))
+            checked = check_property(owner, prop)
+            add_sugar(owner, prop, checked.sugar)
+            self._remember(("edge", owner.name, prop.name.text), checked)
+            shapes.append(PropertyShape(prop.name.text, prop.type.resolve(), checked.kept, checked.embed))
         for constraint in syntax.constraints:
             add_constraint(owner, constraint)
         card = syntax.cardinality
@@ -277,9 +277,9 @@ class _Resolver:
                     "queries find edges whatever their case; rename one of them",
                 )
 
-    def _remember(self, key: HintKey, said: Annotations) -> None:
-        if said.rename is not None:
-            self.hints[key] = said.rename
+    def _remember(self, key: HintKey, checked: Annotations) -> None:
+        if checked.rename is not None:
+            self.hints[key] = checked.rename
 
 
 def _type_shape(

@@ -46,7 +46,7 @@ class Adjacency:
 
     @property
     def nbytes(self) -> int:
-        """What it takes by now, with what has been derived from it."""
+        """The memory it takes, with everything derived from it so far."""
         parts = list(vars(self).values())  # another thread may derive something meanwhile
         beside = 0 if self.edges is None else self.edges.nbytes  # the edges lie between the far ends they had
         return beside + sum(part.nbytes for part in parts if isinstance(part, np.ndarray | PairSet))
@@ -81,8 +81,9 @@ class Adjacency:
         return np.repeat(np.arange(len(self), dtype=np.int32), self.degrees)
 
     def expand(self, positions: Array, announce: Callable[[int], None] | None = None) -> tuple[Ints, Ints, Ints]:
-        """The entries of several rows: which of the positions each belongs to, where each is in ``targets``, and
-        how many each position has. How many there are in all is announced before anything of that size is made."""
+        """The entries of several rows: for each entry the index of its position and its place in ``targets``, and
+        for each position the number of its entries. ``announce`` is called with the total before arrays of that
+        size are made."""
         starts = self.starts[positions]
         counts = self.starts[positions + 1] - starts
         ends = np.cumsum(counts)
@@ -128,7 +129,7 @@ class Adjacency:
 
     @cached_property
     def _filter(self) -> Bools:
-        """A slot per hashed pair: a pair whose slot is empty is not there."""
+        """A Bloom filter with one hash: a pair whose slot is empty is not there."""
         bits = min(max(10, int(self.pairs * _SLOTS_PER_PAIR).bit_length()), _MOST_BITS)
         present = np.zeros(1 << bits, dtype=np.bool_)
         present[_slots(hashed_rows(self.owners()), self.targets, bits)] = True
@@ -144,7 +145,7 @@ class Adjacency:
         return self.pairs / max(1, len(self))
 
     def prepare(self) -> None:
-        """Make what looking pairs up needs, before several threads do."""
+        """Build the filter and the set of pairs, before several threads need them."""
         _ = self._filter, self._set
 
     def contains(self, rows: Array, targets: Array) -> Bools:
@@ -158,17 +159,17 @@ class Adjacency:
         return found
 
     def surely_contains(self, rows: Array, targets: Array) -> Bools:
-        """Is each pair there? For pairs that probably are."""
+        """Is each pair there? Fast for pairs that passed `maybe_contains`."""
         return self._set.contains(rows, targets)
 
     def maybe_contains(self, rows: Hashes, targets: Array) -> Ints:
-        """The numbers of the pairs that may be there, quickly; rows come hashed. All others are not."""
+        """The indexes of pairs that may be there, by the filter; rows are given by their `hashed_rows`."""
         present = self._filter
         return np.flatnonzero(present.take(_slots(rows, targets, len(present).bit_length() - 1)))
 
 
 def hashed_rows(rows: Array) -> Hashes:
-    """Half of a pair's hash: what is looked up for many targets is hashed once."""
+    """The half of a pair's hash that depends on the row: a row with many targets is hashed once."""
     return np.asarray(rows.astype(np.uint32) * np.uint32(0x9E3779B1))
 
 
@@ -182,15 +183,15 @@ def _slots(rows: Hashes, targets: Array, bits: int) -> Hashes:
 
 
 def from_keys(keys: Ints, rows: int, width: int, settings: ReadSettings = READ_DEFAULTS) -> Adjacency:
-    """The distinct pairs among packed ones. The keys are sorted where they are: a large topology should not be in
-    memory twice."""
+    """The adjacency of the distinct pairs among packed ones. The keys are sorted in place: a large topology should
+    not be in memory twice."""
     keys.sort()
     keys = keys[: _squeeze(keys, settings.pair_block)]
     return Adjacency(_starts(keys, rows), _low(keys), width, settings=settings)
 
 
 def _squeeze(keys: Ints, step: int) -> int:
-    """Move the first of each run of equal numbers to the front, block by block; how many there are."""
+    """Move the first of each run of equal numbers to the front, block by block; return how many there are."""
     if not len(keys):
         return 0
     used, last = 0, keys[0] - 1
@@ -213,11 +214,11 @@ def stored(
     width: int,
     settings: ReadSettings = READ_DEFAULTS,
 ) -> Adjacency:
-    """Every edge: its near end is packed with its number, by which its far end is found. Where an edge has several
-    numbers, ``edges`` says which edge each stands for.
+    """The adjacency of every edge. A key packs the near end of an edge with its number, which is the index of its
+    far end. Where an edge has several numbers, ``edges`` maps them to edges.
 
-    Keys and far ends are taken out of their lists, and what is made lies where the keys were: the far end of an
-    edge in place of its near end, the edge beside it.
+    Both lists hold one array and are emptied, so that no caller keeps it alive: the result is written over the
+    keys, the far end of an edge in place of the near end, the edge in place of the number.
     """
     keys, ends = held.pop(), far.pop()
     keys.sort()

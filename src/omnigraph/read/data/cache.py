@@ -167,7 +167,7 @@ class Cache:
             return Usage(self.limit, self._used, len(self._entries), self._hits, self._misses)
 
 
-class Held:
+class QueryCache:
     """The cache as one query uses it: values stay with the query to its end, also if the cache has no room for
     them, and ``check`` is called while values are made or awaited, so that the query can be stopped."""
 

@@ -1,7 +1,8 @@
-"""Where ids are: positions for millions of them at a time, by hashes that are computed for whole arrays.
+"""The positions of ids, for millions of them at a time, by hashes that are computed for whole arrays.
 
-Arrow's `index_in` builds its table anew for every call, which for the ids of a large table takes longer than
-asking. Here the table is built once. Hashes only suggest; every answer is compared with the id itself.
+Arrow's `index_in` builds its hash table anew for every call, which for a large table takes longer than the
+look-ups. Here the table is built once. A hash only suggests a position: every answer is compared with the id
+itself.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def _looked_up(wanted: pa.Array, ids: pa.Array) -> Positions:
 
 
 def hashed(texts: pa.Array) -> Hashes:
-    """A number for each text, the same for the same text: its bytes eight at a time."""
+    """A hash of each text, from its bytes, eight at a time."""
     offsets, raw = _buffers(texts)
     sizes, starts = np.diff(offsets), offsets[:-1]
     words = np.ndarray((len(raw) - _WORD + 1,), dtype="<u8", buffer=raw, strides=(1,))

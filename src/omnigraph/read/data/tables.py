@@ -16,7 +16,7 @@ from omnigraph.lang.schema.catalog import EdgeType, EntityType
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import TablePin
 from omnigraph.read.data.adjacency import Adjacency, from_keys, packed, reversed_, shared, stored
-from omnigraph.read.data.cache import Held
+from omnigraph.read.data.cache import QueryCache
 from omnigraph.read.data.ids import IdIndex
 from omnigraph.read.text.postings import TextIndex
 from omnigraph.read.values.columns import Column, Ints, Positions
@@ -56,7 +56,7 @@ class WholeTable(Rows):
     """All rows of one version of a table, in the order in which the table stores them."""
 
     def __init__(
-        self, entity: EntityType, pin: TablePin, storage: Tables, cache: Held, settings: ReadSettings
+        self, entity: EntityType, pin: TablePin, storage: Tables, cache: QueryCache, settings: ReadSettings
     ) -> None:
         super().__init__(entity, pin.row_count)
         self.ref = pin.ref
@@ -69,7 +69,7 @@ class WholeTable(Rows):
         return self._cache.get(self.key(("positions",)), lambda: np.arange(self.count, dtype=np.int32))
 
     def key(self, what: Hashable) -> Hashable:
-        """Under what the cache keeps something about this table."""
+        """The key of something about this table in the cache."""
         return (self.ref, what)
 
     def has(self, name: str) -> bool:
@@ -92,7 +92,7 @@ class WholeTable(Rows):
         return {name: Column.of(table[name], self._settings) for name in names}
 
     def id_index(self) -> IdIndex:
-        """Where each id is."""
+        """The positions of ids."""
         return self._cache.get(self.key("ids"), lambda: IdIndex(self.column("id").arrow))
 
     def text_index(self, name: str) -> TextIndex:
@@ -127,7 +127,7 @@ class GraphTables:
     """The tables of one snapshot as one query reads them: columns and topology in memory, through the cache."""
 
     def __init__(
-        self, snapshot: Snapshot, storage: Tables, cache: Held, settings: ReadSettings = READ_DEFAULTS
+        self, snapshot: Snapshot, storage: Tables, cache: QueryCache, settings: ReadSettings = READ_DEFAULTS
     ) -> None:
         self.snapshot = snapshot
         self.catalog = snapshot.catalog
@@ -153,13 +153,13 @@ class GraphTables:
         return table
 
     def adjacency(self, edge_type: str, direction: Direction, *, edges: bool) -> Adjacency:
-        """The neighbours over an edge type; with the edges themselves, or each pair once."""
+        """The neighbours over an edge type: every edge, or each pair of nodes once."""
         table, between = self.edges(edge_type), self._between(edge_type)
         key = table.key((*between, direction, edges))
         return self.cache.get(key, lambda: self._build(edge_type, direction, edges=edges))
 
     def shared(self, first: tuple[str, Direction], second: tuple[str, Direction]) -> Adjacency:
-        """The pairs that two edge types, or two directions of one, connect alike."""
+        """The pairs that two edge types, or two directions of one, both connect."""
         refs = [(self.edges(name).ref, *self._between(name), direction) for name, direction in (first, second)]
         return self.cache.get(
             ("shared", *refs),

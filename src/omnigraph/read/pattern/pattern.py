@@ -35,7 +35,7 @@ class Link:
 
     @property
     def is_hop(self) -> bool:
-        """A single hop can be followed from either end."""
+        """Is it a single hop? That can be followed from either end."""
         return self.min_hops == self.max_hops == 1
 
     @property
@@ -159,7 +159,7 @@ def analyse(operations: tuple[ir.Operation, ...], catalog: Catalog, needed: Set[
 
 
 def as_written(operations: tuple[ir.Operation, ...], catalog: Catalog) -> Pattern:
-    """The pattern of a match with its blocks left as they are: nothing hangs from a variable but conditions."""
+    """The pattern of a match with its blocks left as operations: nodes have conditions, and no subtrees."""
     pattern = Pattern()
     blocks = [operation for operation in operations if isinstance(operation, ir.Optionally | ir.AntiJoin)]
     first = next((i for i, one in enumerate(operations) if isinstance(one, ir.Optionally)), len(operations))
@@ -213,15 +213,15 @@ def _link(pattern: Pattern, expand: ir.Expand, catalog: Catalog) -> None:
 
 def link_of(expand: ir.Expand) -> Link:
     """The link that an expand follows."""
-    least, most = expand.hops
+    min_hops, max_hops = expand.hops
     return Link(
         expand.source,
         expand.end,
         expand.edge_type,
         expand.direction,
         expand.edge_variable,
-        least,
-        most,
+        min_hops,
+        max_hops,
         expand.backwards,
     )
 
@@ -266,7 +266,8 @@ def _negation(pattern: Pattern, negation: ir.AntiJoin, catalog: Catalog) -> bool
 
 
 def subtree(operations: tuple[ir.Operation, ...], outer: dict[str, Node], catalog: Catalog) -> Node | None:
-    """A block as a tree that hangs from one variable outside of it; None if it is not of that form."""
+    """A block as a tree whose root is the one variable outside of it that it mentions; None if it is no such
+    tree."""
     names = {name for operation in operations for name in mentioned(operation)} & outer.keys()
     if len(names) != 1:
         return None

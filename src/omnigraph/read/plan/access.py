@@ -48,7 +48,7 @@ def lookup_start(pattern: Pattern, tables: GraphTables) -> str | None:
 
 
 def _can_look_up(pattern: Pattern) -> bool:
-    """Chains of hops and scores over whole tables need memory."""
+    """Can the pattern be answered without whole tables? Chains of hops cannot."""
     return all(link.is_hop for link in pattern.links) and not any(map(_chains, pattern.rest))
 
 

@@ -1,5 +1,5 @@
-"""Guesses for the planner: how many entities match, how many neighbours there are, and which order is cheapest for
-a pattern with cycles."""
+"""Estimates for the planner: how many entities match, how many neighbours there are, and which order is cheapest
+for a pattern with cycles."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 
 _GATHER: Final = 0.3
-"""What following a function costs, where following any link costs one for each neighbour."""
+"""The cost per row of a link with at most one neighbour; any other link costs 1 for each neighbour."""
 _CHECK: Final = 3.0
-"""What it costs to find out whether two nodes are connected."""
+"""The cost of checking whether two nodes are connected."""
 
 
 class Estimates:
-    """What is known or guessed about the variables and links of one pattern."""
+    """Counts of the variables of one pattern, exact for small types, estimated for others."""
 
     def __init__(self, tables: GraphTables, expressions: Expressions) -> None:
         self.tables = tables
@@ -76,7 +76,7 @@ class Estimates:
 
 
 class _Walk:
-    """An order as it grows: which variables are bound, how many rows there are, and what it took."""
+    """An order of variables as it grows, with the estimated number of rows and the cost so far."""
 
     def __init__(self, start: str, pattern: Pattern, links: Sequence[Link], estimates: Estimates) -> None:
         self.pattern, self.links, self.estimates = pattern, links, estimates
@@ -100,7 +100,7 @@ class _Walk:
         return found
 
     def bind(self, name: str, links: Sequence[Link]) -> None:
-        """Bind a variable, and everything that is then determined: whatever a function leads to."""
+        """Bind a variable, and then every variable that a link with at most one neighbour leads to."""
         node = self.pattern.nodes[name]
         whole = max(1, self.estimates.whole(node))
         adjacencies = [self.estimates.adjacency(link) for link in links]
@@ -121,7 +121,8 @@ class _Walk:
 
 
 def best_order(core: Iterable[str], links: Sequence[Link], pattern: Pattern, estimates: Estimates) -> list[str]:
-    """The order of the variables of a pattern with cycles: of the cheapest walks from each start the cheapest."""
+    """The order in which to bind the variables of a pattern with cycles: the cheapest of the greedy walks from
+    every start."""
     names = [name for name in pattern.nodes if name in core]
     best: _Walk | None = None
     for start in names:

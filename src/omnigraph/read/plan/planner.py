@@ -33,7 +33,7 @@ _SELECTIVE: Final = 4
 
 @dataclass(slots=True)
 class _Arrangement:
-    """The plan as it grows."""
+    """A plan as it grows."""
 
     pattern: Pattern
     kept: set[str]
@@ -77,7 +77,7 @@ def _arrangement(pattern: Pattern, kept: set[str], tools: Tools) -> _Arrangement
 
 
 def arrange_lookups(pattern: Pattern, needed: Set[str], start: str, tools: Tools) -> list[Step]:
-    """Steps that make the rows of a pattern by look-ups from one variable; nothing is counted unseen."""
+    """Steps that make the rows of a pattern by look-ups from one variable; all variables are enumerated."""
     kept = set(needed) | pattern.mentioned_at_end()
     plan = _arrangement(pattern, kept, tools)
     core = set(pattern.nodes)
@@ -165,8 +165,8 @@ def _choose_start(plan: _Arrangement, component: set[str]) -> str:
 
 
 def _hub(plan: _Arrangement, ordered: list[str], best: str, estimates: dict[str, float], whole: int) -> str:
-    """Where only the count matters and nothing is selective: the variable with most links, whose neighbours then
-    only need counting."""
+    """The start of a pattern that is only counted, if nothing is selective: the variable with most links, whose
+    neighbours then only need counting."""
     if estimates[best] * _SELECTIVE <= whole:
         return best
     return max(ordered, key=lambda name: sum(name in link.ends for link in plan.links))
@@ -246,7 +246,7 @@ def _bind(plan: _Arrangement, *names: str) -> None:
 
 
 def _growth(plan: _Arrangement, name: str, links: list[Link]) -> tuple[int, float]:
-    """How many rows one row becomes, about."""
+    """About how many rows one row becomes."""
     if not any(link.is_hop for link in links):
         return (1, 0.0)
     growth = []

@@ -1,4 +1,5 @@
 """Running a plan: frames of positions go through steps until the rows of the result are there.
 
-Read `frame` and `steps`, then `operators` (memory) and `lookups` (indexes), `grouping`, `ranking` and `output`.
+Read `frame` and `steps`, then `operators` (memory) and `lookups` (indexes), `grouping`, `output`, `ranking` and
+`scorers` (one evaluator for each score function).
 """

@@ -1,4 +1,4 @@
-"""Aggregates over groups, in parts that can be put together."""
+"""Aggregates over groups, computed for parts of the rows and then combined."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Partial:
 
     @property
     def is_beyond_counting(self) -> bool:
-        """Does it report a count that is larger than a count can be, or a number that depends on it?"""
+        """Does the result depend on a count that exceeds 64 bits?"""
         return self.kind in ("count", "sum", "avg") and largest(self.counts) == MANY
 
     def negate(self) -> None:
-        """Turn what was counted into what is taken away."""
+        """Make the counts negative: these rows are subtracted."""
         self.counts = -self.counts
 
     @classmethod
@@ -100,8 +100,8 @@ class Partial:
 def partial(
     agg: ir.Agg | None, frame: Frame, inverse: Ints | None, groups: int, expressions: Expressions
 ) -> Partial:
-    """An aggregate over the rows of a frame; None counts the rows, and so does what the frame does not have
-    because every row has it. Without group numbers every row is a group."""
+    """An aggregate over the rows of a frame; None counts the rows, and so does the count of a variable that the
+    frame does not have because every row has a value of it. Without group numbers every row is a group."""
     if agg is None or _counts_rows(agg, frame):
         counts = _each(frame) if inverse is None else counts_by(inverse, frame.weights, groups)
         return Partial("rows" if agg is None else "count", counts)
@@ -137,7 +137,7 @@ def partial(
 
 
 def _counts_rows(agg: ir.Agg, frame: Frame) -> bool:
-    """Is it a count of something the frame does not have, because every row has it?"""
+    """Is it the count of a variable that the frame does not have, because every row has a value of it?"""
     if not isinstance(agg.argument, ir.Var | ir.Prop) or agg.function != "count" or agg.distinct:
         return False
     return not set(mentioned(agg.argument)) <= frame.positions.keys()

@@ -17,7 +17,7 @@ NO_ROW = -1
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Rows of a query on their way. ``weights`` is None where every row counts once."""
+    """Intermediate rows of a query, by column. ``weights`` is None where every row counts once."""
 
     count: int
     rows: Mapping[str, Rows] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Frame:
         return cls(len(positions), {variable: rows}, {variable: positions}, weights)
 
     def at(self, variable: str) -> Array | None:
-        """Where a variable is; None if it goes through all its rows in order."""
+        """The positions of a variable; None if they are all positions of its table, in order."""
         positions = self.positions[variable]
         return None if positions is self.rows[variable].everything else positions
 
@@ -67,7 +67,7 @@ class Frame:
         )
 
     def times(self, factor: Array) -> Frame:
-        """Each row counted that many times more often; those counted zero times are gone."""
+        """The rows with their weights multiplied; rows of weight zero are dropped."""
         if factor.dtype == np.bool_:
             return self.keep(factor)
         factor = factor.astype(np.int64, copy=False)

@@ -42,7 +42,7 @@ class _Part:
 
 
 class Grouping:
-    """Takes frames and makes groups. Without keys everything is one group, also if there is nothing."""
+    """Groups the rows of frames. Without keys all rows are one group, also if there are none."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Grouping:
         return {name for key in self._keys for name in mentioned(key)}
 
     def consume(self, frame: Frame, sign: int = 1) -> None:
-        """Take rows in; with a negative sign, take them away again."""
+        """Add the rows of a frame; with a negative sign, subtract them."""
         if not frame.count:
             return
         if any(_is_distinct(frame, name) for name in self._identified(frame)):
@@ -186,7 +186,7 @@ def _of_nothing(agg: ir.Agg) -> pa.Array:
 
 
 def _identifies(key: ir.Expr, frame: Frame, catalog: Catalog) -> bool:
-    """Does equal mean the same entity?"""
+    """Do equal values of a key mean the same entity?"""
     if not isinstance(key, ir.Prop):
         return isinstance(key, ir.Var)
     entity = getattr(frame.rows[key.variable], "entity", None)
@@ -208,7 +208,7 @@ def _is_distinct(frame: Frame, name: str) -> bool:
 
 
 def _all_differ(codes: Ints) -> bool:
-    """Are no two numbers equal? Only found out where that is quick."""
+    """Are no two numbers equal? False also where finding out would take long."""
     width = int(codes.max(initial=-1)) + 2
     if width > 4 * len(codes) + 1024 or width <= len(codes):
         return False

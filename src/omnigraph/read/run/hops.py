@@ -41,11 +41,11 @@ def reached(
     return _spread(all_owners, all_found, inverse, len(unique), limits)
 
 
-def reach_bounds(adjacency: Adjacency, most: int, limits: Limits) -> Ints:
-    """For each position how many it can reach at most: no more than there are ways, and no more than there are."""
+def reach_bounds(adjacency: Adjacency, max_hops: int, limits: Limits) -> Ints:
+    """For each position an upper bound of the nodes that it reaches: the number of ways, or of all nodes."""
     ways = adjacency.degrees.astype(np.int64)
     bounds = ways
-    for _ in range(most - 1):
+    for _ in range(max_hops - 1):
         limits.check()
         ways = np.minimum(adjacency.row_sums(ways), adjacency.width)
         bounds = np.minimum(bounds + ways, adjacency.width)

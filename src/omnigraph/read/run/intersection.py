@@ -1,7 +1,7 @@
-"""Common neighbours: what several bound variables all link to.
+"""Common neighbours: the nodes that several bound variables all link to.
 
-For every row the shortest list of neighbours is gone through and looked up in the others, which bounds the work
-the way worst-case optimal joins do. It happens in blocks that stay near the processor, in several threads.
+For every row, the neighbours over the link with the fewest are looked up among the others, which bounds the work
+as worst-case optimal joins do. It happens in blocks that fit the processor's cache, in several threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from omnigraph.read.values.counting import counts_by
 from omnigraph.read.values.parallel import in_parallel, parts_of
 
 Take = Callable[[Ints, Positions], None]
-"""Gets rows by number, each with a common neighbour; from several threads, each row from one."""
+"""Takes row numbers and a common neighbour of each. Called by several threads, for each row by one of them."""
 
 
 def adjacency_of(tables: GraphTables, link: Link) -> Adjacency:
@@ -31,7 +31,7 @@ def adjacency_of(tables: GraphTables, link: Link) -> Adjacency:
 
 
 def are_connected(tables: GraphTables, link: Link, sources: Array, targets: Array) -> Bools:
-    """Which pairs of positions a hop connects; a function, from either side, answers at once."""
+    """Which pairs of positions a hop connects."""
     adjacency = adjacency_of(tables, link)
     if adjacency.is_function:
         return np.asarray(adjacency.only[sources] == targets)
@@ -55,7 +55,7 @@ class Intersection:
         self.links = links
 
     def sizes(self) -> Ints:
-        """How many neighbours have to be gone through for each row."""
+        """How many neighbours are looked at for each row."""
         return np.asarray(np.min(self._degrees(), axis=0))
 
     def _degrees(self) -> Ints:
@@ -75,7 +75,7 @@ class Intersection:
         return np.concatenate([index for index, _ in parts]), np.concatenate([targets for _, targets in parts])
 
     def counts(self, weigh: Callable[[Array], Array] | None) -> Ints:
-        """How many common neighbours each row has, each as often as it weighs."""
+        """The sum of the weights of the common neighbours of each row."""
         if len(self.links) == 2 and self.links[0].source == self.links[1].source:
             return self._counts_of_one(weigh)
         index, targets = self.found()
@@ -83,7 +83,8 @@ class Intersection:
         return counts_by(index, weights, self.frame.count)
 
     def _counts_of_one(self, weigh: Callable[[Array], Array] | None) -> Ints:
-        """The same for two links from one variable: the pairs that both have are a topology of their own."""
+        """The same for two links from one variable: the pairs that both have are an adjacency that can be
+        cached."""
         one, two = ((link.edge_type, link.direction) for link in self.links)
         adjacency, positions = self.tables.shared(one, two), self.frame.positions[self.links[0].source]
         if weigh is None:
@@ -112,7 +113,7 @@ class Intersection:
         return [other for other in self.links if other is not link]
 
     def _over_function(self, link: Link, take: Take) -> None:
-        """Where one of the links leads to a single neighbour, that is the only one to look up."""
+        """Common neighbours where one of the links leads to one neighbour at most: only that one is checked."""
         only = adjacency_of(self.tables, link).only[self.frame.positions[link.source]]
         rows = np.flatnonzero(only >= 0)
         for other in self._others(link):
@@ -121,7 +122,7 @@ class Intersection:
         take(rows, only[rows])
 
     def _blocks(self, rows: Ints, ends: Ints, link: Link, take: Take, first: int, last: int) -> None:
-        """Go through the neighbours of a range of rows, some at a time."""
+        """Find the common neighbours of a range of rows, block by block."""
         low, step = first, self.tables.settings.pair_block
         while low < last:
             before = int(ends[low - 1]) if low else 0

@@ -125,7 +125,7 @@ class Lookups(Operators):
             raise TooManyLookups
 
     def sizes(self, frame: Frame, link: Link) -> Ints:  # noqa: ARG002
-        """Fetched rows are few: they are never worked on in pieces."""
+        """Zero: fetched rows are few, and never worked on in pieces."""
         return np.zeros(frame.count, dtype=np.int64)
 
     def growth(self, operations: Sequence[ir.Operation]) -> float:  # noqa: ARG002
@@ -180,7 +180,7 @@ class Lookups(Operators):
         nodes: FetchedRows,
         edges: FetchedRows,
     ) -> Frame:
-        """Rows with what their sources lead to: each neighbour once, or each edge."""
+        """The rows joined with the neighbours of their sources: each neighbour once, or each edge."""
         owners, places = pairs
         kept = np.flatnonzero(places >= 0)
         if link.edge_variable is None and len(kept):
@@ -213,7 +213,8 @@ class Lookups(Operators):
         return held
 
     def same(self, frame: Frame, left: str, right: str) -> Bools:
-        """In which rows two variables of one type are the same entity: by id, because each was fetched apart."""
+        """In which rows two variables of one type are the same entity: by id, because they were fetched
+        separately."""
         ids = [Series(frame.rows[name].column("id"), frame.at(name)).arrow for name in (left, right)]
         held = pc.fill_null(pc.equal(ids[0], ids[1]), False)
         return np.asarray(held.to_numpy(zero_copy_only=False), dtype=np.bool_)

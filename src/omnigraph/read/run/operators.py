@@ -87,7 +87,7 @@ class Operators:
         return self.filtered(self.follow(frame, link, expand.target_type), expand.target_filters)
 
     def sizes(self, frame: Frame, link: Link) -> Ints:
-        """How many rows each row becomes when a link is followed; at most, if it is a chain of hops."""
+        """How many rows each row becomes when a link is followed; for a chain of hops an upper bound."""
         adjacency = self._adjacency(link)
         positions = frame.positions[link.source]
         if not len(adjacency) or link.is_impossible:
@@ -107,8 +107,8 @@ class Operators:
         return self._reaches[key]
 
     def growth(self, operations: Sequence[ir.Operation]) -> float:
-        """About how many rows one row becomes, at most, on its way through some operations."""
-        most = rows = 1.0
+        """About how many rows one row becomes in the largest step of some operations."""
+        largest = rows = 1.0
         for operation in operations:
             match operation:
                 case ir.NodeScan(_, type_name, _):
@@ -118,12 +118,12 @@ class Operators:
                 case ir.Optionally(inner, _):
                     rows *= self.growth(inner)
                 case ir.AntiJoin(_, inner):
-                    most = max(most, rows * self.growth(inner))
-            most = max(most, rows)
-        return most
+                    largest = max(largest, rows * self.growth(inner))
+            largest = max(largest, rows)
+        return largest
 
     def _neighbours(self, expand: ir.Expand) -> float:
-        """How many an entity has on average; at most, if they are reached by a chain of hops."""
+        """How many neighbours an entity has on average; for a chain of hops an upper bound."""
         link = link_of(expand)
         adjacency = self._adjacency(link)
         if link.is_hop or link.is_impossible or not len(adjacency):
@@ -175,7 +175,7 @@ class Operators:
         return are_connected(self.tables, link, frame.positions[link.source], frame.positions[link.target])
 
     def intersection(self, frame: Frame, links: Sequence[Link]) -> Intersection:
-        """What the rows have in common over some links."""
+        """The common neighbours of the rows over some links."""
         return Intersection(self.tables, self.limits, frame, links)
 
     def _adjacency(self, link: Link) -> Adjacency:
@@ -232,7 +232,7 @@ def _numbered(frame: Frame) -> Positions:
 
 
 def _function(frame: Frame, only: Positions, target: str, rows: Rows) -> Frame:
-    """Following a function: each row stays one row, or goes."""
+    """Follow a link with at most one neighbour per node: a row stays one row, or is dropped."""
     if len(only) and int(only.min()) < 0:
         present = np.flatnonzero(only >= 0)
         return frame.take(present).bind(target, rows, only[present])
@@ -240,7 +240,7 @@ def _function(frame: Frame, only: Positions, target: str, rows: Rows) -> Frame:
 
 
 class _Nowhere(Rows):
-    """The rows of a variable that is no entity: the number of a row."""
+    """The rows behind a variable that numbers the rows of a frame: there are none."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -28,16 +28,16 @@ _Values = Callable[[ir.Expr, Ints | None, pa.DataType], pa.Array]
 
 
 class Window:
-    """Which of the ordered rows are wanted."""
+    """The rows that `offset` and `limit` choose: from ``offset`` up to ``stop``, or to the end if that is None."""
 
     def __init__(self, query: ir.QueryIR, expressions: Expressions) -> None:
         self.offset = _natural(query.offset, "offset", query, expressions) or 0
         limit = _natural(query.limit, "limit", query, expressions)
-        self.most = None if limit is None else self.offset + limit
+        self.stop = None if limit is None else self.offset + limit
 
     def of(self, order: Ints) -> Ints:
-        """The wanted ones of rows in order."""
-        return order[self.offset : self.most]
+        """The chosen rows, of rows in order."""
+        return order[self.offset : self.stop]
 
 
 def _natural(
@@ -79,7 +79,7 @@ def group_table(query: ir.QueryIR, groups: Groups, window: Window, expressions: 
 
     keys = [key(_column(order.expression, query), descending=order.descending) for order in query.order]
     ties = [key(index) for index in range(len(query.columns)) if index not in counted and _sorts(query, index)]
-    order = window.of(first_rows(keys, ties, frame.count, window.most))
+    order = window.of(first_rows(keys, ties, frame.count, window.stop))
     return _table(query, [values(index, order) for index in range(len(query.columns))])
 
 
@@ -110,8 +110,8 @@ def row_table(
 ) -> pa.Table:
     """The rows as a table: ties go by the ids of all entities, variable by variable."""
     expressions, limits = operators.expressions, operators.limits
-    frame = spread(frame, None if query.order else window.most, limits)
-    query, frame = scored(query, frame, window.most, expressions, operators.tables.settings)
+    frame = spread(frame, None if query.order else window.stop, limits)
+    query, frame = scored(query, frame, window.stop, expressions, operators.tables.settings)
 
     def values(expression: ir.Expr, rows: Ints | None, kind: pa.DataType) -> pa.Array:
         return expressions.arrow(expression, frame if rows is None else frame.take(rows), kind)
@@ -122,7 +122,7 @@ def row_table(
     keys = [_row_key(order, query, frame, values) for order in query.order]
     ties = [by_id(name) for name in sorted(entities)]
     limits.allocate(frame.count, frame.count * _CELL * (len(keys) + 1))
-    order = window.of(first_rows(keys, ties, frame.count, window.most))
+    order = window.of(first_rows(keys, ties, frame.count, window.stop))
     limits.allocate(len(order), len(order) * _CELL * len(query.columns))
     return _table(query, [values(one.expression, order, arrow_type(one.type)) for one in query.columns])
 
@@ -136,11 +136,11 @@ def _row_key(order: ir.Order, query: ir.QueryIR, frame: Frame, values: _Values) 
     return SortKey(lambda rows: values(expression, rows, kind), order.descending)
 
 
-def spread(frame: Frame, most: int | None, limits: Limits) -> Frame:
+def spread(frame: Frame, limit: int | None, limits: Limits) -> Frame:
     """Every row as often as it counts, up to a limit."""
     if frame.weights is None:
         return frame
-    weights = frame.weights if most is None else np.minimum(frame.weights, most)
+    weights = frame.weights if limit is None else np.minimum(frame.weights, limit)
     rows = total(weights)
     limits.allocate(rows, rows * 4 * (len(frame.positions) + 4))
     each = frame.take(np.repeat(np.arange(frame.count), weights))

@@ -23,7 +23,7 @@ from omnigraph.settings import READ_DEFAULTS, ReadSettings
 def scored(
     query: ir.QueryIR,
     frame: Frame,
-    most: int | None,
+    limit: int | None,
     expressions: Expressions,
     settings: ReadSettings = READ_DEFAULTS,
 ) -> tuple[ir.QueryIR, Frame]:
@@ -36,8 +36,8 @@ def scored(
     if not rankings:
         return query, frame
     ordered = [(order, resolved(order.expression, query)) for order in query.order]
-    if most is not None and frame.count >= settings.select_from:
-        frame = _preselected(rankings, ordered, frame, most, expressions)
+    if limit is not None and frame.count >= settings.select_from:
+        frame = _preselected(rankings, ordered, frame, limit, expressions)
     arms = Arms(frame, rankings, expressions)
     known: dict[ir.Expr, ir.Prop] = {}
     places: list[ir.Order] = []
@@ -62,8 +62,8 @@ def scored(
 
 
 class Arms:
-    """The scores of the rows of one frame. Every arm is scored once, whatever it is returned, ordered or fused by;
-    for a fusion, which ranks entities, each distinct entity is scored once."""
+    """The scores of the rows of one frame. Every arm is scored once, whether it is returned, ordered by or fused;
+    an arm that is fused scores each distinct entity once, because a fusion ranks entities."""
 
     def __init__(self, frame: Frame, rankings: Iterable[ir.Ranking], expressions: Expressions) -> None:
         self._frame = frame
@@ -185,10 +185,10 @@ def _preselected(
     rankings: Sequence[ir.Ranking],
     ordered: Sequence[tuple[ir.Order, ir.Expr]],
     frame: Frame,
-    most: int,
+    limit: int,
     expressions: Expressions,
 ) -> Frame:
-    """The rows that can be among the first ones, where a whole type is ordered by one score and nothing else."""
+    """The rows that can be among the first ones, if a whole type is ordered by a single score."""
     ranking = rankings[0]
     if len(rankings) > 1 or not isinstance(ranking, ir.Score) or not ordered:
         return frame
@@ -198,5 +198,5 @@ def _preselected(
     if len(frame.positions) > 1 or frame.at(ranking.variable) is not None:
         return frame
     scorer = scorer_of(ranking, expressions)
-    chosen = None if scorer is None else scorer.candidates(frame.rows[ranking.variable], most)
+    chosen = None if scorer is None else scorer.candidates(frame.rows[ranking.variable], limit)
     return frame if chosen is None else frame.take(chosen)

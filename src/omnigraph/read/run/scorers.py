@@ -1,4 +1,4 @@
-"""The evaluators of score functions: each knows what entities are compared with, and scores many at once."""
+"""The evaluators of score functions: each is made for one query, and scores many entities at once."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class Scorer(ABC):
 
 
 class RelativeScorer(Scorer, Generic[Counts]):
-    """A scorer that has to know the whole table. Where a table is read in pieces, each is counted first."""
+    """A scorer that needs statistics of the whole table. A table that is read in pieces is counted first."""
 
     is_relative = True
 
     @abstractmethod
     def counted(self, batches: Iterable[Rows]) -> Counts:
-        """What has to be known about one piece of a table."""
+        """The statistics of one piece of a table."""
 
     @abstractmethod
     def knowing(self, counts: Sequence[Counts]) -> Scorer:
-        """The scorer that knows the whole table, from the counts of its pieces."""
+        """The scorer with the statistics of the whole table, from those of its pieces."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +112,7 @@ class Bm25Scorer(RelativeScorer[Statistics]):
 
 
 SCORERS: Final[Mapping[str, type[Scorer]]] = {"nearest": NearestScorer, "bm25": Bm25Scorer}
-"""By the name that a function has in queries."""
+"""The evaluator of each function, by its name in queries."""
 
 
 def scorer_of(arm: ir.Score, expressions: Expressions) -> Scorer | None:

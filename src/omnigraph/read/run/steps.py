@@ -43,7 +43,7 @@ class Step(ABC):
 
     @abstractmethod
     def run(self, frame: Frame, tools: Tools) -> Frame:
-        """The rows that come out."""
+        """The frame behind the step."""
 
     def sizes(self, frame: Frame, tools: Tools) -> Ints | None:  # noqa: ARG002
         """How many rows each row becomes; None if no more than one."""
@@ -267,7 +267,7 @@ class Keep(Step):
 
 @dataclass(slots=True)
 class AsWritten(Step):
-    """An operation that runs as the query has it."""
+    """An operation of the IR that runs as written."""
 
     operations: tuple[ir.Operation, ...]
     shown: str
@@ -283,15 +283,15 @@ class AsWritten(Step):
 
 
 def stream(steps: Sequence[Step], frame: Frame, tools: Tools, consume: Consume, first: int = 0) -> None:
-    """Run a frame through all steps. Where it would grow too large it goes on in pieces, one after the other."""
+    """Run a frame through all steps. Where it would grow too large, pieces of it go on one after the other."""
     for index in range(first, len(steps)):
         step = steps[index]
         tools.operators.limits.check()
         began = time.perf_counter()
         sizes = step.sizes(frame, tools) if frame.count > 1 else None
-        most = tools.operators.tables.settings.piece_rows
-        if sizes is not None and int(sizes.sum()) > most:
-            for piece in _pieces(frame, sizes, most):
+        size = tools.operators.tables.settings.piece_rows
+        if sizes is not None and int(sizes.sum()) > size:
+            for piece in _pieces(frame, sizes, size):
                 stream(steps, piece, tools, consume, index)
             return
         frame = step.run(frame, tools)
@@ -302,9 +302,9 @@ def stream(steps: Sequence[Step], frame: Frame, tools: Tools, consume: Consume, 
     consume(frame)
 
 
-def _pieces(frame: Frame, sizes: Ints, most: int) -> Iterator[Frame]:
+def _pieces(frame: Frame, sizes: Ints, size: int) -> Iterator[Frame]:
     """The frame in stretches that each become about so many rows; a single row may become more."""
-    number = (np.cumsum(sizes) - 1) // most
+    number = (np.cumsum(sizes) - 1) // size
     cuts = np.flatnonzero(np.diff(number)) + 1
     if not len(cuts):
         cuts = np.array([frame.count // 2])

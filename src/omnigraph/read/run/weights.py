@@ -1,4 +1,4 @@
-"""Counting without enumerating: how often each position of a variable matches the tree that hangs from it.
+"""Counting without enumerating: how often each position of a variable matches its subtrees.
 
 The count of a tree is a product over its branches of sums over neighbours, so it costs one pass over the edges of
 each branch, however many paths there are.
@@ -19,7 +19,7 @@ from omnigraph.read.values.counting import product, segment_sums
 
 
 class Weights:
-    """The counts of one execution; what was counted for a whole type is kept until its end."""
+    """The counts of one execution; those of whole types are kept until its end."""
 
     def __init__(self, tables: GraphTables, expressions: Expressions, limits: Limits) -> None:
         self.tables = tables

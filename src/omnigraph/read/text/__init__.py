@@ -1,1 +1,4 @@
-"""Text search in memory: analysis as Lance does it, postings, BM25, and search that forgives typing mistakes."""
+"""Text search in memory, with the analysis of Lance's inverted index.
+
+Read `analysis` (texts become terms), `postings` (the index), then `bm25` (scores) and `spelling` (fuzzy search).
+"""

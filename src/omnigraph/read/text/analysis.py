@@ -32,7 +32,7 @@ INDEX_OPTIONS: Final[Mapping[str, Any]] = {
     "remove_stop_words": True,
     "ascii_folding": True,
 }
-"""What an inverted index must be built with to find what this analysis finds."""
+"""The options with which an inverted index finds what this analysis finds."""
 
 _TERMS: Final = {name: value for name, value in INDEX_OPTIONS.items() if name != "with_position"}
 _SPELLINGS: Final = {**_TERMS, "stem": False, "remove_stop_words": False}
@@ -80,9 +80,9 @@ def words_of(text: str) -> list[Word]:
 
 
 def _analysed(text: str, options: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-    """What is left of the words of a text, each with its place among all words.
+    """The words of a text that an analysis keeps, each with its place among all words.
 
-    Lance counts from the first word that is left, so a word that always is goes in front.
+    Lance counts places from the first word that it keeps, so a word that it always keeps goes in front.
     """
     for token in lance.tokenize(f"x {text}", **options)[1:]:
         yield token.position - 1, token.text
@@ -172,7 +172,7 @@ def _separate(wide: Array) -> Bools:
 
 
 def _numbered(distinct: list[str], check: Callable[[], None], size: int) -> tuple[Positions, list[Word]]:
-    """The words that tokens stand for, and for each token the number of its word; -1 if no index has it."""
+    """For each token the number of its word, -1 if the analysis drops it; and the words."""
     numbers: dict[Word, int] = {}
     found = np.full(len(distinct), -1, dtype=np.int32)
     for first in range(0, len(distinct), size):
@@ -184,7 +184,7 @@ def _numbered(distinct: list[str], check: Callable[[], None], size: int) -> tupl
 
 
 def _words(tokens: list[str]) -> Iterator[tuple[int, Word]]:
-    """What becomes of tokens, each with its place. ASCII ones are spelled as they are."""
+    """The words of tokens, each with the place of its token. ASCII tokens are spelled as they are."""
     accented = [token for token in tokens if not token.isascii()]
     spellings = {accented[place]: spelling for place, spelling in _analysed(" ".join(accented), _SPELLINGS)}
     for place, term in _analysed(" ".join(tokens), _TERMS):

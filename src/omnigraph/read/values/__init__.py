@@ -1,4 +1,4 @@
 """Columns and exact arithmetic on them: comparisons, counts, orders and distances.
 
-Read `columns` and `comparing`, then what is needed of `counting`, `sorting`, `textual` and `vectors`.
+Read `columns` and `comparing` (with `textual`), then `counting`, `sorting` and `vectors`; `parallel` has threads.
 """

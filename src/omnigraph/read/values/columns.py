@@ -25,7 +25,7 @@ _LARGEST: Final = 2**31 - 2**20
 
 
 class Column:
-    """The values of one property by position. Everything beside the Arrow array is derived on first use."""
+    """The values of one property by position: an Arrow array, and forms of it that are derived on first use."""
 
     def __init__(self, arrow: pa.Array, settings: ReadSettings = READ_DEFAULTS) -> None:
         self.arrow = arrow
@@ -49,7 +49,7 @@ class Column:
 
     @property
     def nbytes(self) -> int:
-        """What it takes by now, with what has been derived from it."""
+        """The memory it takes, with everything derived from it so far."""
         derived = vars(self)
         size: int = self.arrow.nbytes
         size += sum(derived[name].nbytes for name in ("valid", "order", "codes") if derived.get(name) is not None)
@@ -75,7 +75,7 @@ class Column:
 
     @cached_property
     def codes(self) -> Codes:
-        """The values numbered, equal ones alike."""
+        """The values as codes into a dictionary, the same for equal values."""
         if pa.types.is_list(self.arrow.type) or pa.types.is_fixed_size_list(self.arrow.type):
             return _numbered(self.arrow)
         arrow = self.arrow
@@ -86,7 +86,7 @@ class Column:
 
     @cached_property
     def repeats(self) -> bool:
-        """Is it a text column with few distinct values, so that its numbering pays?"""
+        """Is it a text column with few distinct values, so that codes pay?"""
         size = self._settings.encode_from
         if len(self) < size or not self.is_text:
             return False
@@ -149,7 +149,7 @@ class Codes:
 
 
 def _numbered(lists: pa.Array) -> Codes:
-    """Lists by number. They have no hash of Arrow's, so this goes through Python's."""
+    """The codes of lists, by Python's hash: Arrow has none for them."""
     known: dict[tuple[object, ...], int] = {}
     codes = np.full(len(lists), -1, dtype=np.int32)
     for index, items in enumerate(lists.to_pylist()):

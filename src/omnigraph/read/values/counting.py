@@ -1,4 +1,4 @@
-"""Arithmetic with counts: exact as far as a count can go, and from there on one number that means too many.
+"""Arithmetic with counts: exact up to the largest 64-bit integer, and from there on that number, `MANY`.
 Sums over integers are exact however large they get.
 
 A pattern of a dozen hops can match more often than 64 bits can count, and that need not matter: a negation only
@@ -15,7 +15,7 @@ import numpy as np
 from omnigraph.read.values.columns import Array, Ints
 
 MANY: Final = 2**63 - 1
-"""As many as a count can hold, or more."""
+"""A count of this size or more: the largest 64-bit integer."""
 _EXACT_FLOAT: Final = 2**53
 _SHIFT: Final = np.int64(32)
 _LOW: Final = np.int64(2**32 - 1)

@@ -1,5 +1,5 @@
-"""Work in several threads. NumPy lets go of the interpreter while it computes, so parts of an array can be worked
-on at the same time; small work stays where it is."""
+"""Work in several threads. NumPy releases the interpreter's lock while it computes, so parts of an array can be
+worked on at the same time; small work stays in the calling thread."""
 
 from __future__ import annotations
 

@@ -23,22 +23,22 @@ class SortKey:
     descending: bool = False
 
 
-def first_rows(keys: Sequence[SortKey], ties: Sequence[SortKey], count: int, most: int | None) -> Ints:
+def first_rows(keys: Sequence[SortKey], ties: Sequence[SortKey], count: int, limit: int | None) -> Ints:
     """The numbers of the first rows in order. Without keys the rows stay as they are; the keys that break ties are
     computed only if there are ties."""
-    if most is not None and most <= 0:
+    if limit is not None and limit <= 0:
         return np.zeros(0, dtype=np.int64)
     if not keys:
-        return np.arange(count if most is None else min(count, most))
+        return np.arange(count if limit is None else min(count, limit))
     chosen: Ints | None = None
-    if most is not None and count > _WORTH_SELECTING * most + 64:
-        chosen = _candidates(keys[0], most)
+    if limit is not None and count > _WORTH_SELECTING * limit + 64:
+        chosen = _candidates(keys[0], limit)
     levels = [level for key in keys for level in _levels(key.values(chosen), descending=key.descending)]
     order = _sorted(levels)
     if ties and _has_ties(levels, order):
         levels += [level for key in ties for level in _levels(key.values(chosen), descending=key.descending)]
         order = _sorted(levels)
-    order = order if most is None else order[:most]
+    order = order if limit is None else order[:limit]
     return order if chosen is None else chosen[order]
 
 
@@ -54,34 +54,34 @@ def _has_ties(levels: list[Array], order: Ints) -> bool:
     return bool(equal.any())
 
 
-def _candidates(key: SortKey, most: int) -> Ints | None:
+def _candidates(key: SortKey, limit: int) -> Ints | None:
     """The rows that can be among the first by one key: everything up to the last one's value, ties included."""
     values = key.values(None)
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        return _text_candidates(values, most, descending=key.descending)
+        return _text_candidates(values, limit, descending=key.descending)
     absent, level = _split(values, descending=key.descending)
     if absent is None:
-        return np.flatnonzero(level <= np.partition(level, most - 1)[most - 1])
+        return np.flatnonzero(level <= np.partition(level, limit - 1)[limit - 1])
     nulls, present = np.flatnonzero(absent), np.flatnonzero(~absent)
     leading, trailing = (present, nulls) if key.descending else (nulls, present)
-    if len(leading) > most:
+    if len(leading) > limit:
         if leading is nulls:
             return nulls
-        return _up_to(present, level[present], most)
-    rest = most - len(leading)
+        return _up_to(present, level[present], limit)
+    rest = limit - len(leading)
     if trailing is present and 0 < rest < len(present):
         trailing = _up_to(present, level[present], rest)
     return np.sort(np.concatenate([leading, trailing if rest else trailing[:0]]))
 
 
-def _up_to(rows: Ints, level: Array, most: int) -> Ints:
-    return np.asarray(rows[level <= np.partition(level, most - 1)[most - 1]])
+def _up_to(rows: Ints, level: Array, limit: int) -> Ints:
+    return np.asarray(rows[level <= np.partition(level, limit - 1)[limit - 1]])
 
 
-def _text_candidates(values: pa.Array, most: int, *, descending: bool) -> Ints | None:
+def _text_candidates(values: pa.Array, limit: int, *, descending: bool) -> Ints | None:
     if values.null_count:
         return None
-    chosen = pc.select_k_unstable(values, most, [("", "descending" if descending else "ascending")])
+    chosen = pc.select_k_unstable(values, limit, [("", "descending" if descending else "ascending")])
     last = values[chosen[-1].as_py()]
     held = pc.greater_equal(values, last) if descending else pc.less_equal(values, last)
     return np.flatnonzero(held.to_numpy(zero_copy_only=False))

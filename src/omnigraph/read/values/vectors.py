@@ -49,9 +49,9 @@ class VectorColumn:
             out[~(self.valid if positions is None else self.valid[positions])] = np.nan
         return out
 
-    def nearest(self, query: Floats, metric: Metric, most: int) -> Ints:
-        """Positions of all that can be among the ``most`` nearest, by a fast pass in 32 bits. What rounding could
-        have moved across the border is among them, and so is every tie: exact distances decide."""
+    def nearest(self, query: Floats, metric: Metric, count: int) -> Ints:
+        """Positions of all that can be among the ``count`` nearest, by a fast pass in 32 bits. They include every
+        tie, and everything that rounding could have moved across the border: exact distances decide."""
         scores = self.matrix @ query.astype(np.float32)
         norms = self.norms
         if metric == "l2":
@@ -62,9 +62,9 @@ class VectorColumn:
             rounding = _ROUNDING * float(np.sqrt(query @ query))
         if self.valid is not None:
             scores[~self.valid] = np.inf
-        if most >= len(scores):
+        if count >= len(scores):
             return np.arange(len(scores))
-        border = float(np.partition(scores, most - 1)[most - 1]) if most else -np.inf
+        border = float(np.partition(scores, count - 1)[count - 1]) if count else -np.inf
         return np.flatnonzero(scores <= border + 2 * rounding)
 
 

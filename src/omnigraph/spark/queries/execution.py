@@ -20,7 +20,7 @@ from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.run.expressions import Expressions, this_moment
 from omnigraph.read.run.scorers import RelativeScorer, Scorer, scorer_of
-from omnigraph.spark.queries.hops import most_hops
+from omnigraph.spark.queries.hops import max_hops
 from omnigraph.spark.queries.matching import Matched, Matching
 from omnigraph.spark.queries.output import Output, Page, as_frame, as_table
 from omnigraph.spark.queries.ranking import fusing_constants, scored
@@ -84,7 +84,7 @@ def _answer(
     page = Page.of(read, expressions)
     fusing = fusing_constants(read.rankings, expressions)
     for hop in hops_in(match.steps):
-        most_hops(hop, graph)
+        max_hops(hop, graph)
     unranked = Values(query.name, expressions.params)
     check_scans(match, unranked)
 

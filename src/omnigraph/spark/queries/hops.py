@@ -14,18 +14,18 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.spark.queries.scanning import Bound, Tables
 from omnigraph.spark.queries.steps import Hop
 
-_MOST_HOPS: Final = 32
-"""Each hop is a join and a grouping in one plan, and Spark takes long over long plans."""
+_MAX_HOPS: Final = 32
+"""Each hop adds a join and a grouping to the plan, and Spark takes long to optimise long plans."""
 
 
-def most_hops(hop: Hop, graph: Snapshot) -> int:
-    """How many hops are to be followed: no shortest way has more than there are nodes. Refuses too many."""
+def max_hops(hop: Hop, graph: Snapshot) -> int:
+    """How many hops to follow: no shortest way has more hops than there are nodes. Refuses too many for Spark."""
     nodes = graph.rows(graph.catalog.nodes[hop.edge.source].table_key)
-    most = min(hop.most, max(nodes, 1))
-    if most > _MOST_HOPS:
-        what = f"`{hop.edge.name}` over up to {most} hops"
-        raise NotOnSpark(what, f"follow at most {_MOST_HOPS}, or use the embedded engine")
-    return most
+    hops = min(hop.max_hops, max(nodes, 1))
+    if hops > _MAX_HOPS:
+        what = f"`{hop.edge.name}` over up to {hops} hops"
+        raise NotOnSpark(what, f"follow at most {_MAX_HOPS}, or use the embedded engine")
+    return hops
 
 
 def pairs(tables: Tables, edge: EdgeType, direction: Direction) -> tuple[DataFrame, str, str]:
@@ -83,15 +83,15 @@ def reached(tables: Tables, hop: Hop, sources: DataFrame) -> tuple[DataFrame, st
     origin, here, far = (tables.fresh() for _ in range(3))
     [given] = sources.columns
     found = sources.select(fn.col(given).alias(origin), fn.col(given).alias(here), fn.lit(0).alias(far))
-    for distance in range(most_hops(hop, tables.graph)):
+    for distance in range(max_hops(hop, tables.graph)):
         near = (fn.col(step) == 0) | (fn.col(far) == distance)
         ahead = found.join(links, fn.col(here) == fn.col(at)).where(near)
         shortest = fn.min(fn.col(far) + fn.col(step)).alias(far)
         found = ahead.groupBy(origin, to).agg(shortest).withColumnRenamed(to, here)
     looped, loop = _loops(tables, hop)
     joined = found.join(looped, fn.col(origin if hop.backwards else here) == fn.col(loop), "left")
-    by_loop = (fn.col(far) == hop.least - 1) & fn.col(loop).isNotNull()
-    return joined.where((fn.col(far) >= hop.least) | by_loop).select(origin, here), origin, here
+    by_loop = (fn.col(far) == hop.min_hops - 1) & fn.col(loop).isNotNull()
+    return joined.where((fn.col(far) >= hop.min_hops) | by_loop).select(origin, here), origin, here
 
 
 def _loops(tables: Tables, hop: Hop) -> tuple[DataFrame, str]:

@@ -1,4 +1,4 @@
-"""The match of a query as joins: a DataFrame with one row for each way in which everything fits together."""
+"""The match of a query as joins: a DataFrame with one row for each match."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from omnigraph.read.values.comparing import compare as compare_constants
 from omnigraph.spark.queries.comparing import compare
 from omnigraph.spark.queries.hops import edges, pairs, reached
 from omnigraph.spark.queries.scanning import Bound, Tables, kind_of
-from omnigraph.spark.queries.steps import Block, Carried, Hop, Keep, Scan, Step, asked_of, named_in
+from omnigraph.spark.queries.steps import Block, Carried, Hop, Keep, Scan, Step, compared_of, named_in
 
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The rows so far, and the columns of their variables. No frame is the one row that everything begins with."""
+    """The rows so far, and the columns of their variables. None stands for the one empty row that a match begins
+    with."""
 
     frame: DataFrame | None
     variables: Mapping[str, Bound]
@@ -71,7 +72,7 @@ class Matching:
         if hop.edges is not None:
             links, edge, at, to = edges(self.tables, hop)
             variables[hop.edges.variable] = edge
-        elif hop.least > hop.most:
+        elif hop.min_hops > hop.max_hops:
             at, to = self.tables.fresh(), self.tables.fresh()
             links = self.tables.nothing({at: "string", to: "string"})
         elif hop.is_single:
@@ -113,7 +114,8 @@ class Matching:
         return self._frame(rows).join(self._frame(found), same, "left_anti")
 
     def _inner(self, rows: Matched, inner: Sequence[Step]) -> tuple[Matched, Column]:
-        """The matches of inner steps, and when one belongs to a row: if all variables that both have are equal."""
+        """The matches of inner steps, and the condition to join them with the rows: equal values of shared
+        variables."""
         outer = sorted(named_in(inner) & rows.variables.keys())
         seed = self._seed(rows, outer, inner)
         found = self.run(inner, seed)
@@ -124,10 +126,10 @@ class Matching:
         return found, same
 
     def _seed(self, rows: Matched, outer: Sequence[str], inner: Sequence[Step]) -> Matched:
-        """The rows that inner steps begin with.
+        """The rows that inner steps begin with: the distinct values of the outer variables that they mention.
 
-        These are the distinct values of the outer variables that they mention. Of a single variable it may as well
-        be all there are, which spares Spark from making the outer rows twice; not if many hops start from there.
+        For a single variable all entities of its type do as well, so that Spark need not compute the outer rows
+        twice; but not if a chain of hops starts from there.
         """
         if not outer:
             return Matched(None, {})
@@ -136,7 +138,7 @@ class Matching:
             [name] = outer
             bound = rows.variables[name]
             match inner[0]:
-                case Hop(source=source, least=1) if source == name and not asked_of(name, inner):
+                case Hop(source=source, min_hops=1) if source == name and not compared_of(name, inner):
                     return Matched(None, {name: Bound(bound.entity, self.tables.fresh(), {})})
             return self._scan(Matched(None, {}), Scan(name, bound.entity))
         variables, columns = {}, []

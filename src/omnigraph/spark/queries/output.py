@@ -13,16 +13,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from omnigraph.errors import NotOnSpark, SumOverflow
+from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.explain import show
-from omnigraph.lang.values import DATETIME, F64, INTEGER_BOUNDS, INTEGERS, ValueType
+from omnigraph.lang.values import DATETIME, F64, INTEGER_BOUNDS, INTEGERS, Scalar, ValueType
 from omnigraph.read.pattern.needs import entities_of
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.output import Window, arrow_type
 from omnigraph.read.run.ranking import resolved
+from omnigraph.read.values.comparing import plain
 from omnigraph.spark.frames import spark_type
 from omnigraph.spark.queries.comparing import comparable
-from omnigraph.spark.queries.literals import literal
 from omnigraph.spark.queries.matching import Matched
 from omnigraph.spark.queries.ranking import Scored, is_ranked
 from omnigraph.spark.queries.scanning import Tables, kind_of
@@ -35,16 +36,16 @@ _MOST_ROWS: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which of the rows are wanted; no limit means all."""
+    """The rows that `offset` and `limit` choose; no limit means all."""
 
     offset: int
     limit: int | None
 
     @classmethod
     def of(cls, query: ir.QueryIR, expressions: Expressions) -> Page:
-        """The page that a query asks for, if Spark can count that far."""
+        """The page of a query; refused if Spark cannot count that far."""
         window = Window(query, expressions)
-        limit = None if window.most is None else window.most - window.offset
+        limit = None if window.stop is None else window.stop - window.offset
         for what, number in (("limit", limit or 0), ("offset", window.offset)):
             if number > _MOST_ROWS:
                 raise NotOnSpark(f"`{what} {number}`", f"leave it out, or give one up to {_MOST_ROWS}")
@@ -176,11 +177,26 @@ class Output:
             case ir.Prop(variable):
                 return fn.col(self.rows.variables[variable].named(expression))
             case ir.Param() | ir.Constant():
-                return literal(self.expressions.constant(expression), kind)
+                return _literal(self.expressions.constant(expression), kind)
             case ir.Score() | ir.Rrf():
                 return fn.col(scores[expression])
             case _:
                 raise TypeError(f"{type(expression).__name__} has no value by row")
+
+
+def _literal(value: Value, kind: ValueType) -> Column:
+    """A value as a column. Days and instants go as numbers, which no calendar and no time zone can change."""
+    if value is None:
+        return fn.lit(None).cast(spark_type(kind))
+    if isinstance(value, tuple):
+        return fn.array(*(_literal(item, kind.item) for item in value)).cast(spark_type(kind))
+    if kind.scalar is Scalar.DATE:
+        return fn.date_from_unix_date(fn.lit(plain(value)))
+    if kind.scalar is Scalar.DATETIME:
+        return fn.timestamp_millis(fn.lit(plain(value)))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return fn.lit(Decimal(value)).cast(spark_type(kind))
+    return fn.lit(value).cast(spark_type(kind))
 
 
 def _directed(key: Column, *, descending: bool) -> Column:
@@ -202,7 +218,7 @@ def _aggregated(agg: ir.Agg, values: Column, kind: ValueType) -> Column:
 
 
 def _is_integer_sum(column: ir.Column) -> bool:
-    """Is it a sum over integers, which may be beyond what its type can say?"""
+    """Is it a sum over integers, which may exceed its type?"""
     expression = column.expression
     return isinstance(expression, ir.Agg) and expression.function == "sum" and column.type.is_integer
 
@@ -222,7 +238,7 @@ def as_frame(query: ir.QueryIR, result: DataFrame) -> DataFrame:
 
 
 def as_table(query: ir.QueryIR, collected: pa.Table) -> pa.Table:
-    """What Spark sent, with the names and types that results have."""
+    """The collected rows, with the names and types that results have."""
     fields = [pa.field(one.name, arrow_type(one.type)) for one in query.columns]
     columns = []
     for one, column, field in zip(query.columns, collected.columns, fields, strict=True):

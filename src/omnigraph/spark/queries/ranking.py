@@ -31,7 +31,7 @@ def fusing_constants(rankings: Iterable[ir.Ranking], expressions: Expressions) -
 
 
 def scored(rows: Matched, rankings: Iterable[ir.Ranking], fusing: Mapping[ir.Rrf, int], tables: Tables) -> Scored:
-    """The rows with all their scores. The score of an entity came with its variable; fusions compare all rows."""
+    """The rows with all their scores. Variables carry the scores of arms; a fusion compares all rows."""
     frame = tables.once() if rows.frame is None else rows.frame
     scores: dict[ir.Ranking, str] = {}
     places: dict[ir.Rrf, tuple[str, str]] = {}
@@ -54,9 +54,9 @@ def is_ranked(ranking: ir.Ranking, score: Column) -> Column:
 
 
 def _place(arm: ir.Score, bound: Bound) -> Column:
-    """The place of a row's entity among all that the arm ranks, from 0; null if it ranks it not.
+    """The place of a row's entity among all that the arm ranks, from 0; null if the arm does not rank it.
 
-    One task sees all rows for it: a place depends on all of them.
+    One task sorts all rows: a place depends on all of them.
     """
     score = fn.col(bound.columns[arm])
     present = is_ranked(arm, score)

@@ -1,4 +1,4 @@
-"""Reading a table for one variable: the rows for which its conditions hold, with the columns that are asked for.
+"""Reading a table for one variable: the rows for which its conditions hold, with the columns that the query needs.
 
 This runs in the workers, batch by batch, with the embedded engine's own comparisons, searches and distances. What
 does not match never reaches Spark, and neither do texts and vectors that are only searched.
@@ -45,7 +45,7 @@ class Values:
 
 
 def _no_embedder() -> None:
-    """Workers embed nothing: texts to rank by have become vectors before."""
+    """Workers embed nothing: the driver has made vectors of texts before."""
 
 
 class Batch(Rows):
@@ -82,7 +82,7 @@ def _blobs(entity: Entity) -> set[str]:
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read of a table: which rows, and under which names which of their values."""
+    """What is read of a table: which rows, and which values of them under which names."""
 
     scan: Scan
     pieces: Sequence[Piece]
@@ -92,7 +92,7 @@ class Reading:
     where: str | None
 
     def batches(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of the pieces with these numbers, as Spark was promised them."""
+        """The rows of the pieces with these numbers; Spark gives the numbers to its tasks."""
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 for rows in self.pieces[number].batches(self._stored, self.where):
@@ -100,7 +100,7 @@ class Reading:
 
     @cached_property
     def _stored(self) -> list[str]:
-        """The columns of the table that are needed for it."""
+        """The stored columns that conditions and values are made from."""
         names: set[str] = set()
         for item in (*self.scan.conditions, *(item for item, _ in self.columns.values())):
             sides = (item.left, item.right) if isinstance(item, ir.Filter) else (item,)
@@ -108,7 +108,7 @@ class Reading:
         return [name for name in self.scan.entity.columns if name in names]
 
     def batch(self, rows: Batch) -> pa.RecordBatch:
-        """Of some rows those that match, with the columns that are asked for."""
+        """Of some rows those that match, with the columns that the query needs."""
         expressions = self.values.expressions
         kept = np.ones(rows.count, dtype=np.bool_)
         for condition in self.scan.conditions:

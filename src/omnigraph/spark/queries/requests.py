@@ -1,4 +1,4 @@
-"""A read as a user asks for it: parameters, a state of the graph, a session, and how long it may take."""
+"""Requests for queries on Spark: parameters, a snapshot, a session, and how long the query may take."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What a query may take. Memory is refused: what Spark takes is a matter of the cluster, not of one query."""
+    """The limits of a query. A memory limit is refused: the memory of Spark is that of its cluster."""
 
     timeout: float | None = None
     memory_limit: int | None = None
@@ -63,7 +63,7 @@ def query_on_spark(
 
 
 class _Stopping(Cancellation):
-    """Stops a job when the time of its query is up, or when somebody has cancelled it."""
+    """Stops a job when the time of its query is up, or when the query is cancelled."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__()

@@ -28,7 +28,8 @@ Pieces = Callable[[str], list[Piece]]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The columns of a variable: its id, and what it brings along. An optional block may have left it null."""
+    """The columns of a variable: its id, and the values it carries. They are null where an optional block did not
+    match."""
 
     entity: Entity
     id: str
@@ -67,7 +68,7 @@ class Tables:
         return f"c{next(self._numbers)}"
 
     def scanned(self, scan: Scan) -> tuple[DataFrame, Bound]:
-        """The entities of a scan with everything that their variable brings along."""
+        """The entities of a scan, with the values that their variable carries."""
         carried = self._match.carried_by(scan.variable, scan.entity)
         bound = Bound(scan.entity, self.fresh(), {item: self.fresh() for item in carried})
         columns: dict[str, Carried] = {bound.id: ir.Prop(scan.variable, "id")}
@@ -96,12 +97,12 @@ class Tables:
         return self._frame(Scan("", entity), {name: ir.Prop("", "id")}), name
 
     def nothing(self, columns: Mapping[str, str]) -> DataFrame:
-        """No rows, of these names and types; Spark sees that there are none and leaves out what builds on them."""
+        """A frame without rows, of these names and types; Spark removes joins with it from its plan."""
         nulls = [fn.lit(None).cast(kind).alias(name) for name, kind in columns.items()]
         return self.spark.range(1).where(fn.lit(False)).select(*nulls)
 
     def once(self) -> DataFrame:
-        """One row that says nothing."""
+        """One row without values."""
         return self.spark.range(1).select(fn.col("id").alias(self.fresh()))
 
     def _frame(self, scan: Scan, columns: Mapping[str, Carried]) -> DataFrame:
@@ -118,7 +119,8 @@ class Tables:
         return numbers.mapInArrow(reading.batches, spark_schema(types))
 
     def _checked_by_lance(self, scan: Scan) -> Iterable[str]:
-        """Conditions that a table can check through its indexes. They are checked again on what comes back."""
+        """Conditions that Lance can check through its indexes. They are checked again on the rows that it
+        returns."""
         schema = table_schema(scan.entity)
         for condition in scan.conditions:
             match condition:
@@ -143,7 +145,7 @@ def _typed(columns: Mapping[str, Carried], entity: Entity) -> dict[str, tuple[Ca
 
 
 def _is_identified(scan: Scan) -> bool:
-    """Does a scan name one entity by its key? Then Spark should know that it is small."""
+    """Does a scan select one entity by its key? Then Spark may broadcast it."""
     key = getattr(scan.entity, "key", ())
     named = set()
     for condition in scan.conditions:
@@ -154,7 +156,7 @@ def _is_identified(scan: Scan) -> bool:
 
 
 def kind_of(item: Carried | ir.Var, entity: Entity) -> ValueType:
-    """The type of what a variable brings along."""
+    """The type of a value that a variable carries."""
     match item:
         case ir.Prop(_, name):
             return _kind(entity, name)

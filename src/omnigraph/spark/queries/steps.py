@@ -1,4 +1,4 @@
-"""What Spark has to do for a match: the operations of the IR with every condition where it costs least.
+"""The steps of a match on Spark: the operations of the IR, with every condition where it costs least.
 
 A condition on one variable is checked while that variable's table is read, by the code that the embedded engine
 checks it with. If the variable may be missing by then, or belongs to an outer block, whether it holds is read as
@@ -17,7 +17,7 @@ from omnigraph.read.pattern.pattern import mentioned
 
 Entity = EntityType
 Carried = ir.Prop | ir.TextMatch | ir.Score | ir.Filter
-"""What a variable can bring along as a column: a property, or something worked out while its table is read."""
+"""A value that a variable carries as a column: a property, or something computed while its table is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Hop:
     source: str
     edge: EdgeType
     direction: ir.Direction
-    least: int
-    most: int
+    min_hops: int
+    max_hops: int
     target: Scan | str
     edges: Scan | None
     """The edges to be read, if the query names them."""
@@ -46,7 +46,7 @@ class Hop:
 
     @property
     def is_single(self) -> bool:
-        return self.least == self.most == 1
+        return self.min_hops == self.max_hops == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ Step = Scan | Hop | Keep | Block
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The steps of a whole match, the type of each variable that results can ask for, and for each variable (by
-    name and table, for blocks side by side may use one name for different things) what it brings along."""
+    """The steps of a whole match, the types of its variables, and the values that each variable carries, by name
+    and table: blocks side by side may use one name for variables of different types."""
 
     steps: tuple[Step, ...]
     variables: Mapping[str, Entity]
@@ -82,7 +82,7 @@ class Match:
 
 
 def match_of(query: ir.QueryIR, catalog: Catalog) -> Match:
-    """The steps of a query's match, with everything that its results ask for."""
+    """The steps of a query's match; variables carry the values that the results need."""
     arranging = _Arranging(catalog)
     variables: dict[str, Entity] = {}
     steps = arranging.block(query.pipeline, variables)
@@ -128,7 +128,6 @@ class _Arranging:
 
     def _hop(self, expand: ir.Expand, known: dict[str, Entity], pushed: Mapping[str, list[ir.Filter]]) -> Hop:
         edge = self.catalog.edges[expand.edge_type]
-        least, most = expand.hops
         edges = None
         if expand.edge_variable is not None:
             known[expand.edge_variable] = edge
@@ -140,16 +139,16 @@ class _Arranging:
             node = known[expand.target] = self.catalog.nodes[expand.target_type]
             conditions = (*expand.target_filters, *pushed.get(expand.target, ()))
             target = Scan(expand.target, node, conditions)
-        return Hop(expand.source, edge, expand.direction, least, most, target, edges, expand.backwards)
+        return Hop(expand.source, edge, expand.direction, *expand.hops, target, edges, expand.backwards)
 
     def carry(self, items: Iterator[tuple[str, Carried]], known: Mapping[str, Entity]) -> None:
-        """Have variables bring something along."""
+        """Make variables carry values."""
         for variable, item in items:
             self.carried.setdefault((variable, known[variable].table_key), {})[item] = None
 
 
 def _bound_by(operations: Sequence[ir.Operation]) -> set[str]:
-    """The variables that every row behind the operations has."""
+    """The variables that operations bind in every row."""
     names: set[str] = set()
     for operation in operations:
         match operation:
@@ -171,7 +170,7 @@ def _compared(condition: ir.Filter) -> Iterator[tuple[str, Carried]]:
 
 
 def values_in(expression: ir.Expr | None) -> Iterator[tuple[str, Carried]]:
-    """The values of single variables that an expression is made of. Ids are always there."""
+    """The values of single variables that an expression is made of. Ids are always carried."""
     match expression:
         case ir.Prop(variable, name) if name != "id":
             yield variable, expression
@@ -222,13 +221,13 @@ def named_in(steps: Sequence[Step]) -> set[str]:
     return names
 
 
-def asked_of(variable: str, steps: Sequence[Step]) -> set[Carried]:
-    """What steps compare of a variable, besides its id."""
-    asked: set[Carried] = set()
+def compared_of(variable: str, steps: Sequence[Step]) -> set[Carried]:
+    """The values of a variable that steps compare, besides its id."""
+    compared: set[Carried] = set()
     for step in steps:
         match step:
             case Keep(condition):
-                asked |= {item for name, item in _compared(condition) if name == variable}
+                compared |= {item for name, item in _compared(condition) if name == variable}
             case Block(_, inner):
-                asked |= asked_of(variable, inner)
-    return asked
+                compared |= compared_of(variable, inner)
+    return compared

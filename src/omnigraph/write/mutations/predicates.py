@@ -34,10 +34,6 @@ class Where:
     comparisons: tuple[Comparison, ...] | None
 
     @property
-    def matches_nothing(self) -> bool:
-        return self.comparisons is None
-
-    @property
     def sql(self) -> str:
         """The predicate as one filter of Lance."""
         return "false" if self.comparisons is None else " and ".join(one.filter for one in self.comparisons)

@@ -77,7 +77,7 @@ class Waiting:
         return [self.steps.pop(index) for index in sorted(found)]
 
     def rest(self) -> list[Step]:
-        """All that nobody has taken."""
+        """All clauses that were not taken."""
         return list(self.steps.values())
 
 

@@ -56,7 +56,8 @@ def lower_expression(expression: Expression, scope: Scope, params: Mapping[str, 
         case TextCall():
             return _text_call(expression, scope, params)
         case ScoreCall(function, operands):
-            return RULES[function].ranking([lower_expression(one, scope, params) for one in operands], scope)
+            lowered = [lower_expression(one, scope, params) for one in operands]
+            return RULES[function].ranking(function, lowered, scope)
         case _:
             return lower_literal(expression)
 

@@ -29,13 +29,20 @@ from omnigraph.lang.values import I64
 _DEFAULT_K: Final = ir.Constant(60, I64)
 
 
+def _score(function: str, operands: Sequence[ir.Expr], scope: Scope) -> ir.Score:  # noqa: ARG001
+    """The ranking of a function that takes a property and a query."""
+    target, query = operands
+    assert isinstance(target, ir.Prop)  # noqa: S101  the check refuses anything else
+    return ir.Score(target.variable, target.property, query, function)
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The rule of one function. ``check`` reports mistakes; ``ranking`` is called with the lowered operands of a
-    call that has none."""
+    """The rule of one function. ``check`` reports mistakes; ``ranking`` makes the ranking of a call without
+    mistakes from the function's name and the lowered operands."""
 
     check: Callable[[ScoreCall, Scope, Context], None]
-    ranking: Callable[[Sequence[ir.Expr], Scope], ir.Ranking]
+    ranking: Callable[[str, Sequence[ir.Expr], Scope], ir.Ranking] = _score
 
 
 def check_ranking(call: ScoreCall, scope: Scope, context: Context) -> None:
@@ -72,19 +79,18 @@ def _check_nearest(call: ScoreCall, scope: Scope, context: Context) -> None:
     context.report("T15", f"the query is {found}, and `{target.property}` is {vector.required()}", query.span)
 
 
-def _nearest(operands: Sequence[ir.Expr], scope: Scope) -> ir.Nearest:
+def _nearest(function: str, operands: Sequence[ir.Expr], scope: Scope) -> ir.Nearest:
     """A distance: by angle between vectors that a model computed, else in a straight line."""
-    target, query = operands
-    assert isinstance(target, ir.Prop)  # noqa: S101
-    bound = scope.find(target.variable)
+    score = _score(function, operands, scope)
+    bound = scope.find(score.variable)
     assert bound is not None  # noqa: S101  the check found it
     assert isinstance(bound.type, NodeType)  # noqa: S101
-    prop = bound.type.properties[target.property]
+    prop = bound.type.properties[score.property]
     return ir.Nearest(
-        target.variable,
-        target.property,
-        query,
-        "nearest",
+        score.variable,
+        score.property,
+        score.query,
+        function,
         prop.type.dimension or 0,
         "l2" if prop.embed is None else "cosine",
         None if prop.embed is None else prop.embed.model,
@@ -94,12 +100,6 @@ def _nearest(operands: Sequence[ir.Expr], scope: Scope) -> ir.Nearest:
 def _check_bm25(call: ScoreCall, scope: Scope, context: Context) -> None:
     subject, query = call.operands
     check_text_search(call, subject, query, "T20", scope, context)
-
-
-def _bm25(operands: Sequence[ir.Expr], scope: Scope) -> ir.Score:  # noqa: ARG001
-    target, query = operands
-    assert isinstance(target, ir.Prop)  # noqa: S101
-    return ir.Score(target.variable, target.property, query, "bm25")
 
 
 def _check_rrf(call: ScoreCall, scope: Scope, context: Context) -> None:
@@ -117,15 +117,15 @@ def _check_rrf(call: ScoreCall, scope: Scope, context: Context) -> None:
             context.report("T21", "the constant of `rrf` must be positive", k.span)
 
 
-def _rrf(operands: Sequence[ir.Expr], scope: Scope) -> ir.Rrf:  # noqa: ARG001
+def _rrf(function: str, operands: Sequence[ir.Expr], scope: Scope) -> ir.Rrf:  # noqa: ARG001
     first, second, *rest = operands
     assert isinstance(first, ir.Score)  # noqa: S101
     assert isinstance(second, ir.Score)  # noqa: S101
-    return ir.Rrf(first, second, rest[0] if rest else _DEFAULT_K)
+    return ir.Rrf(first, second, rest[0] if rest else _DEFAULT_K, function)
 
 
 RULES: Final[Mapping[str, Rule]] = {
     "nearest": Rule(_check_nearest, _nearest),
-    "bm25": Rule(_check_bm25, _bm25),
+    "bm25": Rule(_check_bm25),
     "rrf": Rule(_check_rrf, _rrf),
 }
