@@ -246,7 +246,7 @@ def reason_of(error: BaseException) -> str:
     if missing is not None:
         return f"the workers' Python has no {missing[1]}; install omnigraph there, or set PYSPARK_PYTHON"
     if _CRASHED in text:
-        return "a worker's Python process ended without an error, each time; perhaps it had too little memory"
+        return "a worker's Python ended without an error, each time; perhaps it had too little memory"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if _looks_raised(line)]
     others = [line for line in lines if not line.startswith(("at ", "... "))]
