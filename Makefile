@@ -20,11 +20,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: install ## Run the main job end to end on the example graph
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
-test: install ## Run the tests; most of those on Spark have their own target
+test: install ## Run the tests: something of everything, in a few minutes
 	$(BIN)/python -m pytest --numprocesses auto --quiet -m 'not long'
 
 long: export PYTEST_DEBUG_TEMPROOT := $(or $(TMPDIR),/tmp)
-long: install ## Run the tests on Spark, with clusters that are killed, and many faults of every operation
+long: install ## Run the other tests: on Spark, with clusters that are killed, with more faults, stores and examples
 	$(BIN)/python -m pytest --quiet -m long tests/bulk tests/spark
 	OMNIGRAPH_ALL_EXAMPLES=1 $(BIN)/python -m pytest --numprocesses auto --quiet -m 'long or hypothesis' --ignore tests/bulk --ignore tests/spark tests
 

@@ -60,7 +60,7 @@ class Forked:
     """A child of the server, and the other ends of its standard input and output."""
 
     def __init__(self, task: Task) -> None:
-        server = _server(os.environ.get("LD_PRELOAD"))
+        server = _server(task.environment.get("LD_PRELOAD"))
         stdin, write = os.pipe()
         read, stdout = os.pipe()
         tasks, write_task = os.pipe()
@@ -76,8 +76,15 @@ class Forked:
         self.pid = self._answer()
         self._code: int | None = None
 
+    @property
+    def code(self) -> int | None:
+        """How the child has ended, if it has: its exit code, or minus the number of the signal that killed it."""
+        if self._code is None and select.select([self._answers], [], [], 0)[0]:
+            self._code = self._answer()
+        return self._code
+
     def wait(self, timeout: float) -> int:
-        """How the child has ended: its exit code, or the negative number of the signal that killed it."""
+        """Wait for the child to end; its code."""
         if self._code is None:
             self._answers.settimeout(timeout)
             self._code = self._answer()
@@ -85,7 +92,7 @@ class Forked:
 
     def kill(self) -> None:
         """Kill the child unless it has ended."""
-        if self._code is None:
+        if self.code is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
@@ -104,7 +111,7 @@ class Forked:
 def _server(preload: str | None) -> socket.socket:
     """A server of this process. Libraries that are preloaded have to be so from the beginning."""
     ours, theirs = socket.socketpair()
-    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    environment = {"LANCE_LOG": "error"} | {name: os.environ[name] for name in os.environ if name != "LD_PRELOAD"}
     process = subprocess.Popen(
         [sys.executable, "-W", "error", "-m", "tests.forkserver"],
         stdin=theirs.fileno(),

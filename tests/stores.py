@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from omnigraph.storage.tables import Tables
 
 BUCKET = "bucket"
+VARIABLES = {
+    "AWS_ACCESS_KEY_ID": "aws_access_key_id",
+    "AWS_SECRET_ACCESS_KEY": "aws_secret_access_key",
+    "AWS_REGION": "aws_region",
+    "AWS_ENDPOINT_URL": "aws_endpoint",
+    "AWS_ALLOW_HTTP": "allow_http",
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,10 @@ class Store:
     @property
     def address(self) -> Address:
         return parse_address(self.uri, self.options)
+
+    def environment(self) -> dict[str, str]:
+        """The options of a bucket as the variables that say the same."""
+        return {name: self.options[option] for name, option in VARIABLES.items()}
 
     def objects(self) -> ObjectStore:
         """A new client for control objects."""

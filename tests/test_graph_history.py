@@ -197,7 +197,7 @@ class TestSnapshots:
     @pytest.mark.long_on_s3
     def test_another_branchs_commit_is_shown_on_its_own_branch(self, graph: Graph) -> None:
         commit = write(graph, graph.create_branch("dev"))
-        found = fresh(graph).snapshot("main", at=commit.graph_commit_id)
+        found = fresh(graph).snapshot(at=commit.graph_commit_id)
         assert (found.branch, found.commit) == ("dev", commit)
         assert found.tables == graph.snapshot("dev").tables
 

@@ -125,11 +125,15 @@ def still_answers(graph: Graph) -> bool:
 class TestTime:
     @pytest.mark.parametrize("kind", ENDLESS)
     def test_a_query_that_takes_too_long_is_stopped(self, graph: Graph, kind: str) -> None:
-        with pytest.raises(QueryTimeout) as stopped:
-            graph.query(ENDLESS[kind], timeout=0.2)
-        error = stopped.value
-        assert (error.query, error.limit) == ("endless", 0.2)
-        assert error.elapsed > error.limit
+        """On a busy machine the shortest time may be over before the first step is."""
+        for limit in (0.2, 2.0, 20.0):
+            with pytest.raises(QueryTimeout) as stopped:
+                graph.query(ENDLESS[kind], timeout=limit)
+            error = stopped.value
+            assert (error.query, error.limit) == ("endless", limit)
+            assert error.elapsed > error.limit
+            if error.rows:
+                break
         assert error.rows > 0
         assert still_answers(graph)
 

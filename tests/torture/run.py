@@ -31,7 +31,7 @@ from tests.torture.fates import fate
 from tests.torture.model import Model
 from tests.torture.reader import Reader
 from tests.torture.steps import BRANCHES, SCHEMA, SHORT, Log, Step
-from tests.torture.victims import Orphans, Victim, open_nursery
+from tests.torture.victims import Orphans, Victim
 from tests.torture.writers import Writer
 
 import omnigraph
@@ -141,7 +141,6 @@ class Contest:
 
 def torture(arenas: Sequence[Arena], logs: Path, seconds: float, seed: int, writers: int) -> list[Contest]:
     """Rounds in each arena in turn until the time is over."""
-    open_nursery()
     with short_leases():
         contests = [Contest(arena, logs / arena.kind, seed, writers) for arena in arenas]
         deadline = time.monotonic() + seconds

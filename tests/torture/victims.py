@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 import time
 from collections import Counter
 from contextlib import suppress
-from multiprocessing import forkserver
 from pathlib import Path
-from unittest.mock import patch
 
 from tests.faults import disk
+from tests.forkserver import Forked, Task
 from tests.processes import PATIENCE
 from tests.torture.arenas import Arena
 from tests.torture.check import Broken
 from tests.torture.fates import Fate
 from tests.torture.writers import live
-
-_NURSERY = multiprocessing.get_context("forkserver")
-
-
-def open_nursery() -> None:
-    """Start the process from which writers are forked: it has imported everything, and opened nothing.
-
-    It has the library with which a writer can make its own disk fail."""
-    quiet = {"LANCE_LOG": "error", "PYTHONWARNINGS": "ignore:lance is not fork-safe"}
-    with patch.dict(os.environ, disk.environment() | quiet):
-        _NURSERY.set_forkserver_preload(["tests.torture.writers"])
-        forkserver.ensure_running()
 
 
 class Victim:
@@ -38,8 +24,8 @@ class Victim:
 
     def __init__(self, arena: Arena, log: Path, name: str, fate: Fate) -> None:
         self._name, self._fate, self._log = name, fate, log
-        self._process = _NURSERY.Process(target=live, args=(arena.store, name, fate, log), name=name)
-        self._process.start()
+        task = Task(live.__module__, live.__name__, (arena.store, name, fate, log), disk.environment())
+        self._process = Forked(task)
         self._launched = time.monotonic()
         self._began: float | None = None
         self._stopped_since: float | None = None
@@ -48,7 +34,7 @@ class Victim:
     def watch(self, counts: Counter[str]) -> bool:
         """Do what is due; False when the writer's time is over. Its clock runs from its first note on."""
         now = time.monotonic()
-        if self._process.exitcode is not None:
+        if self._process.code is not None:
             return False
         if self._began is None:
             if self._log.exists():
@@ -66,7 +52,6 @@ class Victim:
         return now - self._began < self._fate.lifetime + self._fate.stopped_for
 
     def _send(self, number: signal.Signals) -> None:
-        assert self._process.pid is not None
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, number)
 
@@ -78,10 +63,11 @@ class Victim:
 
     def end(self) -> str:
         """Kill it if it still lives; where it died. A writer that ends by itself has met a problem."""
-        died = self._process.exitcode
+        died = self._process.code
         stopped = died is None and self._is_stopped()
         self._process.kill()
-        self._process.join()
+        self._process.wait(PATIENCE)
+        self._process.close()
         if died is None:
             return "while stopped" if stopped else "any moment"
         if died != -signal.SIGKILL:

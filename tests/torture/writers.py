@@ -173,7 +173,9 @@ def _weather(fate: Fate, store: Store, log: Path) -> Weather:
 def live(store: Store, name: str, fate: Fate, log: Path) -> None:
     """In a process of its own: write until it is killed. What is not one of our errors ends it."""
     signal.alarm(LONGEST_LIFE)
+    warnings.simplefilter("default")
     warnings.simplefilter("ignore", RuntimeWarning)
+    warnings.filterwarnings("ignore", message="lance is not fork-safe")
     if fate.killed_at is not None:
         _arm(fate.killed_at, fate.killed_after, failpoints.die)
     if fate.stopped_at is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from tests.bulk.loading import (
     write,
 )
 from tests.bulk.scenarios import SCHEMA, WORLD
+from tests.recovery.racers import once
 
 import omnigraph
 from omnigraph import failpoints
@@ -36,17 +36,6 @@ ENGINES = ("local", "tasks")
 @pytest.fixture
 def graph(tmp_path: Path) -> Graph:
     return new_graph(tmp_path / "g", SCHEMA, WORLD)
-
-
-def once(action: Callable[[], object]) -> Callable[[], None]:
-    """An action that is taken the first time only."""
-    left = [action]
-
-    def act() -> None:
-        if left:
-            left.pop()()
-
-    return act
 
 
 def names(graph: Graph) -> list[str]:

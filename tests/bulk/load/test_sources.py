@@ -121,14 +121,8 @@ def test_a_bucket_without_objects(s3_store: Store) -> None:
 
 def test_a_worker_gets_the_settings_of_this_process(s3_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     obstore.put(client_of(s3_store.address), f"{s3_store.address.prefix}/a.jsonl", b"{}")
-    for option, variable in (
-        ("aws_access_key_id", "AWS_ACCESS_KEY_ID"),
-        ("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY"),
-        ("aws_region", "AWS_REGION"),
-        ("aws_endpoint", "AWS_ENDPOINT_URL"),
-        ("allow_http", "AWS_ALLOW_HTTP"),
-    ):
-        monkeypatch.setenv(variable, s3_store.options[option])
+    for variable, value in s3_store.environment().items():
+        monkeypatch.setenv(variable, value)
     [file] = find_files([f"{s3_store.uri}/a.jsonl"], CATALOG, {})
     assert dict(file.options) == s3_store.options
     assert "secret" not in repr(file)

@@ -196,17 +196,12 @@ def test_from_a_bucket_into_a_bucket(s3_store: Store, in_bucket: str, spark: Spa
 
 
 def test_from_a_bucket_into_a_graph_on_disk(
-    graph: Graph, s3_store: Store, in_bucket: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, s3_store: Store, in_bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The graph has no settings for buckets, so those of the environment count."""
-    for option, variable in (
-        ("aws_access_key_id", "AWS_ACCESS_KEY_ID"),
-        ("aws_secret_access_key", "AWS_SECRET_ACCESS_KEY"),
-        ("aws_region", "AWS_REGION"),
-        ("aws_endpoint", "AWS_ENDPOINT_URL"),
-        ("allow_http", "AWS_ALLOW_HTTP"),
-    ):
-        monkeypatch.setenv(variable, s3_store.options[option])
+    graph = new_graph(tmp_path / "g", SCHEMA)
+    for variable, value in s3_store.environment().items():
+        monkeypatch.setenv(variable, value)
     places = [f"{in_bucket}/a.jsonl", f"{in_bucket}/b*", f"{in_bucket}/nodes/"]
     done = load_by_tasks(graph, places, mode="append")
     assert (dict(done.nodes), dict(done.edges)) == ({"Person": 301}, {"Knows": 1})

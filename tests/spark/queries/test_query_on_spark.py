@@ -209,6 +209,8 @@ def test_the_command_asks_spark_too(graph: Graph, spark: SparkSession) -> None:
 
 
 def test_the_command_wants_spark_where_a_master_is_named(graph: Graph) -> None:
-    ran = omnigraph_process("query", "--store", graph.address, "-e", FRIENDS, "--master", "local[1]")
+    ran = omnigraph_process(
+        "query", "--store", graph.address, "-e", FRIENDS, "--engine", "local", "--master", "local[1]"
+    )
     assert ran.code == 2
-    assert "--master and --remote need --engine spark" in ran.err
+    assert "--master and --remote are for Spark; leave out --engine local" in ran.err

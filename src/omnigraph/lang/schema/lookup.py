@@ -49,7 +49,7 @@ def checked_columns(entity: EntityType, columns: Iterable[str] | None) -> Sequen
         if name not in entity.columns:
             raise unknown_name(f"column of {entity.name} called", name, entity.columns)
     if not chosen:
-        raise RequestError(f"no column of {entity.name} is chosen; known: {', '.join(entity.columns)}")
+        raise RequestError(f"no column of {entity.name} is asked for; known: {', '.join(entity.columns)}")
     return chosen
 
 
