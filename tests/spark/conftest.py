@@ -7,6 +7,6 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _active_session(request: pytest.FixtureRequest) -> None:
-    """Make the shared session the active one again: a sink is looked up there, and other tests make sessions too."""
+    """Make the shared session active again: that is where Spark looks for sinks, and other tests make sessions."""
     if "spark" in request.fixturenames:
         request.getfixturevalue("spark").createDataFrame([(1,)], "n int")
