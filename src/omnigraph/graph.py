@@ -17,6 +17,7 @@ from omnigraph.arguments import (
 from omnigraph.bulk.load.inputs import Data, needs_spark
 from omnigraph.bulk.load.options import LoadOptions, LoadResult
 from omnigraph.bulk.load.small import load_in_process
+from omnigraph.bulk.load.sources import Location
 from omnigraph.bulk.runner import Engine
 from omnigraph.errors import (
     BranchProtected,
@@ -35,7 +36,6 @@ from omnigraph.keywords import (
     LoadKeywords,
     LoadMode,
     MergeKeywords,
-    Place,
     UndoKeywords,
     engine_named,
     mode_named,
@@ -213,11 +213,11 @@ class Graph(GraphHandle):
 
     def load(
         self,
-        data: Data | Sequence[Place] | None = None,
+        data: Data | Sequence[Location] | None = None,
         *,
         mode: LoadMode,
-        nodes: Mapping[str, DataFrame | Place] | None = None,
-        edges: Mapping[str, DataFrame | Place] | None = None,
+        nodes: Mapping[str, DataFrame | Location] | None = None,
+        edges: Mapping[str, DataFrame | Location] | None = None,
         branch: str | None = None,
         from_: str | None = None,
         actor: str | None = None,
@@ -262,7 +262,7 @@ class Graph(GraphHandle):
     def ingest(
         self,
         /,
-        data: Data | Sequence[Place] | None,
+        data: Data | Sequence[Location] | None,
         branch: str,
         *,
         from_: str = MAIN,

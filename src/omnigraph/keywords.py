@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from omnigraph.bulk.load.options import Mode
+from omnigraph.bulk.load.sources import Location
 from omnigraph.bulk.runner import Engine
 from omnigraph.errors import InvalidArgument, RequestError
 from omnigraph.manifest.snapshot import Snapshot
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from omnigraph.bulk.runner import Listener
     from omnigraph.read.limits import Cancellation
-
-Place = str | os.PathLike[str]
-"""A file, a directory or a glob, on disk or in a bucket."""
 
 At = str | int | Snapshot | None
 """A state of the graph: a commit id, a manifest version, a snapshot taken earlier, or None for the newest."""
@@ -31,14 +28,14 @@ LoadMode = Literal["overwrite", "append", "merge"]
 class LoadKeywords(TypedDict, total=False):
     """Keywords of `Graph.load` that `Graph.ingest` passes on."""
 
-    nodes: Mapping[str, DataFrame | Place]
-    edges: Mapping[str, DataFrame | Place]
+    nodes: Mapping[str, DataFrame | Location]
+    edges: Mapping[str, DataFrame | Location]
     actor: str | None
     message: str | None
     engine: Literal["auto", "local", "spark"]
     spark: SparkSession | str | None
     max_errors: int | None
-    bad_records: Place | None
+    bad_records: Location | None
     skip_bad: bool
     listener: Listener | None
     cancellation: Cancellation | None

@@ -105,8 +105,7 @@ class _LongLine:
         return rest
 
     def after(self, before: bytes = b"") -> Lines:
-        """The line after the lines before it. Blank lines and comments have no limit, and become a short
-        comment."""
+        """The lines before it, and the line. A long blank line or comment becomes a short comment."""
         length = self._length - self._ends_with_return
         if length <= self._limit:
             return Lines(before + self._kept + (b"\n" if self.is_complete else b""))

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.errors import RequestError
-from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.lookup import edge_type, node_type, table_keys
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.result.cells import python_values
 from omnigraph.storage.filters import sql_literal
@@ -18,17 +18,13 @@ from omnigraph.storage.tables import Tables
 def entity_key(catalog: Catalog, name: str) -> str:
     """The table of the type that a caller named, as `Person`, or as `node:Person` if an edge has the name too."""
     kind, colon, rest = name.partition(":")
-    wanted = rest if colon and kind in ("node", "edge") else name
-    found = [
-        entity.table_key for entity in (catalog.nodes.get(wanted), catalog.edge(wanted)) if entity is not None
-    ]
-    if wanted is not name:
-        found = [table_key for table_key in found if table_key.startswith(f"{kind}:")]
+    if colon and kind == "node":
+        return node_type(catalog, rest).table_key
+    if colon and kind == "edge":
+        return edge_type(catalog, rest).table_key
+    found = table_keys(catalog, [name])
     if len(found) > 1:
         raise RequestError(f"'{name}' is a node type and an edge type; write {' or '.join(found)}")
-    if not found:
-        remedy = suggest(wanted, (*catalog.nodes, *catalog.edges))
-        raise RequestError(f"there is no type '{name}'" + (f"; {remedy}" if remedy else ""))
     return found[0]
 
 

@@ -113,8 +113,7 @@ class SparkRunner:
             raise JobCancelled(self.job)
 
     def _watch(self, tag: str, event: JobEvent, counters: _Counters | None, over: threading.Event) -> None:
-        """Report the progress of the step to the listener until it is over; stop its tasks if the job is
-        cancelled."""
+        """Report progress to the listener until the step is over; stop its tasks if the job is cancelled."""
         start = time.monotonic()
         finished = False
         while not finished:
@@ -205,8 +204,7 @@ def max_attempts(spark: SparkSession) -> int:
 def _task_function(
     work: Callable[[Task], TaskResult[Value]], sent: bytes, counters: _Counters, attempts: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs on a worker: unpack the tasks, run those of its partition, pack their
-    values."""
+    """The function that workers run: unpack the tasks, run those of a partition, pack their values."""
 
     def batches(indexes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tasks: list[Task] | None = None

@@ -1,4 +1,4 @@
 """Filling vectors that the rows of a graph lack, from their texts.
 
-Read `requests` (which rows want a vector), then `job` and `tasks`.
+Read `requests` (which rows need a vector), then `job` and `tasks`.
 """

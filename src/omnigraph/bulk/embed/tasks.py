@@ -1,5 +1,4 @@
-"""The tasks that fill vectors: they write the rows of a piece again, with vectors, and match them with the old
-rows."""
+"""The tasks that fill vectors: rows are written again, with vectors, and matched with the rows they replace."""
 
 from __future__ import annotations
 

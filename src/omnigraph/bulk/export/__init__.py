@@ -1,4 +1,4 @@
 """Writing one snapshot as records that a load takes back.
 
-Read `job` first, then `parts` (what each task writes) and `targets` (files, directories and buckets).
+Read `job`, then `parts` (what each task writes) and `targets` (files, directories and buckets).
 """

@@ -267,8 +267,7 @@ def _by_id(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 
 def whole_rows(piece: Piece, batch_bytes: int = BulkSettings().batch_bytes) -> Iterator[pa.RecordBatch]:
-    """All columns of a piece, with the bytes of blobs, in batches of about so many bytes however large values
-    are."""
+    """All columns of a piece, with the bytes of blobs, in batches of about so many bytes."""
     entity = piece.snapshot.entity(piece.table_key)
     blobs = [prop.name for prop in entity.properties.values() if prop.type.is_blob]
     limit = _batch_rows(entity, batch_bytes)

@@ -87,8 +87,7 @@ class Target:
         return size
 
     def prepare(self, *, force: bool) -> bool:
-        """Refuse a target that holds something; with ``force``, remove another export. True if it is an existing
-        directory."""
+        """Refuse a target with content; with ``force``, remove an export. True for an existing directory."""
         if not self.is_directory:
             if self.exists("") and not force:
                 raise ExportRefused(f"to {self}", "it exists; force replaces it")

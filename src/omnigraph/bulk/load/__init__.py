@@ -1,5 +1,5 @@
 """Loading records as one commit: small ones in memory, larger ones as files that tasks stage.
 
-Read `job` first, which names the passes, then `sources`, `staging`, `checks`, `merging` and `committing`.
-`small` is the load of a few megabytes in one piece.
+Read `inputs` (which engine loads what) and `small` (a load in memory). Then `job`, whose steps are in `sources`,
+`staging`, `checks`, `validation`, `merge`, `transactions` and, for all of them against one state, `preparer`.
 """

@@ -144,8 +144,7 @@ def _write_all(path: str, parts: Iterable[bytes], options: Mapping[str, str]) ->
 
 
 def _write_slice(address: Address, plan: StagePlan, task: _BadSlice) -> TaskResult[str]:
-    """Write the bad records of a slice to the job's folder, each once with all its reasons; the key of the
-    object."""
+    """Write the bad records of a slice to the job's folder, each with all its reasons; the key of the object."""
     part = task.part
     reasons: dict[int, list[str]] = {}
     rejected: dict[str, dict[int, str]] = {}
@@ -175,8 +174,7 @@ def _write_slice(address: Address, plan: StagePlan, task: _BadSlice) -> TaskResu
 
 
 def _within(positions: Sequence[int], first: int, records: TypedRecords) -> list[int]:
-    """Those of some positions that lie in a block whose first record has the position ``first``, counted from
-    it."""
+    """The positions that lie in a block of records that begins at ``first``, counted from there."""
     low, high = bisect_left(positions, first), bisect_left(positions, first + records.rows.num_rows)
     return [position - first for position in positions[low:high]]
 

@@ -1,5 +1,4 @@
-"""The data that a caller passes to a load, locations of files or records in memory, and the engine that loads
-it."""
+"""The data of a load: whether it is locations of files or records in memory, and which engine loads it."""
 
 from __future__ import annotations
 

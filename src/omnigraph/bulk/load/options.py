@@ -23,8 +23,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """Which branch a load changes and how, and what happens to bad records. ``batch`` is set for the micro-batches
-    of a stream."""
+    """Which branch a load changes and how, and what happens to bad records. Streams set ``batch``."""
 
     mode: Mode
     branch: str

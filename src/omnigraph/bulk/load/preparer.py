@@ -29,7 +29,7 @@ from omnigraph.write.protocol import Prepared
 class StagedInput:
     """What the first step of a load staged: files and numbers of records by table, in the order of the input.
 
-    A table whose records were all skipped is among ``files``, without any, if the load overwrites it.
+    A table whose records were all skipped has an empty tuple of files if the load overwrites it, else no entry.
     """
 
     origins: Origins
@@ -133,8 +133,7 @@ class LoadPreparer:
         return excluded
 
     def _find_rejected(self, load: StagedLoad) -> None:
-        """Find the records that would be rejected if bad records were skipped, so that they can be written
-        down."""
+        """Find the records that would be rejected if bad ones were skipped, so that they can be written down."""
         files = [file for found in load.files.values() for file in found]
         excluded = load.excluded.merged(excluded_records(files, self._invalid()))
         self._without_rejected(replace(load, excluded=excluded))

@@ -36,8 +36,7 @@ _BYTES_PER_RECORD: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file to load. ``table_key`` is the type of all rows of a Parquet file; records of JSON name their
-    own."""
+    """One file to load. ``table_key`` is the type of all rows of a Parquet file."""
 
     name: str
     size: int
@@ -185,8 +184,7 @@ def _in_bucket(text: str, options: Mapping[str, str]) -> list[tuple[str, int]]:
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Does a glob match an object or one of its folders? As on a disk, `*` stays within a folder, `**` does
-    not."""
+    """Does a glob match an object or one of its folders? As on disk, `*` stays within a folder, `**` does not."""
     if not pattern or not parts:
         return not pattern
     if pattern[0] == "**":

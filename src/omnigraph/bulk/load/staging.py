@@ -274,8 +274,7 @@ BlockReader = Callable[[pa.RecordBatch], Block]
 def stage_rows(
     plan: StagePlan, read: BlockReader, name: str, part: int, batches: Iterator[pa.RecordBatch]
 ) -> SliceReport | OmniError:
-    """Stage the rows of one partition of a DataFrame. An error is returned, so that Spark does not retry the
-    task."""
+    """Stage the rows of one partition of a DataFrame. Errors are returned, so that Spark does not retry."""
     stager = SliceStager(plan, part, name)
     try:
         for batch in batches:

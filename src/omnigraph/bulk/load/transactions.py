@@ -31,8 +31,7 @@ from omnigraph.write.protocol import Stage, StagedTable
 
 @dataclass(frozen=True, slots=True)
 class _RewriteTask:
-    """Writes a staged file again that cannot be committed as it is: some of its rows are excluded or replace
-    others."""
+    """Writes a staged file again, because some of its rows are excluded or replace others."""
 
     load: StagedLoad
     job: str
@@ -75,8 +74,7 @@ def _stage_table(
 def _final_files(
     runner: Runner, load: StagedLoad, matches: tuple[MatchFile, ...], table_key: str
 ) -> list[StagedFile]:
-    """The files of a table as they are committed. Those with rows that are excluded or replace others are written
-    again."""
+    """The files of a table to commit. Those with rows that are excluded or replace others are written again."""
     files = load.files[table_key]
     concerned = {name for match in matches for name in match.files} | set(load.excluded.masks)
     rewrites = [

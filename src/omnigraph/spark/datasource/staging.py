@@ -30,8 +30,7 @@ from omnigraph.write.base import capture
 
 @dataclass
 class StagedPart(WriterCommitMessage):
-    """The result of a task: its job, the folders it staged for, and its report or error. ``query`` is the id of a
-    streaming query."""
+    """The result of a task: its job, the folders it staged for, its report or error, and the streaming query."""
 
     job: str
     folders: frozenset[str]

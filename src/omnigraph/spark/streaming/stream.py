@@ -149,8 +149,7 @@ class BatchWriter:
 
 
 def require_open(repository: Repository, branch: str, batch: Batch) -> None:
-    """Raise BatchDone, before anything is staged, for a batch that is committed. A write that a dead driver left
-    is resolved first."""
+    """Raise BatchDone, before anything is staged, for a batch that is committed. Interrupted writes are healed."""
     heal(repository, branch)
     found = repository.branches.find(branch)
     require_next(repository.manifest.latest(found.native).streams, found.name, found.native, batch)
