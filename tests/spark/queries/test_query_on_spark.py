@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from tests.cli.command import omnigraph_process
+from tests.cli.command import omnigraph as run_command
 from typer.testing import CliRunner
 
 import omnigraph
@@ -209,7 +209,7 @@ def test_the_command_asks_spark_too(graph: Graph, spark: SparkSession) -> None:
 
 
 def test_the_command_wants_spark_where_a_master_is_named(graph: Graph) -> None:
-    ran = omnigraph_process(
+    ran = run_command(
         "query", "--store", graph.address, "-e", FRIENDS, "--engine", "local", "--master", "local[1]"
     )
     assert ran.code == 2
