@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.manifest.racers import SHARED, Report, creating, on_own_branch, with_lock, without_lock
@@ -13,9 +15,10 @@ from tests.manifest.support import create_branch, new_graph, schema
 from tests.processes import children, start_together
 from tests.stores import Store
 
+from omnigraph.errors import GraphExists
 from omnigraph.graph import Graph
 from omnigraph.manifest.publisher import COMMIT_TAIL
-from omnigraph.manifest.repository import open_existing
+from omnigraph.manifest.repository import Repository, _refuse_existing, open_existing
 
 RACERS = 8
 ON_AN_OBJECT_STORE = int(os.environ.get("OMNIGRAPH_RACE_CHANGES", "10"))
@@ -80,6 +83,25 @@ def test_one_of_many_creates_the_graph(shared_store: Store) -> None:
     (commit,) = graph.commits()
     assert commit.actor_id == f"racer-{told.index('created')}"
     assert len(graph.snapshot().tables) == len(graph.catalog.nodes) == 2
+
+
+@pytest.mark.parametrize("moment", ["has", "exists"])
+def test_a_creation_that_ends_while_another_one_looks_is_a_graph(moment: str, local_store: Store) -> None:
+    """Not half a graph: whichever of its files the other one has looked for by then."""
+    repository = Repository.at(local_store.address)
+    looks: Iterator[Callable[[], object]] = iter([lambda: new_graph(local_store, schema(1))])
+
+    class Interrupted:
+        """The objects of a store, of which one look lets another process create the graph first."""
+
+        def __getattr__(self, name: str) -> Any:
+            if name == moment:
+                next(looks, lambda: None)()
+            return getattr(repository.objects, name)
+
+    watched = replace(repository, objects=Interrupted())  # type: ignore[arg-type]
+    with pytest.raises(GraphExists):
+        _refuse_existing(watched, force=False)
 
 
 def test_on_branches_of_their_own(local_store: Store) -> None:

@@ -204,14 +204,17 @@ def create(
 
 
 def _refuse_existing(repository: Repository, force: bool) -> None:
-    """Raise if there is a graph, or files that may belong to one."""
+    """Raise if there is a graph, or files that may belong to one.
+
+    Another process may be creating one. It makes its claim before any file, and removes it after the manifest is
+    there, so files, claim and manifest are looked for in this order: a creation that ends in between is a graph.
+    """
     objects, address = repository.objects, str(repository.address)
+    found = [name for name in _ARTIFACTS if objects.exists(name)]
+    is_claimed = objects.has(layout.INIT_CLAIM)
     if _can_hold_tables(repository.address) and repository.tables.newest(layout.MANIFEST) is not None:
         raise GraphExists(address)
-    if force or objects.has(layout.INIT_CLAIM):
-        return
-    found = [name for name in _ARTIFACTS if objects.exists(name)]
-    if found:
+    if found and not force and not is_claimed:
         raise NotAGraph(
             address, f"it has {', '.join(found)} but no {layout.MANIFEST}", "remove them, or use --force"
         )
