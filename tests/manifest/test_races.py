@@ -99,7 +99,7 @@ def test_a_creation_that_ends_while_another_one_looks_is_a_graph(moment: str, lo
                 next(looks, lambda: None)()
             return getattr(repository.objects, name)
 
-    watched = replace(repository, objects=Interrupted())  # type: ignore[arg-type]
+    watched = replace(repository, objects=Interrupted())
     with pytest.raises(GraphExists):
         _refuse_existing(watched, force=False)
 
