@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests wait now and then, so one worker more than there are cores keeps all of them busy.
+WORKERS := $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test long faults lint format bench fuzz torture docs clean
@@ -21,7 +23,7 @@ demo: install ## Run the main job end to end on the example graph
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
 test: install ## Run the tests: something of everything, in a few minutes
-	$(BIN)/python -m pytest --numprocesses auto --quiet -m 'not long'
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --quiet -m 'not long'
 
 long: export PYTEST_DEBUG_TEMPROOT := $(or $(TMPDIR),/tmp)
 long: install ## Run the other tests: on Spark, with clusters that are killed, with more faults, stores and examples
