@@ -10,7 +10,7 @@ from tests.stores import Store
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.errors import BranchNotFound
+from omnigraph.errors import BranchNotFound, InvalidArgument
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  height: F64?  tags: [String]?  face: Vector(2)?  photo: Blob? }
@@ -122,6 +122,13 @@ def test_filters(graph: Graph) -> None:
     assert [c.table_key for c in graph.diff(before, kinds=["edge"])] == ["edge:Knows"]
     assert [c.table_key for c in graph.diff(before, types=["Place", "Knows"])] == ["node:Place", "edge:Knows"]
     assert shown(graph.diff(before, ops=["delete"])) == [("delete", "Cy", ())]
+
+
+def test_names_that_are_no_filter_are_refused(graph: Graph) -> None:
+    with pytest.raises(InvalidArgument, match="there is no 'remove'; there are insert, update, delete"):
+        graph.diff("main", ops=["remove"])  # type: ignore[list-item]
+    with pytest.raises(InvalidArgument, match="there is no 'vertex'; there are node, edge"):
+        graph.diff("main", kinds=["vertex"])  # type: ignore[list-item]
 
 
 def test_states_by_name(graph: Graph) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.errors import InvalidArgument
 from omnigraph.history.tables import RowChanges, changes_between
 from omnigraph.lang.schema.catalog import EdgeType, EntityType
 from omnigraph.manifest.snapshot import Snapshot
@@ -251,8 +252,16 @@ def _nested_differs(left: pa.Array, right: pa.Array) -> pa.Array:
 
 def filtered(kinds: Sequence[str] | None, tables: Sequence[str] | None, ops: Sequence[str] | None) -> ChangeFilter:
     """A filter from the names that callers give."""
+    _require_known("kinds", kinds, ("node", "edge"))
+    _require_known("ops", ops, tuple(Op))
     return ChangeFilter(
         None if kinds is None else frozenset(kinds),
         None if tables is None else frozenset(tables),
         None if ops is None else frozenset(Op(op) for op in ops),
     )
+
+
+def _require_known(argument: str, names: Sequence[str] | None, known: Sequence[str]) -> None:
+    for name in names or ():
+        if name not in known:
+            raise InvalidArgument(argument, f"there is no '{name}'; there are {', '.join(known)}")
