@@ -223,6 +223,8 @@ class TestDeciding:
             sides.merge("main")
         with pytest.raises(BranchNotFound):
             sides.merge("nope")
+        with pytest.raises(InvalidArgument, match="'mine' is no side"):
+            sides.merge("dev", resolve="mine")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -34,6 +34,11 @@ class Decisions:
     resolve: Side | None = None
     choices: Choices = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for side in (self.resolve, *self.choices.values()):
+            if side not in (None, "ours", "theirs"):
+                raise InvalidArgument("resolve", f"'{side}' is no side; there are ours and theirs")
+
 
 @dataclass(frozen=True, slots=True)
 class Three:
