@@ -1,0 +1,150 @@
+"""The part of a graph that is about its versions: branches, commits, differences, merges and undoing."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Literal, Unpack
+
+from omnigraph.arguments import LONGEST_MESSAGE, number_argument, optional_text, text_argument
+from omnigraph.errors import BranchProtected, ObjectDamaged, SnapshotNotFound
+from omnigraph.handle import GraphHandle
+from omnigraph.history.diff import Diff, diff, filtered
+from omnigraph.history.merge import MergePlan, MergeRequest, MergeResult, merge, preview_merge
+from omnigraph.history.refs import resolve
+from omnigraph.history.sides import Decisions
+from omnigraph.history.undo import UndoRequest, UndoResult, cherry_pick, reset, revert
+from omnigraph.keywords import MergeKeywords, UndoKeywords
+from omnigraph.lang.schema.lookup import table_keys
+from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.manifest.state import Commit
+
+
+class VersionedGraph(GraphHandle):
+    """A graph's branches and history. `Graph` adds reading, writing and maintenance."""
+
+    def branches(self) -> list[Branch]:
+        """All branches that can be read, main first; a RuntimeWarning names those that cannot."""
+        found, unreadable = self._repository.branches.listed()
+        for problem in unreadable:
+            warnings.warn(str(problem), RuntimeWarning, stacklevel=2)
+        return found
+
+    def damaged_branches(self) -> list[ObjectDamaged]:
+        """What is wrong with the branches that cannot be read. `delete_branch` removes such a branch."""
+        return self._repository.branches.damaged()
+
+    def create_branch(self, name: str, from_: str | None = None, *, actor: str | None = None) -> Branch:
+        """Create a branch at the newest state of another one. It costs the same for one table or a thousand."""
+        self._repository.require_writable()
+        text_argument("name", name)
+        branches, parent = self._repository.branches, self._named(from_, "from_")
+        branches.check_create(name, parent)
+        with self._repository.locks.control() as lock:
+            return branches.create(name, parent, lock, self._who(actor))
+
+    def delete_branch(self, name: str) -> Branch:
+        """Delete a branch that no other descends from. Its commits stay in the histories they were merged into."""
+        self._repository.require_writable()
+        branches = self._repository.branches
+        branch = branches.check_delete(text_argument("name", name))
+        if branch.name == self._branch:
+            raise BranchProtected(branch.name, "this handle works on it; delete it through another one")
+        with self._repository.locks.control() as lock:
+            return branches.delete(name, lock)
+
+    def diff(
+        self,
+        before: str | int | Snapshot,
+        after: str | int | Snapshot | None = None,
+        *,
+        kinds: Sequence[Literal["node", "edge"]] | None = None,
+        types: Iterable[str] | None = None,
+        ops: Sequence[Literal["insert", "update", "delete"]] | None = None,
+    ) -> Diff:
+        """What changed from one state to another, at the cost of what differs.
+
+        Each state is a branch, a commit, a manifest version or a snapshot; the later one is by default the newest
+        state of this handle's branch.
+        """
+        found = self._repository.branches.find(self._branch)
+        old = resolve(self._repository, found, before)
+        new = resolve(self._repository, found, self._branch if after is None else after)
+        tables = None if types is None else table_keys(self.catalog, types)
+        return diff(self._repository.tables, old, new, filtered(kinds, tables, ops))
+
+    def merge(self, source: str, into: str | None = None, **options: Unpack[MergeKeywords]) -> MergeResult:
+        """Merge a branch into another one, by default into this handle's, as one commit with two parents.
+
+        Two branches may have changed different properties of one entity, unless the merge is ``strict``. Conflicts
+        are raised together, as MergeConflicts, and nothing is written; ``resolve`` decides all of them for one
+        side, ``choices`` decides single ones by table key and id. ``squash`` leaves out the second parent, and
+        ``if_commit`` names the commit that the target must be at.
+        """
+        self._repository.require_writable()
+        return merge(self._repository, self._merge_request(source, into, options))
+
+    def preview_merge(self, source: str, into: str | None = None, **options: Unpack[MergeKeywords]) -> MergePlan:
+        """What `merge` would do now: its outcome, its changes and its conflicts. Nothing is written."""
+        return preview_merge(self._repository, self._merge_request(source, into, options))
+
+    def revert(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
+        """Undo a commit by a new one. What was changed again since is a conflict, as in a merge."""
+        return revert(self._repository, self._undo_request(branch, options), self.commit(commit))
+
+    def cherry_pick(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
+        """Do on a branch, as a new commit, what a commit of any branch did."""
+        return cherry_pick(self._repository, self._undo_request(branch, options), self.commit(commit))
+
+    def reset(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
+        """Bring a branch back to its content at a commit, as a new commit: the history stays."""
+        return reset(self._repository, self._undo_request(branch, options), self.commit(commit))
+
+    def _undo_request(self, branch: str | None, options: UndoKeywords) -> UndoRequest:
+        self._repository.require_writable()
+        return UndoRequest(
+            self._repository.branches.find(self._named(branch)),
+            self._who(options.get("actor")),
+            optional_text("message", options.get("message"), LONGEST_MESSAGE),
+            Decisions(options.get("strict", False), options.get("resolve"), dict(options.get("choices") or {})),
+            optional_text("if_commit", options.get("if_commit")),
+        )
+
+    def _merge_request(self, source: str, into: str | None, options: MergeKeywords) -> MergeRequest:
+        branches = self._repository.branches
+        return MergeRequest(
+            branches.find(text_argument("source", source)),
+            branches.find(self._named(into, "into")),
+            self._who(options.get("actor")),
+            optional_text("message", options.get("message"), LONGEST_MESSAGE),
+            Decisions(options.get("strict", False), options.get("resolve"), dict(options.get("choices") or {})),
+            options.get("squash", False),
+            optional_text("if_commit", options.get("if_commit")),
+        )
+
+    def commits(
+        self,
+        branch: str | None = None,
+        *,
+        actor: str | None = None,
+        kind: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> list[Commit]:
+        """The history of a branch, newest first; ``after`` goes on behind a commit of an earlier page."""
+        for name, value in (("actor", actor), ("kind", kind), ("after", after)):
+            optional_text(name, value)
+        most = max(number_argument("limit", limit), 0)
+        found = self._repository.branches.find(self._named(branch))
+        history = self._repository.commits.of(found)
+        if after is not None and not any(commit.graph_commit_id == after for commit in history):
+            raise SnapshotNotFound(f"commit {after} in the history of '{found.name}'")
+        wanted = (c for c in history if actor in (None, c.actor_id) and kind in (None, c.kind))
+        return list(islice(wanted, most))
+
+    def commit(self, graph_commit_id: str) -> Commit:
+        """One commit, on whatever branch it was made."""
+        wanted = text_argument("graph_commit_id", graph_commit_id)
+        return self._repository.commits.find(wanted, self._repository.branches.find(self._branch))
