@@ -42,6 +42,7 @@ from omnigraph.recovery.heal import heal
 from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
 from omnigraph.versions import VersionedGraph
 from omnigraph.write.mutations.requests import MutationResult, mutate
+from omnigraph.write.protocol import repeated_if_schema_changed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,8 +77,8 @@ class Graph(VersionedGraph):
         it from another thread. On Spark, which a session or an address chooses as well as the engine's name, it
         gives the same rows, also of graphs that one machine cannot hold.
         """
-        compiled = compile_read(text_argument("text", text), self.catalog, optional_text("name", name))
         state = self.snapshot(branch, at=at)
+        compiled = compile_read(text_argument("text", text), state.catalog, optional_text("name", name))
         chosen = engine_named(engine)
         if chosen is Engine.SPARK or (chosen is Engine.AUTO and spark is not None):
             from omnigraph.spark.queries.requests import Allowed, query_on_spark
@@ -104,8 +105,8 @@ class Graph(VersionedGraph):
         The id of a node whose type has a key is the value of that key. `node:T` and `edge:T` tell apart types of
         the same name.
         """
-        table_key = entity_key(self.catalog, text_argument("type", type))
         state = self.snapshot(branch, at=at)
+        table_key = entity_key(state.catalog, text_argument("type", type))
         return find_entity(self._repository.tables, state, table_key, text_argument("id", id))
 
     def check(self, text: str) -> LintReport:
@@ -126,11 +127,11 @@ class Graph(VersionedGraph):
         """How a query finds its rows: its steps, and the access path of each. Analysed, it is run, and the rows
         and the time of each step are shown. Without values for its parameters, and for a mutation, they are those
         of the language."""
-        compiled = compile_query(text_argument("text", text), self.catalog, optional_text("name", name))
+        state = self.snapshot(branch, at=at)
+        compiled = compile_query(text_argument("text", text), state.catalog, optional_text("name", name))
         unbound = params is None and any(not kind.nullable for kind in compiled.params.values())
         if isinstance(compiled, CompiledMutation) or (unbound and not analyze):
             return explain_ir(compiled.ir)
-        state = self.snapshot(branch, at=at)
         if not analyze:
             return shown_plan(compiled.ir, self._reader.plan(compiled, params, state), analyze=False)
         _, trace = self._reader.run(compiled, params, state, Limits(compiled.name))
@@ -150,19 +151,24 @@ class Graph(VersionedGraph):
 
         ``if_commit`` makes it conditional on the branch being at that commit.
         """
-        query = compile_mutation(text_argument("text", text), self.catalog, optional_text("name", name))
-        values = bind_parameters(query.name, query.params, params)
-        self._repository.require_writable()
-        return mutate(
-            self._repository,
-            self._repository.branches.find(self._named(branch)),
-            query,
-            values,
-            actor=self._who(actor),
-            if_commit=optional_text("if_commit", if_commit),
-            embedder=self._embedder(),
-            settings=self._settings.write,
-        )
+
+        def run() -> MutationResult:
+            state = self.snapshot(branch)
+            query = compile_mutation(text_argument("text", text), state.catalog, optional_text("name", name))
+            values = bind_parameters(query.name, query.params, params)
+            self._repository.require_writable()
+            return mutate(
+                self._repository,
+                state,
+                query,
+                values,
+                actor=self._who(actor),
+                if_commit=optional_text("if_commit", if_commit),
+                embedder=self._embedder(),
+                settings=self._settings.write,
+            )
+
+        return repeated_if_schema_changed(run)
 
     def load(
         self,
@@ -259,11 +265,11 @@ class Graph(VersionedGraph):
         from omnigraph.formats.format import Format
         from omnigraph.spark.choice import SparkChoice
 
-        keys = table_keys(self.catalog, types)
         state = self.snapshot(branch, at=at)
+        keys = table_keys(state.catalog, types)
         request = exports.ExportRequest(
             state,
-            [key for key in keys if key in state.tables],
+            keys,
             exports.choice(Format, format),
             ordered,
             SparkChoice(spark, listener, cancellation).or_local(engine_named(engine)),
@@ -348,10 +354,11 @@ class Graph(VersionedGraph):
 
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
-        targets = embed_targets(self.catalog, types, properties, recompute=reembed)
+        state = self._repository.snapshot(found)
+        targets = embed_targets(state.catalog, types, properties, recompute=reembed)
         client = required_client(self._embedder(), targets)
         runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
-        request = EmbedRequest(found, targets, self._who(actor), self._settings.bulk)
+        request = EmbedRequest(found, state, targets, self._who(actor), self._settings.bulk)
         return embed(self._repository, request, client, runners)
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexReport:

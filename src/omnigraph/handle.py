@@ -91,13 +91,13 @@ class GraphHandle:
 
     @property
     def schema(self) -> str:
-        """The accepted schema, as written."""
-        return self._repository.schema_source
+        """The accepted schema of this handle's branch, as its author wrote it."""
+        return self._repository.schemas.source(self.snapshot().schema_digest)
 
     @property
     def catalog(self) -> Catalog:
-        """The accepted schema, for looking things up."""
-        return self._repository.catalog
+        """The accepted schema of this handle's branch, for looking things up."""
+        return self.snapshot().catalog
 
     def branch(self, name: str) -> Self:
         """The same graph, with another default branch."""

@@ -82,7 +82,7 @@ def load_by_tasks(
     settings = graph._settings.bulk
     options = LoadOptions(Mode(mode), branch, from_, actor, message, max_errors, settings=settings)
     typed: tuple[Mapping[str, Location], Mapping[str, Location]] = (nodes or {}, edges or {})
-    files, _ = find_sources(repository.catalog, repository.address.options, data, *typed)
+    files, _ = find_sources(repository.catalog(branch, or_of=from_), repository.address.options, data, *typed)
     done = load(repository, files, options, graph._embedder(), inline_engine)
     warn_unembedded(done.warnings)
     return done

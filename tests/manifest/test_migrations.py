@@ -17,7 +17,7 @@ from tests.manifest.support import files, publish
 import omnigraph
 from omnigraph.errors import BranchInUse, UpgradeRequired
 from omnigraph.graph import Graph
-from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
+from omnigraph.manifest.stamp import EVOLVED_SCHEMA_VERSION, INTERNAL_SCHEMA_VERSION
 from omnigraph.storage import layout
 
 STAMPS = pytest.mark.parametrize("stamp", [1, 2, 3])
@@ -157,12 +157,12 @@ class TestCrashes:
 
 @pytest.mark.parametrize("read_only", [True, False])
 def test_a_graph_from_the_future_is_refused_and_left_alone(tmp_path: Path, read_only: bool) -> None:
-    future = LegacyGraph(tmp_path, INTERNAL_SCHEMA_VERSION + 1)
+    future = LegacyGraph(tmp_path, EVOLVED_SCHEMA_VERSION + 1)
     future.start()
     before = files(tmp_path)
     with pytest.raises(UpgradeRequired) as caught:
         omnigraph.open(tmp_path, read_only=read_only)
-    assert (caught.value.found, caught.value.known) == (INTERNAL_SCHEMA_VERSION + 1, INTERNAL_SCHEMA_VERSION)
+    assert (caught.value.found, caught.value.known) == (EVOLVED_SCHEMA_VERSION + 1, EVOLVED_SCHEMA_VERSION)
     assert files(tmp_path) == before
 
 

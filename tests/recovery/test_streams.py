@@ -44,7 +44,7 @@ def rows(number: int) -> Records:
 def write(graph: Graph, batch: Batch, records: Records, branch: str = "main") -> Commit | None:
     """Write a micro-batch as a stream does."""
     repository = graph._repository
-    delta = prepare_load(repository.catalog, records, LoadOptions(Mode.MERGE, "main"), None).delta
+    delta = prepare_load(graph.catalog, records, LoadOptions(Mode.MERGE, "main"), None).delta
     request = WriteRequest("load", repository.branches.find(branch), batch=batch)
     return commit_write(repository, request, lambda _: Prepared(delta, None, repeatable=True)).commit
 

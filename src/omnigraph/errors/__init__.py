@@ -51,6 +51,7 @@
     │   ├── ManifestConflict     a table moved while the write was prepared
     │   ├── MergeConflicts       two branches changed the graph in ways that cannot both hold
     │   ├── PreconditionFailed   the branch is not at the commit that the caller named
+    │   ├── SchemaChanged        the schema was changed while the write was prepared
     │   ├── BatchDone            a micro-batch of a stream with nothing to commit
     │   ├── PublishContention    other writers published at every attempt
     │   ├── LockTimeout          another writer held the lock too long
@@ -87,6 +88,7 @@ from omnigraph.errors.conflicts import (
     ManifestConflict,
     PreconditionFailed,
     PublishContention,
+    SchemaChanged,
 )
 from omnigraph.errors.data import (
     BadValue,
@@ -229,6 +231,7 @@ __all__ = [
     "RecoveryBlocked",
     "RequestError",
     "ResourceLimit",
+    "SchemaChanged",
     "SchemaError",
     "SidecarUnreadable",
     "SnapshotNotFound",

@@ -33,6 +33,20 @@ class ManifestConflict(ConflictError):
         return {"error": str(self), "code": "conflict", "manifest_conflict": conflict}
 
 
+class SchemaChanged(ConflictError):
+    """The schema of the branch was changed while a write was prepared for the old one."""
+
+    def __init__(self, branch: str) -> None:
+        super().__init__(branch)
+        self.branch = branch
+
+    def __str__(self) -> str:
+        return (
+            f"the schema of '{self.branch}' was changed while this write was prepared. Nothing was written."
+            " Look at the new schema with `omnigraph schema show` and retry"
+        )
+
+
 class PreconditionFailed(ConflictError):
     """The branch is not at the commit that the caller named. ``actual`` is None if it has no commit."""
 

@@ -41,10 +41,16 @@ class CommitDraft:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a publish changes: new pins by table key, and tables to remove from the graph."""
+    """What a publish changes: new pins by table key, tables to remove from the graph, and the accepted schema.
+
+    ``removed`` are keys under which there is no table any more, because its type was dropped or renamed;
+    ``schema`` is the digest of the new schema, None if it stays.
+    """
 
     pins: Mapping[str, TablePin] = field(default_factory=dict)
     tombstones: tuple[Tombstone, ...] = ()
+    removed: tuple[str, ...] = ()
+    schema: str | None = None
 
 
 def initial_state(pins: Mapping[str, TablePin], draft: CommitDraft) -> ManifestState:
@@ -63,7 +69,7 @@ def check_expected(current: ManifestState, expected: Mapping[str, int]) -> None:
 
 def apply(current: ManifestState, branch: BranchName, change: Change, draft: CommitDraft) -> ManifestState:
     """The state after a change, with its commit at the head."""
-    hidden = {gone.table_key for gone in change.tombstones}
+    hidden = {gone.table_key for gone in change.tombstones} | set(change.removed)
     tables = {key: pin for key, pin in current.tables.items() if key not in hidden}
     tables |= change.pins
     parents = ((current.head.graph_commit_id,) if current.head else ()) + draft.merged_parents
@@ -83,4 +89,5 @@ def apply(current: ManifestState, branch: BranchName, change: Change, draft: Com
         tombstones=(*current.tombstones, *change.tombstones),
         commits=(*current.commits, commit),
         streams=marked(current.streams, branch.native, draft.batch, draft.graph_commit_id),
+        schema=change.schema or current.schema,
     )

@@ -35,7 +35,7 @@ from omnigraph.manifest.drafts import CommitDraft as CommitDraft
 from omnigraph.manifest.drafts import apply, branch_of, check_expected
 from omnigraph.manifest.drafts import initial_state as initial_state
 from omnigraph.manifest.lineage import Archive
-from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
+from omnigraph.manifest.stamp import EVOLVED_SCHEMA_VERSION
 from omnigraph.manifest.state import Commit, ManifestState, decode, encode
 from omnigraph.manifest.streams import Batch, is_done, marked
 from omnigraph.storage import layout
@@ -98,8 +98,8 @@ class Manifest:
         except (ValueError, KeyError, TypeError) as error:
             where = layout.version_file(layout.MANIFEST, native, version)
             raise ObjectDamaged(self._tables.shown(where), str(error)) from error
-        if state.stamp > INTERNAL_SCHEMA_VERSION:
-            raise UpgradeRequired(str(self._tables.address), state.stamp, INTERNAL_SCHEMA_VERSION)
+        if state.stamp > EVOLVED_SCHEMA_VERSION:
+            raise UpgradeRequired(str(self._tables.address), state.stamp, EVOLVED_SCHEMA_VERSION)
         self._remember(native, state)
         return state
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 from ulid import ULID
 
 from omnigraph.errors import (
+    BranchNotFound,
     GraphExists,
     GraphNotFound,
     HistoryReclaimed,
     NotAGraph,
-    ObjectDamaged,
     ReadOnlyGraph,
-    StorageUnavailable,
 )
 from omnigraph.failpoints import hit
 from omnigraph.formats.columns import table_schema
@@ -29,22 +25,24 @@ from omnigraph.manifest.branches import Branch, Branches
 from omnigraph.manifest.commits import Commits
 from omnigraph.manifest.migrations import Migrator
 from omnigraph.manifest.publisher import CommitDraft, Manifest, initial_state
+from omnigraph.manifest.schemas import Schemas
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN, ManifestState, TablePin, encode
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
-from omnigraph.storage.control.sealed import damaged, digest, seal, unseal
+from omnigraph.storage.control.sealed import digest, seal
 from omnigraph.storage.locking.process import require_process, use_here
 from omnigraph.storage.locks import Locks
 from omnigraph.storage.objects import ObjectStore, open_objects, require_conditional_put
 from omnigraph.storage.tables import Tables
 
-_ARTIFACTS = (*layout.SCHEMA_FILES, layout.NODES, layout.EDGES, layout.COMMITS, layout.RECOVERIES, "_refs")
+_FOLDERS = (layout.SCHEMAS, layout.NODES, layout.EDGES, layout.COMMITS, layout.RECOVERIES, "_refs")
+_ARTIFACTS = (*layout.SCHEMA_FILES, *_FOLDERS)
 
 
 @dataclass(frozen=True)
 class Repository:
-    """One graph, opened: its objects, tables, locks, manifest, branches and commits."""
+    """One graph, opened: its objects, tables, locks, manifest, branches, commits and schemas."""
 
     address: Address
     objects: ObjectStore
@@ -53,6 +51,7 @@ class Repository:
     manifest: Manifest
     branches: Branches
     commits: Commits
+    schemas: Schemas
     process: int
     read_only: bool = False
 
@@ -72,6 +71,7 @@ class Repository:
             manifest,
             branches,
             Commits(manifest, branches),
+            Schemas(objects, str(address)),
             process,
             read_only,
         )
@@ -79,7 +79,7 @@ class Repository:
     def snapshot(self, branch: Branch, state: ManifestState | None = None) -> Snapshot:
         """A state of a branch, the newest one by default, with everything that reading its tables takes."""
         found = self.manifest.latest(branch.native) if state is None else state
-        return Snapshot.of(self.address, self.catalog, branch.name, found)
+        return Snapshot.of(self.address, self.schemas.catalog(found.schema), branch.name, found)
 
     def snapshot_at(self, branch: Branch, at: str | int | None) -> Snapshot:
         """The newest state of a branch, or the one at a manifest version or a commit.
@@ -94,6 +94,16 @@ class Repository:
         owner, state = self.commits.state_at(commit)
         return self.snapshot(owner, replace(state, commits=(commit,)))
 
+    def catalog(self, branch: str, or_of: str | None = None) -> Catalog:
+        """The newest schema of a branch; that of ``or_of``, if it is given and the branch does not exist."""
+        try:
+            found = self.branches.find(branch)
+        except BranchNotFound:
+            if or_of is None:
+                raise
+            found = self.branches.find(or_of)
+        return self.schemas.catalog(self.manifest.latest(found.native).schema)
+
     def require_process(self) -> None:
         """Raise ForkedProcess in a child that was forked since the graph was opened."""
         require_process(self.process, str(self.address))
@@ -102,40 +112,6 @@ class Repository:
         """Raise ReadOnlyGraph unless the graph was opened for writing."""
         if self.read_only:
             raise ReadOnlyGraph(str(self.address))
-
-    @cached_property
-    def schema_source(self) -> str:
-        """The accepted schema as its author wrote it."""
-        try:
-            return self._schema_object(layout.SCHEMA_SOURCE).decode()
-        except ValueError as error:
-            raise damaged(layout.SCHEMA_SOURCE, error) from error
-
-    @cached_property
-    def catalog(self) -> Catalog:
-        """The accepted schema arranged for look-ups."""
-        try:
-            return Catalog(SchemaIR.from_json(json.loads(self._schema_object(layout.SCHEMA_IR))))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise damaged(layout.SCHEMA_IR, error) from error
-
-    def _schema_object(self, key: str) -> bytes:
-        """One of the objects that hold the accepted schema, as it was written."""
-        found = self.objects.get(key)
-        if found is None:
-            raise StorageUnavailable(f"{self.address}/{key}", "the accepted schema is missing")
-        if self._schema_digests.get(key) not in (None, digest(found.content)):
-            raise ObjectDamaged(key, f"its content is not the one that {layout.SCHEMA_STATE} names")
-        return found.content
-
-    @cached_property
-    def _schema_digests(self) -> Mapping[str, str]:
-        """The digests of the objects that hold the accepted schema; graphs of older releases have none."""
-        found = self.objects.get(layout.SCHEMA_STATE)
-        digests = {} if found is None else unseal(layout.SCHEMA_STATE, found.content).get("digests", {})
-        if not isinstance(digests, dict):
-            raise ObjectDamaged(layout.SCHEMA_STATE, "its digests are none")
-        return digests
 
 
 def open_existing(address: Address, *, read_only: bool) -> Repository:

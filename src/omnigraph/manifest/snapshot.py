@@ -30,11 +30,23 @@ class Snapshot:
     tables: Mapping[str, TablePin]
     internal_schema_version: int
     streams: Marks = field(default_factory=dict, repr=False)
+    schema_digest: str | None = None
+    """What names the accepted schema; None if it is the one that the graph was created with."""
 
     @classmethod
     def of(cls, address: Address, catalog: Catalog, branch: str, state: ManifestState) -> Snapshot:
         """The snapshot that one version of a branch's manifest describes."""
-        return cls(address, catalog, branch, state.version, state.head, state.tables, state.stamp, state.streams)
+        return cls(
+            address,
+            catalog,
+            branch,
+            state.version,
+            state.head,
+            state.tables,
+            state.stamp,
+            state.streams,
+            state.schema,
+        )
 
     @property
     def graph_commit_id(self) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import xxhash
 
-from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION, STAMP
+from omnigraph.manifest.stamp import EVOLVED_SCHEMA_VERSION, INTERNAL_SCHEMA_VERSION, STAMP
 from omnigraph.manifest.streams import Marks, StreamMark
 from omnigraph.storage.versions import TableRef
 
@@ -129,7 +129,8 @@ def _text(stored: object) -> str | None:
 @dataclass(frozen=True, slots=True)
 class ManifestState:
     """The content of one version of the manifest. ``commits`` is the newest part of the history, oldest first;
-    ``streams`` has the last batch of each stream that writes to the branch."""
+    ``streams`` has the last batch of each stream that writes to the branch. ``schema`` is the digest of the
+    accepted schema, None for the one that the graph was created with."""
 
     version: int
     tables: Mapping[str, TablePin] = field(default_factory=dict)
@@ -137,6 +138,7 @@ class ManifestState:
     commits: tuple[Commit, ...] = ()
     stamp: int = INTERNAL_SCHEMA_VERSION
     streams: Marks = field(default_factory=dict)
+    schema: str | None = None
 
     @property
     def head(self) -> Commit | None:
@@ -190,12 +192,16 @@ def encode(state: ManifestState, branch: str) -> pa.Table:
         {"object_id": f"stream:{name}", "object_type": "stream", "metadata": json.dumps(mark.as_json())}
         for name, mark in state.streams.items()
     )
+    if state.schema is not None:
+        schema = json.dumps({"digest": state.schema})
+        rows.append({"object_id": "schema", "object_type": "schema", "metadata": schema})
     if state.head is not None:
         head = json.dumps({"graph_commit_id": state.head.graph_commit_id})
         rows.append({"object_id": f"graph_head:{branch}", "object_type": "graph_head", "metadata": head})
     table = pa.Table.from_pylist(rows, schema=MANIFEST_SCHEMA)
-    checksum = rows_checksum(rows, INTERNAL_SCHEMA_VERSION)
-    metadata = {**(MANIFEST_SCHEMA.metadata or {}), CHECKSUM.encode(): checksum.encode()}
+    stamp = INTERNAL_SCHEMA_VERSION if state.schema is None else EVOLVED_SCHEMA_VERSION
+    checksum = rows_checksum(rows, stamp)
+    metadata = {STAMP.encode(): str(stamp).encode(), CHECKSUM.encode(): checksum.encode()}
     return pa.Table.from_arrays(table.columns, schema=MANIFEST_SCHEMA.with_metadata(metadata))
 
 
@@ -221,6 +227,7 @@ def decode(table: pa.Table, version: int) -> ManifestState:
     tombstones: list[Tombstone] = []
     commits: list[Commit] = []
     streams: dict[str, StreamMark] = {}
+    schema: str | None = None
     for row in rows:
         match row["object_type"]:
             case "table":
@@ -243,9 +250,11 @@ def decode(table: pa.Table, version: int) -> ManifestState:
             case "stream":
                 mark = StreamMark.from_json(json.loads(row["metadata"]))
                 streams[mark.batch.stream] = mark
+            case "schema":
+                schema = json.loads(row["metadata"])["digest"]
     tables = _visible(versions, tombstones, locations)
     commits.sort(key=lambda c: (c.manifest_version, c.created_at, c.graph_commit_id))
-    return ManifestState(version, tables, tuple(tombstones), tuple(commits), stamp, streams)
+    return ManifestState(version, tables, tuple(tombstones), tuple(commits), stamp, streams, schema)
 
 
 def _visible(

@@ -44,16 +44,16 @@ class Reader:
         """The rows of a read on one snapshot, and how they were found."""
         expressions = self._expressions(query, params)
         with self._tables(snapshot, limits) as tables:
-            return execute(self._prepared(query), tables, expressions, limits)
+            return execute(self._prepared(query, snapshot), tables, expressions, limits)
 
     def plan(self, query: CompiledRead, params: Mapping[str, object] | None, snapshot: Snapshot) -> Trace:
         """The steps that would find the rows of a read."""
         expressions, limits = self._expressions(query, params), Limits(query.name)
         with self._tables(snapshot, limits) as tables:
-            return plan(self._prepared(query), tables, expressions, limits)
+            return plan(self._prepared(query, snapshot), tables, expressions, limits)
 
-    def _prepared(self, query: CompiledRead) -> Prepared:
-        return self.preparations.of(query.ir, self.repository.catalog)
+    def _prepared(self, query: CompiledRead, snapshot: Snapshot) -> Prepared:
+        return self.preparations.of(query.ir, snapshot.catalog)
 
     @contextmanager
     def _tables(self, snapshot: Snapshot, limits: Limits) -> Iterator[GraphTables]:

@@ -25,7 +25,10 @@ SIDECAR_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class TableMove:
-    """One table that a write moves: its pin before and after, and the ids of the transactions that move it."""
+    """One table that a write moves: its pin before and after, and the ids of the transactions that move it.
+
+    A change of the schema may give the table another key.
+    """
 
     before: TablePin
     after: TablePin
@@ -33,12 +36,13 @@ class TableMove:
 
     @property
     def table_key(self) -> str:
-        return self.after.table_key
+        """The key of the table before the write."""
+        return self.before.table_key
 
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A write in flight."""
+    """A write in flight. A change of the schema also names the new schema, and keys of tables that come or go."""
 
     operation_id: str
     writer: str
@@ -47,6 +51,9 @@ class Sidecar:
     moves: tuple[TableMove, ...]
     tombstones: tuple[Tombstone, ...] = ()
     started_at: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
+    schema: str | None = None
+    added: tuple[TablePin, ...] = ()
+    removed: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -55,7 +62,8 @@ class Sidecar:
     @property
     def change(self) -> Change:
         """The change of the manifest that publishes the write."""
-        return Change({move.table_key: move.after for move in self.moves}, self.tombstones)
+        pins = [move.after for move in self.moves] + list(self.added)
+        return Change({pin.table_key: pin for pin in pins}, self.tombstones, self.removed, self.schema)
 
     @property
     def expected(self) -> dict[str, int]:
@@ -132,6 +140,9 @@ def _encode(sidecar: Sidecar) -> bytes:
             {"table_key": t.table_key, "location": t.location, "table_version": t.table_version}
             for t in sidecar.tombstones
         ],
+        "schema": sidecar.schema,
+        "added": [pin.as_json() for pin in sidecar.added],
+        "removed": list(sidecar.removed),
     }
     return seal(stored)
 
@@ -159,6 +170,9 @@ def _decode(stored: Mapping[str, Any]) -> Sidecar:
             for t in stored["tombstones"]
         ),
         started_at=dt.datetime.fromisoformat(stored["started_at"]),
+        schema=optional_text(stored.get("schema")),
+        added=tuple(map(_pin, stored.get("added", ()))),
+        removed=texts(stored.get("removed", [])),
     )
 
 

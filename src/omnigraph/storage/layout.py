@@ -18,6 +18,8 @@ BRANCH_REFS: Final = "_refs/branches"
 HEAD_HINTS: Final = "_refs/heads"
 INIT_CLAIM: Final = "__init.json"
 
+SCHEMAS: Final = "_schemas"
+
 NODES: Final = "nodes"
 EDGES: Final = "edges"
 
@@ -42,6 +44,11 @@ def table_location(table_key: str, generation: int = 0) -> str:
     folder = NODES if kind == "node" else EDGES
     suffix = f"-{generation}" if generation else ""
     return f"{folder}/{fnv1a64(name)}{suffix}"
+
+
+def schema_object(digest: str) -> str:
+    """The object that holds a schema which was accepted after the first one."""
+    return f"{SCHEMAS}/{digest}.json"
 
 
 def branch_ref(name: str) -> str:

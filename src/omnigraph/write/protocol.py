@@ -35,6 +35,7 @@ from omnigraph.errors import (
     ManifestConflict,
     OmniError,
     PreconditionFailed,
+    SchemaChanged,
     TableDrift,
     TableMoved,
 )
@@ -60,6 +61,9 @@ from omnigraph.write.rules import SHOWN
 
 OPTIMISTIC_ATTEMPTS: Final = 2
 """How often a change is prepared without the lock before it is prepared under it."""
+
+SCHEMA_ATTEMPTS: Final = 3
+"""How often a write is compiled again because the schema has changed, before it is given up."""
 
 Result = TypeVar("Result")
 """What a writer finds out while it prepares: counts, a plan, a report."""
@@ -149,6 +153,9 @@ class WriteRequest:
     merged_parents: tuple[str, ...] = ()
     """Heads of other branches that the commit brings into this one."""
     rows_per_file: int = ROWS_PER_FILE
+    compiled_for: Snapshot | None = None
+    """The state with whose schema the change was compiled; SchemaChanged if the branch has another schema. None
+    for a change that is computed from its base alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +180,16 @@ Prepare = Callable[[Base], Prepared[Result]]
 
 _LATE_VERSION_UNDONE: Final = ConflictError("a late request of a dead writer was undone; the write is retried")
 """A reason to prepare any change again, even one that is not repeatable: nothing that it read has changed."""
+
+
+def repeated_if_schema_changed(work: Callable[[], Result]) -> Result:
+    """Do a piece of work that compiles and writes; once more, a few times, if the schema changes in between."""
+    for _ in range(SCHEMA_ATTEMPTS):
+        try:
+            return work()
+        except SchemaChanged:
+            continue
+    return work()
 
 
 def commit_write(
@@ -211,7 +228,7 @@ def _prepare_and_commit(
             if conflict is None:
                 return ready, _commit(repository, request, operation_id, ready, lock, job_lock)
         is_moved = ready.prepared.repeatable and isinstance(conflict, ManifestConflict)
-        if not is_moved and conflict is not _LATE_VERSION_UNDONE:
+        if not is_moved and not isinstance(conflict, SchemaChanged) and conflict is not _LATE_VERSION_UNDONE:
             raise conflict
     with repository.locks.commit(request.branch.name) as lock:
         while True:
@@ -264,9 +281,12 @@ def _finish_empty(repository: Repository, request: WriteRequest, lock: CommitLoc
 
 
 def _require_unchanged(request: WriteRequest, snapshot: Snapshot) -> None:
-    """The caller's preconditions: the branch is at ``if_commit``, and the stream's ``batch`` comes next."""
+    """What the caller relies on: the branch is at ``if_commit``, it has the schema that the change was compiled
+    for, and the stream's ``batch`` comes next."""
     if request.batch is not None:
         require_next(snapshot.streams, request.branch.name, request.branch.native, request.batch)
+    if request.compiled_for is not None and request.compiled_for.schema_digest != snapshot.schema_digest:
+        raise SchemaChanged(request.branch.name)
     actual = None if snapshot.commit is None else snapshot.commit.graph_commit_id
     if request.if_commit is not None and request.if_commit != actual:
         raise PreconditionFailed(request.branch.name, request.if_commit, actual)
@@ -335,6 +355,8 @@ def _revalidate(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) 
     heal_branch(repository, request.branch.name, lock)
     current = repository.snapshot(request.branch)
     _require_unchanged(request, current)
+    if current.schema_digest != base.snapshot.schema_digest:
+        return SchemaChanged(request.branch.name)
     if current.manifest_version != base.snapshot.manifest_version:
         read = read_set(prepared.delta, base.catalog) | prepared.tables | prepared.reads
         for key in sorted(read, key=lambda key: (key not in prepared.tables, key)):

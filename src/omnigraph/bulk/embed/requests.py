@@ -15,6 +15,7 @@ from omnigraph.lang.schema.catalog import Catalog, NodeType
 from omnigraph.lang.schema.lookup import node_type, unknown_name
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
 from omnigraph.settings import BulkSettings
 from omnigraph.storage.unavailable import translated
@@ -100,16 +101,17 @@ class EmbedTarget:
 
 @dataclass(frozen=True, slots=True)
 class EmbedRequest:
-    """The vectors of a branch to fill, and the actor of the commit."""
+    """The vectors of a branch to fill, and the actor of the commit. ``state`` has the schema of the targets."""
 
     branch: Branch
+    state: Snapshot
     targets: tuple[EmbedTarget, ...]
     actor: str | None = None
     settings: BulkSettings = field(default_factory=BulkSettings)
 
     @property
     def write(self) -> WriteRequest:
-        return WriteRequest(WRITER, self.branch, self.actor)
+        return WriteRequest(WRITER, self.branch, self.actor, compiled_for=self.state)
 
     def counts(self, found: Mapping[str, Counts]) -> dict[str, EmbedCounts]:
         """Counts by table and property as `Type.property`, in the order of the schema."""

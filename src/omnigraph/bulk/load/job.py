@@ -158,6 +158,7 @@ def _plan(
     return StagePlan(
         job,
         base.catalog,
+        base.snapshot.schema_digest,
         destinations(base, branch),
         resumable(embedder, base.repository.address, layout.job_folder(job)),
         error_limit=options.error_limit,

@@ -17,7 +17,7 @@ from omnigraph.bulk.load.transactions import table_stages
 from omnigraph.bulk.load.validation import validate_load
 from omnigraph.bulk.masks import ExcludedRows, excluded_records, record_positions
 from omnigraph.bulk.runner import Runner
-from omnigraph.errors import DataError, RecordError, RecordProblem
+from omnigraph.errors import DataError, RecordError, RecordProblem, SchemaChanged
 from omnigraph.manifest.repository import Repository
 from omnigraph.storage.files.datafiles import StagedFile
 from omnigraph.write.base import Base
@@ -90,6 +90,8 @@ class LoadPreparer:
         """Check the staged rows on top of a state of the branch; raise what is wrong with them."""
         tables = base.snapshot.tables
         pins = {key: (pin.location, pin.table_branch, pin.table_version) for key, pin in tables.items()}
+        if base.snapshot.schema_digest != self.plan.schema_digest:
+            raise SchemaChanged(base.branch.name)
         if self._checked is not None and self._checked[0] == pins:
             return self._checked[1], self._checked[2]
         runner, joins, settings = self.runner, self.joins, self.options.settings

@@ -30,11 +30,11 @@ from omnigraph.formats.rows import with_fresh_ids
 from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.state import MAIN
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.write.base import capture
 from omnigraph.write.delta import TableDelta, last_per_id
 from omnigraph.write.evaluator import validate
-from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
+from omnigraph.write.protocol import Prepared, WriteRequest, commit_write, repeated_if_schema_changed
 from omnigraph.write.vectors import fill_vectors, warn_unembedded
 
 
@@ -148,21 +148,34 @@ def load_in_process(
     repository: Repository, data: Data, options: LoadOptions, embedder: EmbeddingClient | None
 ) -> LoadResult:
     """Load records as one commit, into a branch that is forked if it is missing and the options name a parent."""
-    branch = repository.branches.find(options.branch) if options.fork_from is None else None
-    prepared = prepare_load(repository.catalog, data, options, embedder)
-    if branch is not None:
-        done = _commit(repository, branch, prepared)
-    else:
-        done = _load_into_fork(repository, options.fork_from or MAIN, prepared)
+
+    def load() -> LoadResult:
+        state = repository.snapshot(_schema_giver(repository, options))
+        prepared = prepare_load(state.catalog, data, options, embedder)
+        if options.fork_from is None:
+            return _commit(repository, repository.branches.find(options.branch), prepared, state)
+        return _load_into_fork(repository, options.fork_from, prepared, state)
+
+    done = load() if isinstance(data, Iterator) else repeated_if_schema_changed(load)
     warn_unembedded(done.warnings)
     return done
 
 
-def _commit(repository: Repository, branch: Branch, prepared: PreparedLoad) -> LoadResult:
+def _schema_giver(repository: Repository, options: LoadOptions) -> Branch:
+    """The branch whose schema the records have to fit: the one that they are loaded into, or else its parent."""
+    try:
+        return repository.branches.find(options.branch)
+    except BranchNotFound:
+        if options.fork_from is None:
+            raise
+    return repository.branches.find(options.fork_from)
+
+
+def _commit(repository: Repository, branch: Branch, prepared: PreparedLoad, state: Snapshot) -> LoadResult:
     options = prepared.options
     repeatable = options.mode is not Mode.OVERWRITE
     change = Prepared(prepared.delta, None, repeatable, lineage_only=True, limit=options.error_limit)
-    request = WriteRequest("load", branch, options.actor, options.message)
+    request = WriteRequest("load", branch, options.actor, options.message, compiled_for=state)
     with _locating(prepared.lines):
         commit = commit_write(repository, request, lambda _: change).commit
     assert commit is not None  # noqa: S101  a load always commits
@@ -176,7 +189,7 @@ def _commit(repository: Repository, branch: Branch, prepared: PreparedLoad) -> L
     )
 
 
-def _load_into_fork(repository: Repository, parent: str, prepared: PreparedLoad) -> LoadResult:
+def _load_into_fork(repository: Repository, parent: str, prepared: PreparedLoad, state: Snapshot) -> LoadResult:
     """Commit to a branch that is forked if it is missing, once the load is known to fit.
 
     A branch that another load forked and takes back, because it has failed, is forked again.
@@ -186,11 +199,11 @@ def _load_into_fork(repository: Repository, parent: str, prepared: PreparedLoad)
     except BranchNotFound:
         branch, created = _forked(repository, parent, prepared)
     try:
-        done = _commit(repository, branch, prepared)
+        done = _commit(repository, branch, prepared, state)
     except BranchNotFound:
         if created:
             raise
-        return _load_into_fork(repository, parent, prepared)
+        return _load_into_fork(repository, parent, prepared, state)
     except BaseException:
         if created:
             discard_branch(repository, branch)

@@ -40,11 +40,12 @@ class StagePlan:
 
     The first ``error_limit`` errors of a slice are listed; with ``stop_at_limit`` its task stops there. With
     ``skip_bad`` rows that break a rule by themselves are not staged; with ``writes_bad_records`` a later step
-    writes them down.
+    writes them down. ``schema_digest`` names the schema of the branch: files are committed only under that one.
     """
 
     job: str
     catalog: Catalog
+    schema_digest: str | None
     targets: Mapping[str, Destination]
     embedder: EmbeddingClient | None
     error_limit: int = SHOWN

@@ -37,7 +37,7 @@ class GraphWriter(DataSourceArrowWriter):
         self._job = str(ULID())
         self._mode = _mode(options, overwrite=overwrite)
         repository = opened(options, read_only=False)
-        entity = entity_of(options, repository.catalog)
+        entity = entity_of(options, repository.catalog(options.get("branch", MAIN)))
         self._title = f"<DataFrame of {entity.name}>"
         check_columns(entity, schema.fieldNames(), self._title)
         self._read = partial(read_columns, entity)

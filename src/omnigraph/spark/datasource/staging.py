@@ -57,7 +57,9 @@ class Staging:
         found = repository.branches.find(branch)
         base = capture(repository, found)
         locations = {key: pin.location for key, pin in sorted(base.snapshot.tables.items())}
-        plan = StagePlan("", base.catalog, destinations(base, found), configured_client())
+        plan = StagePlan(
+            "", base.catalog, base.snapshot.schema_digest, destinations(base, found), configured_client()
+        )
         return cls(repository.address, found, plan, locations, kind, actor)
 
     @property

@@ -46,7 +46,7 @@ class GraphSink(DataSourceStreamArrowWriter):
         if overwrite:
             raise RequestError("a stream adds to a graph: its output mode is append or update, not complete")
         repository = self._repository()
-        catalog = repository.catalog
+        catalog = repository.catalog(self._options.branch)
         self._options.check(catalog, [(column.name, column.dataType.simpleString()) for column in schema])
         self._staging = Staging.of(repository, self._options.branch, "stream", self._options.actor)
         entity = self._options.entity(catalog)

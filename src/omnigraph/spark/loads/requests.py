@@ -32,9 +32,8 @@ def load_on_spark(
     """Find the sources of a load, then a session, then run the job."""
     repository.require_writable()
     require_shared(repository.address)
-    if options.fork_from is None:
-        repository.branches.find(options.branch)
-    files, frames = find_sources(repository.catalog, repository.address.options, data, nodes or {}, edges or {})
+    catalog = repository.catalog(options.branch, or_of=options.fork_from)
+    files, frames = find_sources(catalog, repository.address.options, data, nodes or {}, edges or {})
     session = choice.session()
 
     def start() -> LoadEngine:

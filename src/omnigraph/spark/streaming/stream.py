@@ -126,7 +126,7 @@ class BatchWriter:
         options, repository = self.options, self.repository
         spark = frame.sparkSession
         batch, title = Batch(options.name, number, self._query_id(spark)), options.batch_title(number)
-        entity = options.entity(repository.catalog)
+        entity = options.entity(repository.catalog(options.branch))
         source: LoadableFrame
         source = RecordFrame(frame, title) if entity is None else FrameSource(entity, frame, title)
         runner = SparkRunner(spark)
@@ -191,7 +191,7 @@ def stream(
     repository.branches.find(branch)
     if not getattr(frame, "isStreaming", False):
         raise SourceUnusable(f"stream {name}", "it is not a streaming DataFrame; spark.readStream makes one")
-    options.check(repository.catalog, frame.dtypes)
+    options.check(repository.catalog(branch), frame.dtypes)
     writer = BatchWriter(repository.address, options, os.fspath(checkpoint), embedder or configured_client())
     query = frame.writeStream.foreachBatch(writer).option("checkpointLocation", writer.checkpoint)
     if available_now:

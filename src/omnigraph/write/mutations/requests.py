@@ -11,8 +11,8 @@ from omnigraph.embed.client import EmbeddingClient
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledMutation
-from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
 from omnigraph.settings import WriteSettings
 from omnigraph.write.base import Base
@@ -45,7 +45,7 @@ class MutationResult:
 
 def mutate(
     repository: Repository,
-    branch: Branch,
+    state: Snapshot,
     query: CompiledMutation,
     values: Mapping[str, Value],
     *,
@@ -54,14 +54,18 @@ def mutate(
     embedder: EmbeddingClient | None,
     settings: WriteSettings,
 ) -> MutationResult:
-    """Run a mutation as one commit, or none if it changes nothing."""
+    """Run a mutation as one commit on the branch of a state, or none if it changes nothing.
+
+    The query was compiled for the schema of that state: SchemaChanged if the branch has another by now.
+    """
     bound = {**values, ir.NOW: _now()}
 
     def prepare(base: Base) -> Prepared[Executed]:
         run = execute(query.ir, bound, base, embedder, settings.mutation_bytes)
         return Prepared(run.pending.delta(), run, repeatable=_inserts_only(query.ir))
 
-    request = WriteRequest("mutation", branch, actor, if_commit=if_commit)
+    branch = repository.branches.find(state.branch)
+    request = WriteRequest("mutation", branch, actor, if_commit=if_commit, compiled_for=state)
     written = commit_write(repository, request, prepare)
     run = written.result
     warn_unembedded(run.unembedded)
