@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from omnigraph.lang.schema.catalog import Catalog
     from omnigraph.maintenance.indices import IndexReport
     from omnigraph.maintenance.repair import RepairReport
+    from omnigraph.write.evolution.apply import SchemaPlan, SchemaResult
     from omnigraph.manifest.branches import Branch
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.manifest.state import Commit, TablePin
@@ -197,6 +198,8 @@ __all__ = [
     "Recovery",
     "RecoveryBlocked",
     "RepairReport",
+    "SchemaPlan",
+    "SchemaResult",
     "RequestError",
     "ResourceLimit",
     "Result",
@@ -255,6 +258,8 @@ _LAZY = {
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
     "RepairReport": "omnigraph.maintenance.repair",
+    "SchemaPlan": "omnigraph.write.evolution.apply",
+    "SchemaResult": "omnigraph.write.evolution.apply",
     "Result": "omnigraph.read.result.result",
     "Settings": "omnigraph.settings",
     "Snapshot": "omnigraph.manifest.snapshot",

@@ -164,6 +164,8 @@ class AsyncGraph:
     ingest = _InThread(Graph.ingest)
     export = _InThread(Graph.export)
     embed = _InThread(Graph.embed)
+    plan_schema = _InThread(Graph.plan_schema)
+    apply_schema = _InThread(Graph.apply_schema)
     jobs = _InThread(Graph.jobs)
     clean_jobs = _InThread(Graph.clean_jobs)
     ensure_indices = _InThread(Graph.ensure_indices)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Unpack
 
 from omnigraph.arguments import (
@@ -30,6 +31,7 @@ from omnigraph.lang.query.compile import CompiledMutation, compile_mutation, com
 from omnigraph.lang.query.explain import explain_ir
 from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.lang.schema.lookup import table_keys
+from omnigraph.lang.schema.resolve import compile_schema
 from omnigraph.maintenance.indices import IndexReport, ensure_indices
 from omnigraph.maintenance.repair import RepairReport, preview, repair
 from omnigraph.manifest.state import MAIN
@@ -41,6 +43,8 @@ from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal
 from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
 from omnigraph.versions import VersionedGraph
+from omnigraph.write.evolution.apply import SchemaPlan, SchemaRequest, SchemaResult, apply_schema, plan_schema
+from omnigraph.write.evolution.fills import parse_fills
 from omnigraph.write.mutations.requests import MutationResult, mutate
 from omnigraph.write.protocol import repeated_if_schema_changed
 
@@ -230,6 +234,55 @@ class Graph(VersionedGraph):
     ) -> LoadResult:
         """Load records into a branch that is forked if it does not exist; the options are those of `load`."""
         return self.load(data, mode=mode, branch=branch, from_=from_, **options)
+
+    def plan_schema(
+        self,
+        schema: str,
+        *,
+        branch: str | None = None,
+        fill: Mapping[str, object] | None = None,
+        allow_data_loss: bool = False,
+    ) -> SchemaPlan:
+        """What it takes to give a branch another schema: its steps, and the work on each table."""
+        request = self._schema_request(schema, branch, fill, allow_data_loss)
+        return plan_schema(self._repository, request)
+
+    def apply_schema(
+        self,
+        schema: str,
+        *,
+        branch: str | None = None,
+        fill: Mapping[str, object] | None = None,
+        allow_data_loss: bool = False,
+        actor: str | None = None,
+        message: str | None = None,
+        if_commit: str | None = None,
+    ) -> SchemaResult:
+        """Give a branch another schema, as one commit; its rows are kept, and older states keep their schema.
+
+        ``fill`` has values for existing rows, by `Type.property`, where a property is new or becomes required; a
+        text that begins with `$` names another property. Rows that break a new rule are listed in a
+        ConstraintViolation, and steps that are not possible in a MigrationError.
+        """
+        self._repository.require_writable()
+        request = self._schema_request(schema, branch, fill, allow_data_loss)
+        request = replace(
+            request,
+            actor=self._who(actor),
+            message=optional_text("message", message, LONGEST_MESSAGE),
+            if_commit=optional_text("if_commit", if_commit),
+        )
+        return apply_schema(self._repository, request)
+
+    def _schema_request(
+        self, schema: str, branch: str | None, fill: Mapping[str, object] | None, allow_data_loss: bool
+    ) -> SchemaRequest:
+        return SchemaRequest(
+            self._repository.branches.find(self._named(branch)),
+            compile_schema(text_argument("schema", schema), "<schema>"),
+            parse_fills(fill or {}),
+            allow_data_loss,
+        )
 
     def jobs(self) -> list[LeftJob]:
         """The bulk jobs that are running, and those that were killed, with the files they left."""

@@ -80,7 +80,7 @@ class TestWhatIsPublished:
     def test_a_type_that_was_dropped_comes_back_in_another_place(self, graph: Repository) -> None:
         old = graph.manifest.latest(None).tables[CITY]
         gone = Tombstone(CITY, old.location, old.table_version)
-        new = TablePin(CITY, layout.table_location(CITY, generation=1), 1)
+        new = TablePin(CITY, layout.table_location(CITY, added_by="01A"), 1)
         graph.manifest.publish(TRUNK, Change({CITY: new}, (gone,)), {}, CommitDraft("schema"))
         assert reopened(graph).manifest.latest(None).tables[CITY] == new
 

@@ -36,7 +36,7 @@ def test_a_table_is_found_by_the_kind_and_the_name_of_its_type() -> None:
     person = layout.fnv1a64("Person")
     assert layout.table_location("node:Person") == f"nodes/{person}"
     assert layout.table_location("edge:Person") == f"edges/{person}"
-    assert layout.table_location("node:Person", generation=2) == f"nodes/{person}-2"
+    assert layout.table_location("node:Person", added_by="01A") == f"nodes/{person}-01a"
 
 
 def test_small_objects_have_their_places() -> None:

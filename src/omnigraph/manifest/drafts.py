@@ -40,6 +40,20 @@ class CommitDraft:
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaMove:
+    """A change of the schema: the digest of the new one, and what happens to tables without moving their rows.
+
+    ``added`` are pins under new keys: of new tables, and of tables whose type was renamed. ``removed`` are pins of
+    keys under which there is no table afterwards. ``renamed`` has the new keys of tables that move as well.
+    """
+
+    digest: str
+    added: tuple[TablePin, ...] = ()
+    removed: tuple[TablePin, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """What a publish changes: new pins by table key, tables to remove from the graph, and the accepted schema.
 

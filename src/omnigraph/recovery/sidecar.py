@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from omnigraph.errors import ObjectDamaged, OmniError, SidecarUnreadable
 from omnigraph.failpoints import hit
+from omnigraph.manifest.drafts import SchemaMove
 from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
 from omnigraph.manifest.state import TablePin, Tombstone
 from omnigraph.manifest.streams import Batch
@@ -51,9 +52,7 @@ class Sidecar:
     moves: tuple[TableMove, ...]
     tombstones: tuple[Tombstone, ...] = ()
     started_at: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
-    schema: str | None = None
-    added: tuple[TablePin, ...] = ()
-    removed: tuple[str, ...] = ()
+    schema: SchemaMove | None = None
 
     @property
     def key(self) -> str:
@@ -62,13 +61,20 @@ class Sidecar:
     @property
     def change(self) -> Change:
         """The change of the manifest that publishes the write."""
-        pins = [move.after for move in self.moves] + list(self.added)
-        return Change({pin.table_key: pin for pin in pins}, self.tombstones, self.removed, self.schema)
+        pins = {move.after.table_key: move.after for move in self.moves}
+        if self.schema is None:
+            return Change(pins, self.tombstones)
+        pins |= {pin.table_key: pin for pin in self.schema.added}
+        removed = [pin.table_key for pin in self.schema.removed]
+        return Change(pins, self.tombstones, tuple(removed) + tuple(self.schema.renamed), self.schema.digest)
 
     @property
     def expected(self) -> dict[str, int]:
         """The versions at which the write found its tables: publishing requires that they still are."""
-        return {move.table_key: move.before.table_version for move in self.moves}
+        pins = [move.before for move in self.moves]
+        if self.schema is not None:
+            pins += self.schema.removed
+        return {pin.table_key: pin.table_version for pin in pins}
 
 
 def write_sidecar(objects: ObjectStore, sidecar: Sidecar) -> None:
@@ -140,9 +146,7 @@ def _encode(sidecar: Sidecar) -> bytes:
             {"table_key": t.table_key, "location": t.location, "table_version": t.table_version}
             for t in sidecar.tombstones
         ],
-        "schema": sidecar.schema,
-        "added": [pin.as_json() for pin in sidecar.added],
-        "removed": list(sidecar.removed),
+        "schema": None if sidecar.schema is None else _schema_json(sidecar.schema),
     }
     return seal(stored)
 
@@ -170,9 +174,28 @@ def _decode(stored: Mapping[str, Any]) -> Sidecar:
             for t in stored["tombstones"]
         ),
         started_at=dt.datetime.fromisoformat(stored["started_at"]),
-        schema=optional_text(stored.get("schema")),
-        added=tuple(map(_pin, stored.get("added", ()))),
-        removed=texts(stored.get("removed", [])),
+        schema=_schema(stored.get("schema")),
+    )
+
+
+def _schema_json(schema: SchemaMove) -> dict[str, Any]:
+    return {
+        "digest": schema.digest,
+        "added": [pin.as_json() for pin in schema.added],
+        "removed": [pin.as_json() for pin in schema.removed],
+        "renamed": dict(schema.renamed),
+    }
+
+
+def _schema(stored: Mapping[str, Any] | None) -> SchemaMove | None:
+    """The change of the schema; sidecars of older releases have none."""
+    if stored is None:
+        return None
+    return SchemaMove(
+        text(stored["digest"]),
+        tuple(_pin(pin) for pin in stored["added"]),
+        tuple(_pin(pin) for pin in stored["removed"]),
+        {text(old): text(new) for old, new in stored["renamed"].items()},
     )
 
 

@@ -38,11 +38,12 @@ def fnv1a64(text: str) -> str:
     return f"{value:016x}"
 
 
-def table_location(table_key: str, generation: int = 0) -> str:
-    """Where the table of a type lives; a type that was dropped and added again has a later generation."""
+def table_location(table_key: str, added_by: str = "") -> str:
+    """Where the table of a type lives. One that was added later is named by what added it, too, so that a type
+    which was dropped and is added again gets another place."""
     kind, _, name = table_key.partition(":")
     folder = NODES if kind == "node" else EDGES
-    suffix = f"-{generation}" if generation else ""
+    suffix = f"-{added_by.lower()}" if added_by else ""
     return f"{folder}/{fnv1a64(name)}{suffix}"
 
 

@@ -41,7 +41,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import hit
 from omnigraph.manifest.branches import Branch
-from omnigraph.manifest.publisher import CommitDraft
+from omnigraph.manifest.drafts import CommitDraft, SchemaMove
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit, TablePin
@@ -107,6 +107,9 @@ class Prepared(Generic[Result]):
     reads: frozenset[str] = frozenset()
     """Tables whose rows the writer relied on to validate ``stages``."""
 
+    schema: SchemaMove | None = None
+    """A change of the schema that is published together with the tables."""
+
     message: str | None = None
     """The commit's message, if not the one of the request."""
 
@@ -121,7 +124,7 @@ class Prepared(Generic[Result]):
     @property
     def is_empty(self) -> bool:
         """Is there nothing to commit?"""
-        return not self.tables and not self.lineage_only
+        return not self.tables and not self.lineage_only and self.schema is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +267,9 @@ def _make_ready(
         key: partial(_stage_rows, base, change, request.rows_per_file) for key, change in prepared.delta.items()
     }
     stages.update(prepared.stages)
-    return _Ready(base, prepared, [_stage(base, key, stage, operation_id) for key, stage in stages.items()])
+    renamed = {} if prepared.schema is None else prepared.schema.renamed
+    staged = [_stage(base, key, renamed.get(key, key), stage, operation_id) for key, stage in stages.items()]
+    return _Ready(base, prepared, staged)
 
 
 def _finish_empty(repository: Repository, request: WriteRequest, lock: CommitLock | None) -> None:
@@ -318,12 +323,12 @@ def _fork_tables(base: Base, shared: list[TableRef], native: str, lock: CommitLo
         repository.tables.fork(ref, native)
 
 
-def _stage(base: Base, table_key: str, stage: Stage, operation_id: str) -> _StagedMove:
-    """Stage one table's change in the branch's own tree."""
+def _stage(base: Base, table_key: str, new_key: str, stage: Stage, operation_id: str) -> _StagedMove:
+    """Stage one table's change in the branch's own tree. With another schema the table may have another key."""
     before = base.pin(table_key)
     ref = TableRef(before.location, base.branch.native or before.table_branch, before.table_version)
     table = stage(ref, operation_id)
-    after = TablePin(table_key, ref.location, ref.version + 1, ref.branch, table.rows)
+    after = TablePin(new_key, ref.location, ref.version + 1, ref.branch, table.rows)
     return _StagedMove(table, TableMove(before, after, (table.staged.transaction_id,)))
 
 
@@ -401,7 +406,7 @@ def _commit(
     parents = request.merged_parents
     draft = CommitDraft(request.writer, str(ULID()), request.actor, message, parents, request.batch)
     moves = tuple(one.move for one in ready.staged)
-    sidecar = Sidecar(operation_id, request.writer, request.branch.ref, draft, moves)
+    sidecar = Sidecar(operation_id, request.writer, request.branch.ref, draft, moves, schema=ready.prepared.schema)
     lock.verify()
     if job_lock is not None:
         job_lock.verify()
@@ -423,7 +428,7 @@ def _move_and_publish(
     repository: Repository, sidecar: Sidecar, staged: list[_StagedMove], lock: CommitLock
 ) -> Commit:
     """Phases B and C: commit each table, then publish all of them at once."""
-    pins: dict[str, TablePin] = {}
+    pins = dict(sidecar.change.pins)
     for index, one in enumerate(staged):
         if index:
             hit("write.between_tables")
@@ -433,7 +438,7 @@ def _move_and_publish(
             done = repository.tables.commit_staged(one.table.staged)
         except TableMoved as error:
             raise ManifestConflict(move.table_key, move.before.table_version, move.after.table_version) from error
-        pins[move.table_key] = replace(move.after, checksum=done.checksum)
+        pins[move.after.table_key] = replace(move.after, checksum=done.checksum)
     hit("write.after_tables")
     change = replace(sidecar.change, pins=pins)
     state = repository.manifest.publish(sidecar.branch, change, sidecar.expected, sidecar.draft, lock)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from omnigraph.errors import MigrationError
 from omnigraph.lang.schema.identity import SchemaIR, TypeIdentity, first_identities, resolve_identities
 from omnigraph.lang.schema.resolve import CompiledSchema, compile_schema
 from omnigraph.lang.schema.shape import (
@@ -17,86 +15,21 @@ from omnigraph.lang.schema.shape import (
     TypeKind,
     TypeShape,
 )
+from omnigraph.lang.schema.steps import MigrationPlan as MigrationPlan
+from omnigraph.lang.schema.steps import Step as Step
+from omnigraph.lang.schema.steps import refuse
+from omnigraph.lang.schema.widening import is_wider, possible
 
-StepKind = Literal[
-    "add_type",
-    "rename_type",
-    "add_property",
-    "rename_property",
-    "add_constraint",
-    "extend_enum",
-    "update_type_metadata",
-    "update_property_metadata",
-    "drop_type",
-    "drop_property",
-    "unsupported_change",
-]
+Fills = Mapping[tuple[str, str], str]
+"""What existing rows get in a property that they have no value for, as a plan shows it, by type and property."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of a migration: its kind, and the fields that kind has."""
-
-    kind: StepKind
-    fields: Mapping[str, Any] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, **self.fields}
-
-    def __str__(self) -> str:
-        """The step as one line a person reads."""
-        f = self.fields
-        match self.kind:
-            case "add_type":
-                return f"add {f['type_kind']} {f['name']}"
-            case "rename_type":
-                return f"rename {f['type_kind']} {f['from']} to {f['to']}"
-            case "add_property":
-                return f"add {f['type_name']}.{f['property_name']}: {f['property_type']}"
-            case "rename_property":
-                return f"rename {f['type_name']}.{f['from']} to {f['to']}"
-            case "add_constraint":
-                return f"add {f['constraint']} to {f['type_name']}"
-            case "extend_enum":
-                return f"extend {f['type_name']}.{f['property_name']} with {', '.join(f['added_values'])}"
-            case "update_type_metadata":
-                return f"describe {f['type_kind']} {f['name']}"
-            case "update_property_metadata":
-                return f"describe {f['type_name']}.{f['property_name']}"
-            case "drop_type":
-                return f"drop {f['type_kind']} {f['name']} ({f['mode']})"
-            case "drop_property":
-                return f"drop {f['type_name']}.{f['property_name']} ({f['mode']})"
-            case _:
-                code = f"[{f['code']}] " if f.get("code") else ""
-                return f"refused: {code}{f['entity']}: {f['reason']}"
-
-
-@dataclass(frozen=True, slots=True)
-class MigrationPlan:
-    """The steps from one schema to another, and the identities the new one will have."""
-
-    steps: tuple[Step, ...]
-    target: SchemaIR
-
-    @property
-    def supported(self) -> bool:
-        return not any(step.kind == "unsupported_change" for step in self.steps)
-
-    def require_supported(self) -> None:
-        """Raise MigrationError if any step is refused."""
-        refused = [dict(s.fields) for s in self.steps if s.kind == "unsupported_change"]
-        if refused:
-            raise MigrationError(refused)
-
-    def as_json(self) -> dict[str, Any]:
-        return {"supported": self.supported, "steps": [step.as_json() for step in self.steps]}
-
-
-def plan_migration(accepted: SchemaIR, desired: CompiledSchema, *, allow_data_loss: bool = False) -> MigrationPlan:
+def plan_migration(
+    accepted: SchemaIR, desired: CompiledSchema, *, allow_data_loss: bool = False, fills: Fills | None = None
+) -> MigrationPlan:
     """Plan the change; rename hints that fit nothing raise SchemaError."""
     target = resolve_identities(desired, accepted)
-    steps = tuple(_Planner(accepted, target, "hard" if allow_data_loss else "soft").steps())
+    steps = tuple(_Planner(accepted, target, "hard" if allow_data_loss else "soft", fills or {}).steps())
     return MigrationPlan(steps, target)
 
 
@@ -107,10 +40,11 @@ def compare_schemas(old: str, new: str, *, allow_data_loss: bool = False) -> Mig
 
 
 class _Planner:
-    def __init__(self, accepted: SchemaIR, target: SchemaIR, drop_mode: str) -> None:
+    def __init__(self, accepted: SchemaIR, target: SchemaIR, drop_mode: str, fills: Fills) -> None:
         self.accepted = accepted
         self.target = target
         self.drop_mode = drop_mode
+        self.fills = fills
 
     def steps(self) -> Iterator[Step]:
         groups: tuple[tuple[tuple[TypeShape, ...], tuple[TypeShape, ...]], ...] = (
@@ -135,7 +69,7 @@ class _Planner:
 
     def _drop(self, old: TypeShape) -> Step:
         if old.kind == "interface":
-            return _refuse(f"interface:{old.name}", "an interface cannot be renamed or removed")
+            return refuse(f"interface:{old.name}", "an interface cannot be renamed or removed")
         return Step("drop_type", {"type_kind": old.kind, "name": old.name, "mode": self.drop_mode})
 
     def _old(self, shape: TypeShape) -> TypeIdentity:
@@ -182,16 +116,17 @@ class _TypeChange:
     def _type_refusals(self) -> Iterator[Step]:
         old, new, ids = self.old, self.new, self.planner.type_id
         if not self.same_interfaces:
-            yield _refuse(self.entity, "the list of interfaces it implements cannot change")
+            yield refuse(self.entity, "the list of interfaces it implements cannot change")
         if ids("node", old.source, old=True) != ids("node", new.source, old=False) or ids(
             "node", old.target, old=True
         ) != ids("node", new.target, old=False):
-            yield _refuse(
+            yield refuse(
                 self.entity,
                 f"its endpoints cannot change from {old.source} -> {old.target} to {new.source} -> {new.target}",
             )
         if (old.minimum, old.maximum) != (new.minimum, new.maximum):
-            yield _refuse(self.entity, "its cardinality cannot change")
+            counts = {"from": _counts(old), "to": _counts(new)}
+            yield Step("change_cardinality", {"type_kind": new.kind, "type_name": new.name} | counts)
 
     def _interface_ids(self, shape: TypeShape, *, old: bool) -> set[int | None]:
         return {self.planner.type_id("interface", name, old=old) for name in shape.implements}
@@ -207,12 +142,11 @@ class _TypeChange:
             else:
                 kept.add(identity)
                 yield from self._change_property(before, prop)
-        key = {c for constraint in self.old.constraints if constraint.kind == "key" for c in constraint.columns}
         for prop in self.old.properties:
             if self.old_ids[prop.name] in kept:
                 continue
-            if prop.name in key:
-                yield _refuse(f"{self.entity}.{prop.name}", "a key property cannot be dropped")
+            if prop.name in self._key:
+                yield refuse(f"{self.entity}.{prop.name}", "a key property cannot be dropped")
             else:
                 yield Step(
                     "drop_property",
@@ -225,40 +159,36 @@ class _TypeChange:
                 )
 
     def _add_property(self, prop: PropertyShape) -> Step:
-        if not prop.type.nullable:
-            return _refuse(
+        fill = self.planner.fills.get((self.new.name, prop.name))
+        if not prop.type.nullable and fill is None and self.new.kind != "interface":
+            return refuse(
                 f"{self.entity}.{prop.name}",
-                f"a new property must be nullable, because existing rows have no value for it: "
-                f"write `{prop.name}: {prop.type.spell()}?`",
+                f"existing rows have no value for a new property: write `{prop.name}: {prop.type.spell()}?`,"
+                f" or give them one (--fill {self.new.name}.{prop.name}=…)",
                 "OG-MF-103",
             )
-        return Step(
-            "add_property",
-            {
-                "type_kind": self.new.kind,
-                "type_name": self.new.name,
-                "property_name": prop.name,
-                "property_type": prop.type.spell(),
-            },
-        )
+        fields = self._where(prop.name) | {"property_type": prop.type.spell()}
+        return Step("add_property", fields if fill is None else fields | {"fill": fill})
+
+    def _where(self, prop: str) -> dict[str, Any]:
+        return {"type_kind": self.new.kind, "type_name": self.new.name, "property_name": prop}
 
     def _change_property(self, old: PropertyShape, new: PropertyShape) -> Iterator[Step]:
         entity = f"{self.entity}.{new.name}"
         where = {"type_kind": self.new.kind, "type_name": self.new.name}
         if new.name != old.name:
             yield Step("rename_property", where | {"from": old.name, "to": new.name})
-        if new.type != old.type:
-            added = _added_members(old, new)
-            if added is None:
-                yield _refuse(entity, f"its type cannot change from {old.type} to {new.type}", "OG-MF-106")
-            else:
-                yield Step("extend_enum", where | {"property_name": new.name, "added_values": added})
+        yield from self._change_type(old, new)
         if self._embed_identity(old, self.old_ids) != self._embed_identity(new, self.new_ids):
-            yield _refuse(entity, "the source or model of its @embed cannot change")
+            embed = {} if new.embed is None else {"source": new.embed.source, "model": new.embed.model}
+            if new.embed is None:
+                yield refuse(entity, "its @embed cannot be removed; drop the property, or keep it")
+            else:
+                yield Step("change_embedding", self._where(new.name) | embed)
         if new.injected != old.injected:
-            yield _refuse(entity, "it cannot change between declared and brought by an interface")
+            yield refuse(entity, "it cannot change between declared and brought by an interface")
         elif self.same_interfaces and self._satisfied(old, old=True) != self._satisfied(new, old=False):
-            yield _refuse(entity, "the interfaces that ask for it cannot change")
+            yield refuse(entity, "the interfaces that ask for it cannot change")
         yield from _metadata(
             entity,
             old.annotations,
@@ -268,6 +198,29 @@ class _TypeChange:
                 where | {"property_name": new.name, "annotations": _metadata_json(new.annotations)},
             ),
         )
+
+    def _change_type(self, old: PropertyShape, new: PropertyShape) -> Iterator[Step]:
+        before, after = old.type.required(), new.type.required()
+        if before != after:
+            added = _added_members(old, new)
+            if added is not None:
+                yield Step("extend_enum", self._where(new.name) | {"added_values": added})
+            elif is_wider(before, after, in_key=old.name in self._key):
+                types = {"from": old.type.spell(), "to": new.type.spell()}
+                yield Step("widen_property", self._where(new.name) | types)
+            else:
+                yield refuse(f"{self.entity}.{new.name}", _why_not(old, new, old.name in self._key), "OG-MF-106")
+                return
+        if new.type.nullable and not old.type.nullable:
+            yield Step("make_nullable", self._where(new.name))
+        elif old.type.nullable and not new.type.nullable:
+            fill = self.planner.fills.get((self.new.name, new.name))
+            yield Step("make_required", self._where(new.name) | ({} if fill is None else {"fill": fill}))
+
+    @property
+    def _key(self) -> set[str]:
+        """The properties that make the ids of existing rows."""
+        return {c for constraint in self.old.constraints if constraint.kind == "key" for c in constraint.columns}
 
     def _satisfied(self, prop: PropertyShape, *, old: bool) -> set[int | None]:
         return {self.planner.type_id("interface", name, old=old) for name in prop.satisfies}
@@ -280,25 +233,42 @@ class _TypeChange:
         return ids.get(source, source), prop.embed.model
 
     def _constraints(self) -> Iterator[Step]:
-        """Only an index may come; nothing may go, except with a property that goes."""
+        """All rules may come and go but the key, because the ids of existing rows are made of it."""
         old = {_by_ids(c, self.old_ids): c for c in self.old.constraints}
         new = {_by_ids(c, self.new_ids): c for c in self.new.constraints}
+        where = {"type_kind": self.new.kind, "type_name": self.new.name}
         for identity, constraint in new.items():
-            if identity in old:
-                continue
-            if constraint.kind == "index":
-                yield Step(
-                    "add_constraint",
-                    {"type_kind": self.new.kind, "type_name": self.new.name, "constraint": str(constraint)},
+            if identity not in old and constraint.kind == "key":
+                yield refuse(
+                    self.entity, f"{constraint} cannot be added: ids of existing rows are made without it"
                 )
-            else:
-                yield _refuse(self.entity, f"{constraint} cannot be added to a type that may have data")
+            elif identity not in old:
+                yield Step("add_constraint", where | {"constraint": str(constraint)})
         surviving = set(self.new_ids.values())
         for identity, constraint in old.items():
-            if identity not in new and all(
+            if identity in new or not all(
                 self.old_ids.get(c, -1) in surviving or c in ("src", "dst") for c in constraint.columns
             ):
-                yield _refuse(self.entity, f"{constraint} cannot be removed")
+                continue
+            if constraint.kind == "key":
+                yield refuse(self.entity, f"{constraint} cannot be removed: ids of existing rows are made of it")
+            else:
+                yield Step("drop_constraint", where | {"constraint": str(constraint)})
+
+
+def _counts(edge: TypeShape) -> str:
+    """A cardinality as a schema writes it."""
+    return f"{edge.minimum}..{'' if edge.maximum is None else edge.maximum}"
+
+
+def _why_not(old: PropertyShape, new: PropertyShape, in_key: bool) -> str:
+    """Why a type cannot change, and to what it could."""
+    reason = f"its type cannot change from {old.type} to {new.type}"
+    if in_key and is_wider(old.type, new.type, in_key=False):
+        return f"{reason}, because the ids of existing rows are made of it"
+    others = possible(old.type)
+    able = f"it can become {' or '.join(others)}; or " if others else ""
+    return f"{reason}; {able}add another property and drop this one"
 
 
 def _by_ids(constraint: ConstraintShape, ids: Mapping[str, int]) -> object:
@@ -310,7 +280,7 @@ def _by_ids(constraint: ConstraintShape, ids: Mapping[str, int]) -> object:
 def _added_members(old: PropertyShape, new: PropertyShape) -> list[str] | None:
     """The values by which an enum grew; None if the change is anything else."""
     before, after = old.type.members, new.type.members
-    if before is None or after is None or old.type.nullable != new.type.nullable:
+    if before is None or after is None or old.type.is_list != new.type.is_list:
         return None
     return sorted(set(after) - set(before)) if set(before) < set(after) else None
 
@@ -321,7 +291,7 @@ def _metadata(
     """Descriptions may change freely, other annotations not at all."""
     if _others(old) != _others(new):
         names = sorted({a.name for a in set(_others(old)) ^ set(_others(new))})
-        yield _refuse(entity, f"annotation {', '.join('@' + n for n in names)} cannot change")
+        yield refuse(entity, f"annotation {', '.join('@' + n for n in names)} cannot change")
     if _metadata_json(old) != _metadata_json(new):
         yield update
 
@@ -332,7 +302,3 @@ def _others(annotations: tuple[AnnotationShape, ...]) -> list[AnnotationShape]:
 
 def _metadata_json(annotations: tuple[AnnotationShape, ...]) -> dict[str, str | None]:
     return {a.name: a.value for a in annotations if a.name in METADATA_ANNOTATIONS}
-
-
-def _refuse(entity: str, reason: str, code: str | None = None) -> Step:
-    return Step("unsupported_change", {"entity": entity, "reason": reason} | ({"code": code} if code else {}))

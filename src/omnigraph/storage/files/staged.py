@@ -47,6 +47,22 @@ def settle_data(uri: str, fragments: Iterable[FragmentMetadata]) -> None:
     sync_files(settled, folder)
 
 
+def settle_new_files(uri: str, changes: Iterable[tuple[FragmentMetadata, FragmentMetadata]]) -> None:
+    """Settle the files that fragments have got beside their old ones; each is given as it was and as it is now."""
+    folder = local_folder(uri)
+    if folder is None:
+        return
+    settled: list[Path] = []
+    for before, after in changes:
+        known = {file.path for file in before.files}
+        for file in after.files:
+            if file.path not in known:
+                path = settle_data_file(folder / "data" / file.path, file.file_size_bytes)
+                file._path = path.name
+                settled += [path, *blob_files(path)]
+    sync_files(settled, folder)
+
+
 def settle_data_file(path: Path, size: int | None) -> Path:
     """Check a data file that was just written, and name it by its content; the caller syncs it."""
     require_whole(path, size)

@@ -1,0 +1,113 @@
+"""Changing the columns of a table: renaming, dropping, adding and computing them, staged as one version.
+
+Columns that are renamed, dropped, or new and empty cost nothing but the table's manifest. A column that is
+computed gets files of its own beside those of the others, which stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from lance import LanceDataset, LanceOperation
+from lance.fragment import FragmentMetadata, LanceFragment
+from lance.schema import LanceSchema
+
+from omnigraph.storage.fields import FieldTree, field_trees, new_field_trees, schema_of
+from omnigraph.storage.files.staged import settle_new_files
+from omnigraph.storage.staging import Staged, staged
+from omnigraph.storage.unavailable import translated
+
+Compute = Callable[[pa.RecordBatch], pa.Array]
+_COMPUTED: Final = "omnigraph computed "
+"""What the names of computed columns begin with until the old columns are gone; no property has such a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptColumn:
+    """A column that stays, perhaps under another name, and perhaps with another rule about nulls."""
+
+    name: str
+    field: pa.Field
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyColumn:
+    """A new column that has no value in any row."""
+
+    field: pa.Field
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedColumn:
+    """A new column whose values are computed from others; it may take the place of one of them."""
+
+    field: pa.Field
+    needs: tuple[str, ...]
+    compute: Compute
+
+
+Column = KeptColumn | EmptyColumn | ComputedColumn
+
+
+def stage_columns(
+    handle: LanceDataset, location: str, branch: str | None, columns: Sequence[Column], operation: str
+) -> Staged:
+    """Stage the columns that a table is to have, in their order; old columns that are not among them go."""
+    with translated(handle.uri):
+        computed = [column for column in columns if isinstance(column, ComputedColumn)]
+        fragments = [_computed(handle, fragment, computed) for fragment in handle.get_fragments()]
+        schema, is_new = _schema(handle, columns, fragments[-1][1] if fragments else handle.lance_schema)
+        if not is_new:
+            return staged(handle, location, branch, LanceOperation.Project(schema), operation)
+        before = [fragment.metadata for fragment in handle.get_fragments()]
+        settle_new_files(handle.uri, zip(before, [new for new, _ in fragments], strict=True))
+        merge = LanceOperation.Merge([new for new, _ in fragments], schema)
+        return staged(handle, location, branch, merge, operation)
+
+
+def _computed(
+    handle: LanceDataset, fragment: LanceFragment, columns: Sequence[ComputedColumn]
+) -> tuple[FragmentMetadata, LanceSchema]:
+    """A fragment with a file for its computed columns, and the table's schema with their temporary names."""
+    if not columns:
+        return fragment.metadata, handle.lance_schema
+    needs = sorted({name for column in columns for name in column.needs}) or ["id"]
+
+    def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
+        fields = [column.field.with_name(_COMPUTED + column.field.name).with_nullable(True) for column in columns]
+        values = [column.compute(batch) for column in columns]
+        return pa.RecordBatch.from_arrays(values, schema=pa.schema(fields))
+
+    made: tuple[FragmentMetadata, LanceSchema] = fragment.merge_columns(compute, columns=needs)
+    return made
+
+
+def _schema(handle: LanceDataset, columns: Sequence[Column], filled: LanceSchema) -> tuple[LanceSchema, bool]:
+    """The schema of the new columns, and whether one of them was not there before."""
+    known = {tree.name: tree for tree in field_trees(filled)}
+    is_empty = not handle.get_fragments()
+    last = max([_last_field(handle), *(tree.last_id for tree in known.values())])
+    trees: list[FieldTree] = []
+    is_new = False
+    for column in columns:
+        field = column.field
+        match column:
+            case KeptColumn(name):
+                trees.append(known[name].renamed(field.name, nullable=field.nullable))
+            case ComputedColumn() if not is_empty:
+                trees.append(known[_COMPUTED + field.name].renamed(field.name, nullable=field.nullable))
+                is_new = True
+            case _:
+                (tree,) = new_field_trees(pa.schema([field]), last + 1)
+                trees.append(tree)
+                last, is_new = tree.last_id, True
+    return schema_of(handle.lance_schema, trees), is_new
+
+
+def _last_field(handle: LanceDataset) -> int:
+    """The highest id that a column of the table ever had in a file that is still part of it."""
+    files = (file for fragment in handle.get_fragments() for file in fragment.data_files())
+    return max((number for file in files for number in file.fields), default=-1)

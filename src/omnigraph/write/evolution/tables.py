@@ -1,0 +1,109 @@
+"""What a change of the schema does to each table: its columns are matched by their stable ids, not their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.formats.columns import column, table_schema
+from omnigraph.lang.schema.catalog import Catalog, EntityType, Property
+from omnigraph.lang.values import Scalar
+from omnigraph.storage.evolution import Column, Compute, ComputedColumn, EmptyColumn, KeptColumn
+from omnigraph.write.evolution.fills import Fill, Target, check_fill, fill_values, filled
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """A table before and after. ``columns`` are those that it gets, None if its columns stay as they are."""
+
+    before: EntityType
+    after: EntityType
+    columns: tuple[Column, ...] | None
+
+    @property
+    def is_renamed(self) -> bool:
+        return self.before.table_key != self.after.table_key
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """All tables: those that both schemas have, those that are new, those that go."""
+
+    kept: tuple[TableChange, ...]
+    added: tuple[EntityType, ...]
+    dropped: tuple[EntityType, ...]
+    filled: frozenset[Target] = frozenset()
+    """The fills that were needed."""
+
+
+def compare_tables(old: Catalog, new: Catalog, fills: Mapping[Target, Fill]) -> Tables:
+    """Match the tables of two schemas by the stable ids of their types."""
+    before = {entity.id: entity for entity in _entities(old)}
+    kept: list[TableChange] = []
+    added: list[EntityType] = []
+    used: set[Target] = set()
+    for entity in _entities(new):
+        known = before.pop(entity.id, None)
+        if known is None:
+            added.append(entity)
+        else:
+            kept.append(TableChange(known, entity, _columns(known, entity, fills, used)))
+    return Tables(tuple(kept), tuple(added), tuple(before.values()), frozenset(used))
+
+
+def _entities(catalog: Catalog) -> list[EntityType]:
+    return [*catalog.nodes.values(), *catalog.edges.values()]
+
+
+def _columns(
+    old: EntityType, new: EntityType, fills: Mapping[Target, Fill], used: set[Target]
+) -> tuple[Column, ...] | None:
+    schema = table_schema(new)
+    own = [name for name in schema.names if name not in new.properties]
+    columns: list[Column] = [KeptColumn(name, schema.field(name)) for name in own]
+    by_id = {prop.id: prop for prop in old.properties.values()}
+    for prop in new.properties.values():
+        target = (new.name, prop.name)
+        before, fill = by_id.get(prop.id), fills.get(target)
+        needs_fill = not prop.type.nullable and (before is None or before.type.nullable)
+        if fill is not None and (needs_fill or before is None):
+            check_fill(fill, old, prop)
+            used.add(target)
+        else:
+            fill = None
+        columns.append(_column(before, prop, fill))
+    if columns == [KeptColumn(field.name, field) for field in table_schema(old)]:
+        return None
+    return tuple(columns)
+
+
+def _column(before: Property | None, after: Property, fill: Fill | None) -> Column:
+    field = column(after.name, after.type)
+    if before is None:
+        if fill is None:
+            return EmptyColumn(field)
+        source = () if fill.source is None else (fill.source,)
+        return ComputedColumn(field, source, partial(fill_values, fill, after))
+    stored = column(before.name, before.type).type
+    if stored == field.type and fill is None:
+        return KeptColumn(before.name, field)
+    needs = (before.name,) if fill is None or fill.source is None else (before.name, fill.source)
+    compute: Compute = partial(_recomputed, before, after, fill)
+    return ComputedColumn(field, needs, compute)
+
+
+def _recomputed(before: Property, after: Property, fill: Fill | None, rows: pa.RecordBatch) -> pa.Array:
+    values = widened(rows[before.name], before, after)
+    return values if fill is None else filled(values, fill_values(fill, after, rows))
+
+
+def widened(values: pa.Array, before: Property, after: Property) -> pa.Array:
+    """The values of a property in the wider type that it gets."""
+    stored = column(after.name, after.type).type
+    if before.type.scalar is Scalar.DATE and after.type.scalar is Scalar.DATETIME and not before.type.is_list:
+        return pc.assume_timezone(values.cast(pa.timestamp("ms")), "UTC")
+    return values.cast(stored)
