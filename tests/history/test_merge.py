@@ -135,6 +135,19 @@ def test_properties_merge_and_strict_merges_rows(graph: Graph) -> None:
     assert (found["age"], found["city"]) == (7, "Rome")
 
 
+def test_values_of_every_shape(memory_store: Store) -> None:
+    """Vectors, lists and blobs are taken from the side that changed them, a number from the other side."""
+    schema = "node Item { name: String @key  n: I32?  tags: [String]?  spot: Vector(2)?  raw: Blob? }"
+    graph = omnigraph.init(memory_store.uri, schema)
+    graph.load([{"type": "Item", "data": {"name": name, "raw": "base64:AA=="}} for name in "ab"], mode="append")
+    graph.create_branch("dev")
+    wanted = {"name": "a", "n": 1, "tags": ["x"], "spot": [0.0, 1.0], "raw": "base64:AAEC"}
+    graph.load([{"type": "Item", "data": {**wanted, "n": None}}], mode="merge", branch="dev")
+    graph.mutate('query q() { update Item set { n: 1 } where name = "a" }')
+    assert merged(graph, "dev", "main") == "merged"
+    assert graph.entity("Item", "a") == {"id": "a", **wanted, "raw": b"\x00\x01\x02"}
+
+
 class TestHistory:
     def test_a_merge_has_two_parents_and_is_not_repeated(self, graph: Graph) -> None:
         graph.create_branch("dev")

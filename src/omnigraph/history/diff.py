@@ -175,10 +175,10 @@ def _table_diff(
         return None
     entity = after.entity(table_key)
     changes = changes_between(tables, old.ref, new.ref, entity.columns)
-    return _selected(_compared(entity, changes), ops)
+    return _selected(compare_rows(entity, changes), ops)
 
 
-def _compared(entity: EntityType, changes: RowChanges) -> TableDiff:
+def compare_rows(entity: EntityType, changes: RowChanges) -> TableDiff:
     """Rows before and after by id, with those that are equal left out."""
     ids = changes.ids
     old_at = pc.index_in(ids, value_set=changes.before["id"].combine_chunks())

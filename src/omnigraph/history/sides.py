@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from omnigraph.errors import Conflict, ConflictKind, ConstraintViolation, InvalidArgument, KeyConflict
@@ -11,6 +11,7 @@ from omnigraph.history.diff import ChangeFilter, Diff, diff
 from omnigraph.history.threeway import Choices, merge_table
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.storage.tables import Tables
+from omnigraph.write.base import with_blobs
 from omnigraph.write.delta import TableDelta
 
 Side = Literal["ours", "theirs"]
@@ -77,7 +78,8 @@ def put_together(tables: Tables, sides: Three, decisions: Decisions) -> Together
         key = table.table_key
         merged = merge_table(table, by_key.get(key), decisions.choices, decisions.resolve, strict=decisions.strict)
         if merged.delta is not None:
-            delta[key] = merged.delta
+            rows = with_blobs(sides.target.entity(key), merged.delta.upserts)
+            delta[key] = replace(merged.delta, upserts=rows)
         conflicts += merged.conflicts
         decided |= merged.decided
     unused = decisions.choices.keys() - decided
