@@ -130,10 +130,8 @@ def check(graph: Graph, sides: Sides, base: State, expected: str, pair: tuple[st
     """Merge, and compare the outcome with the table and the content with the model."""
     ours, theirs = (content(graph, graph.snapshot(branch)) for branch in (sides.target, sides.source))
     after, kinds = merged_state(base, ours, theirs)
-    diverged = (
-        has_own_commits(graph, sides.source, sides.target),
-        has_own_commits(graph, sides.target, sides.source),
-    )
+    source_moved = has_own_commits(graph, sides.source, sides.target)
+    target_moved = has_own_commits(graph, sides.target, sides.source)
     found = merged(graph, sides.source, sides.target)
     if expected in CONFLICTS.values():
         assert (found, kinds) == (expected, {expected}), pair
