@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import datetime as dt
+from typing import Any, Literal
 
 Row = dict[str, Any]
 State = dict[str, dict[str, Row]]
 """The rows of each table, by id."""
 
 
-def merged_state(base: State, ours: State, theirs: State) -> tuple[State, set[str]]:
-    """The merged state, and the kinds of conflicts that stand in its way."""
+def merged_state(
+    base: State, ours: State, theirs: State, resolve: Literal["ours", "theirs"] | None = None
+) -> tuple[State, set[str]]:
+    """The merged state, and the kinds of conflicts that stand in its way unless one side decides about them."""
     after: State = {}
     kinds: set[str] = set()
     for table in base:
@@ -18,8 +21,10 @@ def merged_state(base: State, ours: State, theirs: State) -> tuple[State, set[st
         for entity in sorted({*base[table], *ours[table], *theirs[table]}):
             rows = [side[table].get(entity) for side in (base, ours, theirs)]
             row, kind = _merged_row(*rows)
-            if kind is not None:
+            if kind is not None and resolve is None:
                 kinds.add(kind)
+            if kind is not None and resolve == "theirs":
+                row = rows[2]
             if row is not None:
                 after[table][entity] = row
     if not kinds and _has_orphans(after):
@@ -45,9 +50,29 @@ def _merged_row(base: Row | None, ours: Row | None, theirs: Row | None) -> tuple
     return row, None
 
 
+def same_states(one: State, other: State) -> bool:
+    """Have both the same rows?"""
+    return _same(_in_order(one), _in_order(other))
+
+
+def _in_order(state: State) -> object:
+    return sorted((table, sorted(rows.items())) for table, rows in state.items())
+
+
 def _same(one: object, other: object) -> bool:
     """Bit for bit: zero and minus zero differ."""
-    return repr(one) == repr(other)
+    return _shown(one) == _shown(other)
+
+
+def _shown(value: object) -> str:
+    match value:
+        case dict():
+            return repr({name: _shown(each) for name, each in value.items()})
+        case list() | tuple():
+            return repr([_shown(each) for each in value])
+        case dt.datetime():
+            return value.astimezone(dt.UTC).isoformat()
+    return repr(value)
 
 
 def _has_orphans(state: State) -> bool:
