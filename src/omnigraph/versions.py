@@ -108,7 +108,7 @@ class VersionedGraph(GraphHandle):
             self._repository.branches.find(self._named(branch)),
             self._who(options.get("actor")),
             optional_text("message", options.get("message"), LONGEST_MESSAGE),
-            Decisions(options.get("strict", False), options.get("resolve"), dict(options.get("choices") or {})),
+            Decisions(options.get("strict", False), options.get("resolve"), options.get("choices") or {}),
             optional_text("if_commit", options.get("if_commit")),
         )
 
@@ -119,7 +119,7 @@ class VersionedGraph(GraphHandle):
             branches.find(self._named(into, "into")),
             self._who(options.get("actor")),
             optional_text("message", options.get("message"), LONGEST_MESSAGE),
-            Decisions(options.get("strict", False), options.get("resolve"), dict(options.get("choices") or {})),
+            Decisions(options.get("strict", False), options.get("resolve"), options.get("choices") or {}),
             options.get("squash", False),
             optional_text("if_commit", options.get("if_commit")),
         )

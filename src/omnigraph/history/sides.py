@@ -36,6 +36,13 @@ class Decisions:
     choices: Choices = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.choices, Mapping):
+            raise InvalidArgument("choices", "give a dictionary of sides by table key and id")
+        for entity in self.choices:
+            match entity:
+                case (str(), str()):
+                    continue
+            raise InvalidArgument("choices", f"{entity!r} is no entity; give its table key and id, as a pair")
         for side in (self.resolve, *self.choices.values()):
             if side not in (None, "ours", "theirs"):
                 raise InvalidArgument("resolve", f"'{side}' is no side; there are ours and theirs")
