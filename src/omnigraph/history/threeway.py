@@ -26,7 +26,7 @@ IMAGES: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What the target's table has to become, and the entities about which the sides disagree, in order of ids."""
+    """What the target's table has to become, and the entities about which the sides disagree; all by id."""
 
     delta: TableDelta | None
     conflicts: tuple[Conflict, ...] = ()
@@ -83,10 +83,12 @@ def merge_table(
     is_open = found.clashing & ~chosen["theirs"] & ~chosen["ours"] & (resolve is None)
     gone = _is_op(both.theirs, Op.DELETE)
     rows = _rows(both, (found.unlike & ~found.clashing) | (for_theirs & ~gone), for_theirs)
+    deletes = pa.concat_arrays([alone.deletes, both.ids.filter(pa.array(for_theirs & gone))])
+    upserts = pa.concat_tables([alone.upserts, rows])
     delta = TableDelta(
         theirs.table_key,
-        pa.concat_tables([alone.upserts, rows]),
-        pa.concat_arrays([alone.deletes, both.ids.filter(pa.array(for_theirs & gone))]),
+        upserts.take(pc.sort_indices(upserts["id"])) if rows.num_rows else alone.upserts,
+        deletes.take(pc.sort_indices(deletes)),
     )
     conflicts = tuple(_conflicts(both, found.columns, np.flatnonzero(is_open)))
     by_choice = both.ids.filter(pa.array(found.clashing & (chosen["theirs"] | chosen["ours"]))).to_pylist()
