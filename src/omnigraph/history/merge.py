@@ -29,7 +29,10 @@ class MergeOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """Which branch is merged into which, and how. ``if_commit`` names the commit that the target must be at."""
+    """Which branch is merged into which, and how. ``if_commit`` names the commit that the target must be at.
+
+    ``combine`` puts the changed rows together; a job that does so by tasks holds its ``job_lock`` meanwhile.
+    """
 
     source: Branch
     target: Branch
@@ -38,6 +41,8 @@ class MergeRequest:
     decisions: Decisions = field(default_factory=Decisions)
     squash: bool = False
     if_commit: str | None = None
+    combine: Combine = combine_in_memory
+    job_lock: Held | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +87,13 @@ class MergeResult:
         return {**self.plan.as_json(), "commit": commit}
 
 
-def merge(
-    repository: Repository,
-    request: MergeRequest,
-    combine: Combine = combine_in_memory,
-    job_lock: Held | None = None,
-) -> MergeResult:
+def merge(repository: Repository, request: MergeRequest) -> MergeResult:
     """Merge, as one commit; raises MergeConflicts, with all of them, if anything stands in the way."""
     _check(request)
     source = repository.snapshot(request.source)
 
     def prepare(base: Base) -> Prepared[MergePlan]:
-        plan, found = _compared(request, source, base, combine)
+        plan, found = _compared(request, source, base)
         if plan.conflicts:
             raise MergeConflicts(plan.source, plan.target, plan.conflicts, found.total)
         return Prepared(
@@ -109,19 +109,17 @@ def merge(
     write = WriteRequest(
         "merge", request.target, request.actor, request.message, request.if_commit, merged_parents=parents
     )
-    written = commit_write(repository, write, prepare, job_lock)
+    written = commit_write(repository, write, prepare, request.job_lock)
     return MergeResult(written.result, written.commit)
 
 
-def preview_merge(
-    repository: Repository, request: MergeRequest, combine: Combine = combine_in_memory
-) -> MergePlan:
+def preview_merge(repository: Repository, request: MergeRequest) -> MergePlan:
     """What a merge would do now; nothing is written."""
     _check(request)
     source, target = repository.snapshot(request.source), repository.snapshot(request.target)
     if request.if_commit is not None and request.if_commit != target.graph_commit_id:
         raise PreconditionFailed(request.target.name, request.if_commit, target.graph_commit_id)
-    return _compared(request, source, Base(repository, request.target, target), combine)[0]
+    return _compared(request, source, Base(repository, request.target, target))[0]
 
 
 def _check(request: MergeRequest) -> None:
@@ -129,7 +127,7 @@ def _check(request: MergeRequest) -> None:
         raise InvalidArgument("source", f"'{request.source.name}' cannot be merged into itself")
 
 
-def _compared(request: MergeRequest, source: Snapshot, base: Base, combine: Combine) -> tuple[MergePlan, Combined]:
+def _compared(request: MergeRequest, source: Snapshot, base: Base) -> tuple[MergePlan, Combined]:
     """Compare both branches with their merge base, and put their changes together."""
     repository, target = base.repository, base.snapshot
     ancestor = merge_base(repository, request.target, request.source)
@@ -139,7 +137,7 @@ def _compared(request: MergeRequest, source: Snapshot, base: Base, combine: Comb
         return plan, Combined({}, frozenset())
     sides = Three(repository.snapshot_at(request.target, base_id), source, target)
     outcome = MergeOutcome.FAST_FORWARD if base_id == target.graph_commit_id else MergeOutcome.MERGED
-    found = combine(base, sides, request.decisions)
+    found = request.combine(base, sides, request.decisions)
     return _plan(outcome, request, source, target, base_id, found.counts, found.conflicts), found
 
 

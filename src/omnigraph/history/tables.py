@@ -139,7 +139,7 @@ def _path(tables: Tables, ref: TableRef) -> Iterator[TableRef]:
     here: TableRef | None = ref
     while here is not None:
         yield here
-        here = None if here.branch is None else tables.fork_point(here.location, here.branch)
+        here = tables.left_from(here)
 
 
 def _stretches(tables: Tables, since: TableRef, ref: TableRef) -> list[Stretch]:
@@ -150,7 +150,7 @@ def _stretches(tables: Tables, since: TableRef, ref: TableRef) -> list[Stretch]:
             if since.version < here.version:
                 found.append(Stretch(since, here))
             return found[::-1]
-        point = tables.fork_point(here.location, here.branch or "")
+        point = tables.left_from(here)
         assert point is not None, f"{here.branch} of {here.location} was forked from nothing"  # noqa: S101
         if point.version < here.version:
             found.append(Stretch(replace(here, version=point.version, checksum=None), here))

@@ -50,6 +50,7 @@ class TableVersions:
         self._handles = Handles(self._session, limits)
         self._verification = Verification()
         self._verified: set[tuple[TableRef, bool]] = set()
+        self._left: dict[tuple[str, str | None], TableRef | None] = {}
 
     def uri(self, location: str, branch: str | None = None) -> str:
         """The absolute address of a table or of one of its native branches."""
@@ -123,6 +124,7 @@ class TableVersions:
     def forget(self, location: str, branch: str | None) -> None:
         """Let go of the handles of a branch that is gone."""
         self._handles.forget(location, branch)
+        self._left.pop((location, branch), None)
 
     def close(self) -> None:
         """Let go of all handles."""
