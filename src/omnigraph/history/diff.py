@@ -91,6 +91,17 @@ class TableDiff:
         found = {row["values"]: row["counts"] for row in pc.value_counts(self.ops).to_pylist()}
         return {op.value: found.get(op.value, 0) for op in Op}
 
+    def slice(self, offset: int, length: int) -> TableDiff:
+        """Some of the changes."""
+        return TableDiff(
+            self.table_key,
+            self.ids.slice(offset, length),
+            self.ops.slice(offset, length),
+            self.before.slice(offset, length),
+            self.after.slice(offset, length),
+            {name: mask.slice(offset, length) for name, mask in self.changed.items()},
+        )
+
     def rows(self) -> Iterator[Change]:
         """The changes in the order of ids."""
         names = self.before.column_names
@@ -163,13 +174,14 @@ def _as_arrow(table: TableDiff) -> pa.Table:
 def diff(tables: Tables, before: Snapshot, after: Snapshot, wanted: ChangeFilter) -> Diff:
     """Compare two snapshots of one graph, at the cost of what differs."""
     keys = sorted(before.tables.keys() | after.tables.keys(), key=lambda key: (key.startswith("edge:"), key))
-    found = (_table_diff(tables, before, after, key, wanted.ops) for key in keys if wanted.takes(key))
+    found = (table_diff(tables, before, after, key, wanted.ops) for key in keys if wanted.takes(key))
     return Diff(before, after, tuple(table for table in found if table is not None and len(table.ids)))
 
 
-def _table_diff(
+def table_diff(
     tables: Tables, before: Snapshot, after: Snapshot, table_key: str, ops: Collection[Op] | None
 ) -> TableDiff | None:
+    """The changes of one table between two snapshots; None if it is the same version, or in one of them only."""
     old, new = before.tables.get(table_key), after.tables.get(table_key)
     if old is None or new is None or old.ref == new.ref:
         return None
