@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.arguments import number_argument
-from omnigraph.errors import InvalidArgument
+from omnigraph.errors import CursorRejected, InvalidArgument
 from omnigraph.formats.encoding import row_bytes
 from omnigraph.history.diff import Change, ChangeFilter, TableDiff, table_diff
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
@@ -131,11 +131,8 @@ class HeldDiff:
     def of(
         self, tables: Tables, before: Snapshot, after: Snapshot, table_key: str, wanted: ChangeFilter
     ) -> TableDiff | None:
-        """The changes of one table."""
-        old, new = before.tables.get(table_key), after.tables.get(table_key)
-        if old is None or new is None or old.ref == new.ref:
-            return None
-        key, held = (old.ref, new.ref, wanted), self._held
+        """The changes of one table that the commit has touched."""
+        key, held = (before.tables[table_key].ref, after.tables[table_key].ref, wanted), self._held
         if held is not None and held[0] == key:
             return held[1]
         found = table_diff(tables, before, after, table_key, wanted.ops)
@@ -166,18 +163,29 @@ def cut_changes(
         offset = 0
         if start is not None and type_id == start.type_id:
             offset, start = start.offset, None
-        if start is not None or not wanted.takes(table_key):
+        if start is not None or not (wanted.takes(table_key) and _is_touched(before, after, table_key)):
             continue
+        if room.is_full:
+            return changes, Place(type_id, offset)
         found = held.of(tables, before, after, table_key, wanted)
-        rest = 0 if found is None else len(found.ids) - offset
-        if found is None or rest <= 0:
+        rest = (0 if found is None else len(found.ids)) - offset
+        if rest < 0:
+            raise CursorRejected(f"{table_key} has fewer changes than it says")
+        if found is None or rest == 0:
             continue
         taken = room.fitting(_sizes(found.slice(offset, room.changes)))
         changes += found.slice(offset, taken).rows()
         if taken < rest:
             return changes, Place(type_id, offset + taken)
+    if start is not None:
+        raise CursorRejected("it is for a type that is not in the schema any more")
     held.drop()
     return changes, None
+
+
+def _is_touched(before: Snapshot, after: Snapshot, table_key: str) -> bool:
+    old, new = before.tables.get(table_key), after.tables.get(table_key)
+    return old is not None and new is not None and old.ref != new.ref
 
 
 def ordered_types(catalog: Catalog) -> dict[str, int]:

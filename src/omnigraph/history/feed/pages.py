@@ -25,7 +25,15 @@ from omnigraph.history.feed.blocks import (
     ordered_types,
 )
 from omnigraph.history.feed.line import BranchLine, Step
-from omnigraph.history.feed.tokens import Scope, TokenKind, branch_scope, commit_scope, decode_token, encode_token
+from omnigraph.history.feed.tokens import (
+    Scope,
+    TokenKind,
+    branch_scope,
+    commit_scope,
+    count_in,
+    decode_token,
+    encode_token,
+)
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
@@ -180,8 +188,10 @@ def _begun(line: BranchLine, scope: Scope, request: PollRequest) -> _Poll:
     """Where a poll begins and ends."""
     if request.page_token is not None:
         fields = decode_token(TokenKind.FEED_PAGE, scope, request.page_token)
-        version = _verified(line, fields)
-        return _Poll(version, _place(fields), int(fields["cut"]), bool(fields["reaches_head"]))
+        version, cut = _verified(line, fields), count_in(fields, "cut")
+        if cut > line.head().version:
+            raise CursorRejected(f"'{line.branch.name}' does not reach as far as when the poll began")
+        return _Poll(version, _place(fields), cut, fields.get("reaches_head") is True)
     head = line.head().version
     if request.cursor is not None:
         version = _verified(line, decode_token(TokenKind.FEED_CURSOR, scope, request.cursor))
@@ -204,14 +214,14 @@ def _started(line: BranchLine, start: str, head: int) -> int:
 
 def _verified(line: BranchLine, fields: Mapping[str, Any]) -> int:
     """The version that a token stands behind; CursorRejected if that version holds another commit."""
-    version = int(fields["at"])
+    version, commit = count_in(fields, "at"), fields.get("commit")
     if version == 0:
         return 0
     if version <= line.head().version:
         head = line.state(version).head
-        if head is not None and head.graph_commit_id == fields["commit"]:
+        if head is not None and head.graph_commit_id == commit:
             return version
-    raise CursorRejected(f"'{line.branch.name}' has no commit {fields['commit']} at its place in the history")
+    raise CursorRejected(f"'{line.branch.name}' has no commit {commit} where it had one")
 
 
 def _token(kind: TokenKind, line: BranchLine, scope: Scope, version: int, fields: Mapping[str, Any]) -> str:
@@ -221,4 +231,4 @@ def _token(kind: TokenKind, line: BranchLine, scope: Scope, version: int, fields
 
 
 def _place(fields: Mapping[str, Any]) -> Place | None:
-    return None if fields["type"] is None else Place(int(fields["type"]), int(fields["offset"]))
+    return None if fields.get("type") is None else Place(count_in(fields, "type"), count_in(fields, "offset"))

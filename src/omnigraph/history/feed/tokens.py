@@ -94,7 +94,9 @@ def decode_token(kind: TokenKind, scope: Scope, token: str) -> dict[str, Any]:
     if content.get("filter") != scope.filter:
         raise CursorRejected("it was made with another filter", "give the same kinds, types and ops again")
     fields = content.get("fields")
-    return fields if isinstance(fields, dict) else {}
+    if not isinstance(fields, dict):
+        raise damaged()
+    return fields
 
 
 _USE: Final = {
@@ -105,19 +107,36 @@ _USE: Final = {
 
 
 def _content(token: str) -> dict[str, Any]:
-    damaged = CursorRejected("it is damaged, or no cursor at all")
     if len(token) > _LONGEST:
-        raise damaged
+        raise damaged()
     try:
         raw = b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except ValueError:
-        raise damaged from None
+        raise damaged() from None
     content, digest = raw[:-_DIGEST_BYTES], raw[-_DIGEST_BYTES:]
     # Unused bits at the end of base64 would be ignored, so that the text is compared as well.
     if hashlib.sha256(content).digest() != digest or _text(raw) != token:
-        raise damaged
-    found = json.loads(content)
-    return found if isinstance(found, dict) else {}
+        raise damaged()
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        raise damaged() from None
+    if not isinstance(found, dict):
+        raise damaged()
+    return found
+
+
+def damaged() -> CursorRejected:
+    """The error for a token that cannot be read."""
+    return CursorRejected("it is damaged, or no cursor at all")
+
+
+def count_in(fields: Mapping[str, Any], name: str) -> int:
+    """A field that is a count."""
+    value = fields.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise damaged()
+    return value
 
 
 def _text(raw: bytes) -> str:
