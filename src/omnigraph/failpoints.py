@@ -61,7 +61,10 @@ STREAM_NAMES: Final = frozenset({"stream.after_commit"})
 JOB_NAMES: Final = frozenset({"job.after_record", "load.after_stage", "load.after_check", "merge.after_stage"})
 """The failpoints of bulk jobs before their commit, which is a write."""
 
-_ALL: Final = NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES
+EXPORT_NAMES: Final = frozenset({"baseline.before_rename"})
+"""The failpoint of baselines, between the last byte of the file and its name."""
+
+_ALL: Final = NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES | EXPORT_NAMES
 
 _armed: dict[str, Callable[[], None]] = {}
 

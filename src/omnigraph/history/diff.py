@@ -91,6 +91,17 @@ class TableDiff:
         found = {row["values"]: row["counts"] for row in pc.value_counts(self.ops).to_pylist()}
         return {op.value: found.get(op.value, 0) for op in Op}
 
+    def slice(self, offset: int, length: int) -> TableDiff:
+        """Some of the changes."""
+        return TableDiff(
+            self.table_key,
+            self.ids.slice(offset, length),
+            self.ops.slice(offset, length),
+            self.before.slice(offset, length),
+            self.after.slice(offset, length),
+            {name: mask.slice(offset, length) for name, mask in self.changed.items()},
+        )
+
     def rows(self) -> Iterator[Change]:
         """The changes in the order of ids."""
         names = self.before.column_names
@@ -181,6 +192,15 @@ def diff_table(tables: Tables, before: Snapshot, after: Snapshot, table_key: str
     entity = after.entity(table_key)
     old, new = before.tables[table_key].ref, after.tables[table_key].ref
     return compare_rows(entity, changes_between(tables, old, new, entity.columns, touched))
+
+
+def table_diff(
+    tables: Tables, before: Snapshot, after: Snapshot, table_key: str, ops: Collection[Op] | None
+) -> TableDiff | None:
+    """The changes of one table between two snapshots; None if it is the same version, or in one of them only."""
+    if table_key not in moved_tables(before, after, ChangeFilter(tables=frozenset({table_key}))):
+        return None
+    return _selected(diff_table(tables, before, after, table_key, RowDeltas(tables)), ops)
 
 
 def compare_rows(entity: EntityType, changes: RowChanges) -> TableDiff:
