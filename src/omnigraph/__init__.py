@@ -17,11 +17,13 @@ from omnigraph.errors import (
     BranchNotFound,
     BranchOutcomeUnknown,
     BranchProtected,
+    ChangeFeedGap,
     Conflict,
     ConflictError,
     ConflictKind,
     ConstraintViolation,
     CountOverflow,
+    CursorRejected,
     DataError,
     Diagnostic,
     EmbeddingUnavailable,
@@ -53,6 +55,7 @@ from omnigraph.errors import (
     Outcome,
     OutcomeUnknown,
     ParameterError,
+    ParentlessCommit,
     PipelineError,
     PreconditionFailed,
     PublishContention,
@@ -86,20 +89,24 @@ if TYPE_CHECKING:
     from omnigraph import lang
     from omnigraph.asynchronous import AsyncGraph
     from omnigraph.bulk.embed.requests import EmbedResult
+    from omnigraph.bulk.export.baseline import Baseline
     from omnigraph.bulk.export.job import ExportResult
     from omnigraph.bulk.load.options import LoadResult
     from omnigraph.bulk.runner import JobEvent, Listener
     from omnigraph.embed.client import EmbeddingClient
     from omnigraph.graph import Graph
     from omnigraph.history.diff import Change, Diff
+    from omnigraph.history.feed.blocks import ChangeBlock
+    from omnigraph.history.feed.pages import ChangePage, CommitChanges
     from omnigraph.history.merge import MergeOutcome, MergePlan, MergeResult
+    from omnigraph.history.schemas import SchemaVersion
     from omnigraph.history.undo import UndoResult
-    from omnigraph.keywords import At, LoadKeywords, MergeKeywords, UndoKeywords
+    from omnigraph.keywords import At, ChangeKeywords, LoadKeywords, MergeKeywords, UndoKeywords
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
+    from omnigraph.maintenance.compaction import OptimizeReport
     from omnigraph.maintenance.indices import IndexReport
     from omnigraph.maintenance.repair import RepairReport
-    from omnigraph.write.evolution.apply import SchemaPlan, SchemaResult
     from omnigraph.manifest.branches import Branch
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.manifest.state import Commit, TablePin
@@ -109,6 +116,7 @@ if TYPE_CHECKING:
     from omnigraph.recovery.audit import Recovery
     from omnigraph.recovery.jobs import LeftJob
     from omnigraph.settings import BulkSettings, ReadSettings, Settings, WriteSettings
+    from omnigraph.write.evolution.apply import SchemaPlan, SchemaResult
     from omnigraph.write.mutations.requests import MutationResult
 
 __version__ = "0.1.0"
@@ -117,6 +125,7 @@ __all__ = [
     "AsyncGraph",
     "At",
     "BadValue",
+    "Baseline",
     "BatchDone",
     "BatchOutcomeUnknown",
     "Branch",
@@ -129,12 +138,18 @@ __all__ = [
     "Cancellation",
     "Catalog",
     "Change",
+    "ChangeBlock",
+    "ChangeFeedGap",
+    "ChangeKeywords",
+    "ChangePage",
     "Commit",
+    "CommitChanges",
     "Conflict",
     "ConflictError",
     "ConflictKind",
     "ConstraintViolation",
     "CountOverflow",
+    "CursorRejected",
     "DataError",
     "Diagnostic",
     "Diff",
@@ -180,9 +195,11 @@ __all__ = [
     "NotOnSpark",
     "ObjectDamaged",
     "OmniError",
+    "OptimizeReport",
     "Outcome",
     "OutcomeUnknown",
     "ParameterError",
+    "ParentlessCommit",
     "PipelineError",
     "PreconditionFailed",
     "PublishContention",
@@ -198,12 +215,13 @@ __all__ = [
     "Recovery",
     "RecoveryBlocked",
     "RepairReport",
-    "SchemaPlan",
-    "SchemaResult",
     "RequestError",
     "ResourceLimit",
     "Result",
     "SchemaError",
+    "SchemaPlan",
+    "SchemaResult",
+    "SchemaVersion",
     "Settings",
     "SidecarUnreadable",
     "Snapshot",
@@ -232,12 +250,17 @@ __all__ = [
 _LAZY = {
     "AsyncGraph": "omnigraph.asynchronous",
     "At": "omnigraph.keywords",
+    "Baseline": "omnigraph.bulk.export.baseline",
     "Branch": "omnigraph.manifest.branches",
     "BulkSettings": "omnigraph.settings",
     "Cancellation": "omnigraph.read.limits",
     "Catalog": "omnigraph.lang.schema.catalog",
     "Change": "omnigraph.history.diff",
+    "ChangeBlock": "omnigraph.history.feed.blocks",
+    "ChangeKeywords": "omnigraph.keywords",
+    "ChangePage": "omnigraph.history.feed.pages",
     "Commit": "omnigraph.manifest.state",
+    "CommitChanges": "omnigraph.history.feed.pages",
     "Diff": "omnigraph.history.diff",
     "EmbedResult": "omnigraph.bulk.embed.requests",
     "EmbeddingClient": "omnigraph.embed.client",
@@ -255,11 +278,13 @@ _LAZY = {
     "MergePlan": "omnigraph.history.merge",
     "MergeResult": "omnigraph.history.merge",
     "MutationResult": "omnigraph.write.mutations.requests",
+    "OptimizeReport": "omnigraph.maintenance.compaction",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
     "RepairReport": "omnigraph.maintenance.repair",
     "SchemaPlan": "omnigraph.write.evolution.apply",
     "SchemaResult": "omnigraph.write.evolution.apply",
+    "SchemaVersion": "omnigraph.history.schemas",
     "Result": "omnigraph.read.result.result",
     "Settings": "omnigraph.settings",
     "Snapshot": "omnigraph.manifest.snapshot",

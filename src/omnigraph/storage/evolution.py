@@ -17,7 +17,7 @@ from lance.schema import LanceSchema
 
 from omnigraph.storage.fields import FieldTree, field_trees, new_field_trees, schema_of
 from omnigraph.storage.files.staged import settle_new_files
-from omnigraph.storage.staging import Staged, staged
+from omnigraph.storage.staging import Staged, staged_operation
 from omnigraph.storage.unavailable import translated
 
 Compute = Callable[[pa.RecordBatch], pa.Array]
@@ -61,11 +61,11 @@ def stage_columns(
         fragments = [_computed(handle, fragment, computed) for fragment in handle.get_fragments()]
         schema, is_new = _schema(handle, columns, fragments[-1][1] if fragments else handle.lance_schema)
         if not is_new:
-            return staged(handle, location, branch, LanceOperation.Project(schema), operation)
+            return staged_operation(handle, location, branch, LanceOperation.Project(schema), operation)
         before = [fragment.metadata for fragment in handle.get_fragments()]
         settle_new_files(handle.uri, zip(before, [new for new, _ in fragments], strict=True))
         merge = LanceOperation.Merge([new for new, _ in fragments], schema)
-        return staged(handle, location, branch, merge, operation)
+        return staged_operation(handle, location, branch, merge, operation)
 
 
 def _computed(

@@ -1,76 +1,200 @@
-"""`omnigraph schema`: show a graph's schema, and plan a change from one schema to another."""
+"""`omnigraph schema`: show the schema of a graph, plan another one, and accept it."""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
+from omnigraph.cli.output import (
+    Json,
+    lost_race,
+    print_json,
+    print_table,
+    print_text,
+    reports_errors,
+    styled,
+)
 from omnigraph.cli.sources import read_source
-from omnigraph.cli.stores import Address, Store, open_graph
+from omnigraph.cli.stores import Actor, Address, At, Store, open_graph, parse_state
+from omnigraph.errors import PreconditionFailed
 
 if TYPE_CHECKING:
-    from omnigraph.errors import Diagnostic
-    from omnigraph.lang.schema.migration import MigrationPlan
+    from collections.abc import Iterable
 
-app = typer.Typer(help="Show schemas and plan their changes.", no_args_is_help=True)
+    from omnigraph.lang.schema.steps import MigrationPlan
+    from omnigraph.write.evolution.apply import TableWork
+
+app = typer.Typer(help="Show schemas, and change them.", no_args_is_help=True)
+
+SchemaFile = Annotated[
+    Path,
+    typer.Option("--schema", "--to", exists=True, dir_okay=False, readable=True, help="The schema to change to."),
+]
+BranchOption = Annotated[str | None, typer.Option("--branch", help="The branch; main by default.")]
+Fill = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fill",
+        metavar="TYPE.PROPERTY=VALUE",
+        help="What existing rows get in a property that they have no value for: JSON, a text, or $OTHER_PROPERTY.",
+    ),
+]
+DataLoss = Annotated[
+    bool, typer.Option("--allow-data-loss", help="Drops purge what they drop, in older states too.")
+]
 
 
 @app.command()
 @reports_errors
-def show(uri: Address = None, store: Store = None, as_json: Json = False) -> None:
-    """Print the schema a graph has accepted."""
+def show(
+    uri: Address = None,
+    store: Store = None,
+    branch: BranchOption = None,
+    at: At = None,
+    as_json: Json = False,
+) -> None:
+    """Print the schema a graph has accepted, of a branch or of an older state."""
     graph = open_graph(uri, store, read_only=True)
+    state = graph.snapshot(branch, at=parse_state(at, branch))
+    source = graph.schema_source(at=state)
     if as_json:
-        print_json({"schema_source": graph.schema, "shape_hash": graph.catalog.hash})
+        print_json({"schema_source": source, "shape_hash": state.catalog.hash, "branch": state.branch})
     else:
-        sys.stdout.write(graph.schema)
+        sys.stdout.write(source)
+
+
+app.command("get", hidden=True)(show)
+
+
+@app.command()
+@reports_errors
+def history(uri: Address = None, store: Store = None, branch: BranchOption = None, as_json: Json = False) -> None:
+    """List the schemas that a branch has had, newest first, with the steps that led to each."""
+    graph = open_graph(uri, store, read_only=True)
+    found = graph.schema_history(branch)
+    if as_json:
+        print_json({"schemas": [one.as_json() for one in found]})
+        return
+    for one in found:
+        commit = one.commit
+        print_text(styled(f"{commit.graph_commit_id}  {commit.created_at:%Y-%m-%d %H:%M:%S}", "bold"))
+        for step in one.steps or ("created",):
+            print_text(f"  {step}")
 
 
 @app.command()
 @reports_errors
 def plan(
+    new: SchemaFile,
+    uri: Address = None,
+    store: Store = None,
     old: Annotated[
-        Path, typer.Option("--from", exists=True, dir_okay=False, readable=True, help="The accepted schema.")
-    ],
-    new: Annotated[
-        Path, typer.Option("--to", exists=True, dir_okay=False, readable=True, help="The schema to change to.")
-    ],
-    allow_data_loss: Annotated[
-        bool, typer.Option("--allow-data-loss", help="Plan drops that purge old versions.")
-    ] = False,
+        Path | None,
+        typer.Option(
+            "--from", exists=True, dir_okay=False, readable=True, help="Plan from this schema, without a graph."
+        ),
+    ] = None,
+    branch: BranchOption = None,
+    fill: Fill = None,
+    allow_data_loss: DataLoss = False,
     as_json: Json = False,
 ) -> None:
-    """Show the steps from one schema to another, offline. Exit code 1 if a change is refused."""
-    from omnigraph.lang.schema.identity import first_identities, idle_hints
-    from omnigraph.lang.schema.migration import plan_migration
-    from omnigraph.lang.schema.resolve import compile_schema
+    """Show the steps to another schema and the work they take. Exit code 1 if a change is refused."""
+    after = read_source(new)
+    if old is not None:
+        from omnigraph.lang.schema.migration import compare_schemas, idle_notes
 
-    before, after = (read_source(path) for path in (old, new))
-    accepted = first_identities(compile_schema(before.text, before.name))
-    desired = compile_schema(after.text, after.name)
-    planned = plan_migration(accepted, desired, allow_data_loss=allow_data_loss)
-    notes = idle_hints(desired, accepted)
-    if as_json:
-        print_json(planned.as_json() | {"notes": [note.as_json() for note in notes]})
+        before = read_source(old)
+        steps = compare_schemas(before.text, after.text, allow_data_loss=allow_data_loss)
+        notes = idle_notes(before.text, after.text)
+        work: tuple[TableWork, ...] = ()
+        shown = {**steps.as_json(), "notes": list(notes)}
     else:
-        _print_plan(planned, notes)
-    if not planned.supported:
+        graph = open_graph(uri, store, read_only=True)
+        planned = graph.plan_schema(after.text, branch=branch, fill=_fills(fill), allow_data_loss=allow_data_loss)
+        steps, notes, shown, work = planned.steps, planned.notes, planned.as_json(), planned.work
+    if as_json:
+        print_json(shown)
+    else:
+        _print_plan(steps, notes, work)
+    if not steps.supported:
         raise typer.Exit(1)
 
 
-def _print_plan(planned: MigrationPlan, notes: list[Diagnostic]) -> None:
+@app.command()
+@reports_errors
+def apply(
+    new: SchemaFile,
+    uri: Address = None,
+    store: Store = None,
+    branch: BranchOption = None,
+    fill: Fill = None,
+    allow_data_loss: DataLoss = False,
+    if_commit: Annotated[
+        str | None, typer.Option("--if-commit", help="Only if the branch is still at this commit.")
+    ] = None,
+    message: Annotated[str | None, typer.Option("--message", "-m", help="Kept with the commit.")] = None,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Give a branch another schema, as one commit. Its rows are kept, and older states keep their schema."""
+    graph = open_graph(uri, store, read_only=False, actor=actor)
+    try:
+        done = graph.apply_schema(
+            read_source(new).text,
+            branch=branch,
+            fill=_fills(fill),
+            allow_data_loss=allow_data_loss,
+            message=message,
+            if_commit=if_commit,
+        )
+    except PreconditionFailed as error:
+        raise lost_race(error, as_json=as_json) from error
+    if as_json:
+        print_json(done.as_json())
+        return
+    _print_plan(done.plan.steps, done.plan.notes, done.plan.work)
+    if done.commit is not None:
+        print_text(styled("commit ", "bold"), done.commit.graph_commit_id)
+
+
+def _fills(given: list[str] | None) -> dict[str, object]:
+    """Fills as they are written: a value that is no JSON is a text."""
+    found: dict[str, object] = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"'{text}' has no value; write TYPE.PROPERTY=VALUE")
+        try:
+            found[name.strip()] = json.loads(value)
+        except ValueError:
+            found[name.strip()] = value
+    return found
+
+
+def _print_plan(planned: MigrationPlan, notes: Iterable[str], work: Iterable[TableWork]) -> None:
     for step in planned.steps:
         refused = step.kind == "unsupported_change"
         print_text(styled("✗ " if refused else "• ", "bold red" if refused else "green"), str(step))
     for note in notes:
-        print_text(styled("note: ", "cyan"), f"{note.source}:{note.line}: {note.message}")
+        print_text(styled("note: ", "cyan"), note)
     if not planned.steps:
         print_text("no changes")
-    elif planned.supported:
-        print_text(f"{len(planned.steps)} step{'s' if len(planned.steps) > 1 else ''}, supported")
-    else:
+    elif not planned.supported:
         print_text(styled("not supported", "bold red"))
+    else:
+        print_text(f"{len(planned.steps)} step{'s' if len(planned.steps) > 1 else ''}, supported")
+        rows = [(one.table_key, one.action, f"{one.rows:,}", _read(one)) for one in work]
+        if rows:
+            print_table(("table", "what happens", "rows", "read"), rows)
+
+
+def _read(work: TableWork) -> str:
+    """How much of a table has to be read."""
+    if work.computed:
+        return f"all, to compute {', '.join(work.computed)}"
+    return "all, to check them" if work.reads_rows else "none"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from omnigraph.lang.schema.identity import SchemaIR, TypeIdentity, first_identities, resolve_identities
+from omnigraph.lang.schema.identity import SchemaIR, TypeIdentity, first_identities, idle_hints, resolve_identities
 from omnigraph.lang.schema.resolve import CompiledSchema, compile_schema
 from omnigraph.lang.schema.shape import (
     METADATA_ANNOTATIONS,
@@ -31,6 +31,23 @@ def plan_migration(
     target = resolve_identities(desired, accepted)
     steps = tuple(_Planner(accepted, target, "hard" if allow_data_loss else "soft", fills or {}).steps())
     return MigrationPlan(steps, target)
+
+
+def steps_between(old: SchemaIR, new: SchemaIR) -> tuple[Step, ...]:
+    """The steps that lead from one accepted schema to another that descends from it."""
+    every = {(shape.name, prop.name): "…" for shape in new.shape.types for prop in shape.properties}
+    return tuple(
+        step
+        if "fill" not in step.fields
+        else Step(step.kind, {k: v for k, v in step.fields.items() if k != "fill"})
+        for step in _Planner(old, new, "soft", every).steps()
+    )
+
+
+def idle_notes(old: str, new: str) -> tuple[str, ...]:
+    """The rename hints of a schema text that do nothing, if another one is accepted."""
+    accepted, desired = first_identities(compile_schema(old)), compile_schema(new)
+    return tuple(f"line {note.line}: {note.message}" for note in idle_hints(desired, accepted))
 
 
 def compare_schemas(old: str, new: str, *, allow_data_loss: bool = False) -> MigrationPlan:

@@ -120,8 +120,8 @@ def plan_schema(repository: Repository, request: SchemaRequest) -> SchemaPlan:
 
 
 def apply_schema(repository: Repository, request: SchemaRequest) -> SchemaResult:
-    """Accept a schema as one commit. Nothing is written if a step is not possible, which is a MigrationError, or if
-    existing rows break a new rule, which is a ConstraintViolation."""
+    """Accept a schema as one commit. Nothing is written if a step is not possible, which is a MigrationError, or
+    if existing rows break a new rule, which is a ConstraintViolation."""
     work = _Work(repository, request)
     try:
         written = commit_write(
