@@ -116,7 +116,8 @@ if TYPE_CHECKING:
     from omnigraph.recovery.audit import Recovery
     from omnigraph.recovery.jobs import LeftJob
     from omnigraph.settings import BulkSettings, ReadSettings, Settings, WriteSettings
-    from omnigraph.write.evolution.apply import SchemaPlan, SchemaResult
+    from omnigraph.write.evolution.apply import SchemaResult
+    from omnigraph.write.evolution.plan import SchemaPlan
     from omnigraph.write.mutations.requests import MutationResult
 
 __version__ = "0.1.0"
@@ -282,7 +283,7 @@ _LAZY = {
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
     "RepairReport": "omnigraph.maintenance.repair",
-    "SchemaPlan": "omnigraph.write.evolution.apply",
+    "SchemaPlan": "omnigraph.write.evolution.plan",
     "SchemaResult": "omnigraph.write.evolution.apply",
     "SchemaVersion": "omnigraph.history.schemas",
     "Result": "omnigraph.read.result.result",

@@ -168,6 +168,7 @@ class AsyncGraph:
     embed = _InThread(Graph.embed)
     plan_schema = _InThread(Graph.plan_schema)
     apply_schema = _InThread(Graph.apply_schema)
+    apply_schema_to_all = _InThread(Graph.apply_schema_to_all)
     schema_source = _InThread(Graph.schema_source)
     schema_history = _InThread(Graph.schema_history)
     jobs = _InThread(Graph.jobs)

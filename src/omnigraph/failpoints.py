@@ -61,10 +61,21 @@ STREAM_NAMES: Final = frozenset({"stream.after_commit"})
 JOB_NAMES: Final = frozenset({"job.after_record", "load.after_stage", "load.after_check", "merge.after_stage"})
 """The failpoints of bulk jobs before their commit, which is a write."""
 
+SCHEMA_NAMES: Final = frozenset(
+    {
+        "schema.after_store",
+        "schema.after_table",
+        "schema.after_piece",
+        "schema.after_intent",
+        "schema.between_branches",
+    }
+)
+"""The failpoints of a change of the schema before its commit, which is a write, and between branches."""
+
 EXPORT_NAMES: Final = frozenset({"baseline.before_rename"})
 """The failpoint of baselines, between the last byte of the file and its name."""
 
-_ALL: Final = NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES | EXPORT_NAMES
+_ALL: Final = NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES | SCHEMA_NAMES | EXPORT_NAMES
 
 _armed: dict[str, Callable[[], None]] = {}
 

@@ -44,8 +44,10 @@ from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal
 from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
 from omnigraph.versions import VersionedGraph
-from omnigraph.write.evolution.apply import SchemaPlan, SchemaRequest, SchemaResult, apply_schema, plan_schema
+from omnigraph.write.evolution.apply import SchemaResult, apply_schema
+from omnigraph.write.evolution.branches import apply_to_all
 from omnigraph.write.evolution.fills import parse_fills
+from omnigraph.write.evolution.plan import SchemaPlan, SchemaRequest, plan_schema
 from omnigraph.write.mutations.requests import MutationResult, mutate
 from omnigraph.write.protocol import repeated_if_schema_changed
 
@@ -274,6 +276,27 @@ class Graph(VersionedGraph):
             if_commit=optional_text("if_commit", if_commit),
         )
         return apply_schema(self._repository, request)
+
+    def apply_schema_to_all(
+        self,
+        schema: str,
+        *,
+        fill: Mapping[str, object] | None = None,
+        allow_data_loss: bool = False,
+        actor: str | None = None,
+        message: str | None = None,
+    ) -> list[SchemaResult]:
+        """Give every branch another schema: all of them get it, each by a commit of its own, or none does.
+
+        No other write is committed meanwhile. If a branch cannot follow, SchemaRefused names it.
+        """
+        self._repository.require_writable()
+        request = replace(
+            self._schema_request(schema, None, fill, allow_data_loss),
+            actor=self._who(actor),
+            message=optional_text("message", message, LONGEST_MESSAGE),
+        )
+        return apply_to_all(self._repository, request, fill or {})
 
     def _schema_request(
         self, schema: str, branch: str | None, fill: Mapping[str, object] | None, allow_data_loss: bool

@@ -15,6 +15,7 @@ from omnigraph.read.data.cache import Cache
 from omnigraph.recovery.heal import sweep
 from omnigraph.settings import Settings
 from omnigraph.storage.address import Address, parse_address
+from omnigraph.write.evolution.branches import finish_intent
 
 
 def init(
@@ -72,6 +73,7 @@ def open(  # noqa: A001  the public name is omnigraph.open
     repository = open_existing(parse_address(uri, storage_options), read_only=read_only)
     if not read_only:
         sweep(repository)
+        finish_intent(repository)
     return Graph(repository, actor=actor, embedder=embedder, cache=Cache(cache_bytes), settings=settings)
 
 

@@ -62,6 +62,8 @@
     ├── OutcomeUnknown           look for the commit before you retry
     ├── BatchOutcomeUnknown      write the stream's micro-batch again; it is not written twice
     ├── BranchOutcomeUnknown     look at the list of branches before you retry
+    ├── SchemaUnfinished         some branches have the new schema; opening the graph for writing finishes it
+    ├── SchemaRefused            one of several branches cannot get the schema; no branch did
     └── StorageError             ask an operator
         ├── IncompleteFile       the store did not keep all bytes of a file
         ├── ObjectDamaged        an object of the graph is missing, truncated or changed
@@ -108,6 +110,7 @@ from omnigraph.errors.language import (
     ParameterError,
     QueryError,
     SchemaError,
+    SchemaRefused,
 )
 from omnigraph.errors.merges import (
     Conflict,
@@ -118,6 +121,7 @@ from omnigraph.errors.outcomes import (
     BatchOutcomeUnknown,
     BranchOutcomeUnknown,
     OutcomeUnknown,
+    SchemaUnfinished,
 )
 from omnigraph.errors.pipeline import (
     ExportRefused,
@@ -158,6 +162,7 @@ from omnigraph.errors.requests import (
     ParentlessCommit,
     ReadOnlyGraph,
     RequestError,
+    SharedRows,
     SnapshotNotFound,
 )
 from omnigraph.errors.storage import (
@@ -242,6 +247,9 @@ __all__ = [
     "ResourceLimit",
     "SchemaChanged",
     "SchemaError",
+    "SchemaRefused",
+    "SchemaUnfinished",
+    "SharedRows",
     "SidecarUnreadable",
     "SnapshotNotFound",
     "SourceUnusable",

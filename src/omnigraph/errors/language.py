@@ -70,6 +70,21 @@ class ParameterError(OmniError):
         return {"error": str(self), "query": self.query, "parameters": dict(self.problems)}
 
 
+class SchemaRefused(OmniError):
+    """A schema that one of several branches cannot have. ``cause`` is the error that says why."""
+
+    def __init__(self, branch: str, cause: OmniError) -> None:
+        super().__init__(branch, cause)
+        self.branch = branch
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return f"branch '{self.branch}' cannot get the schema, so no branch did: {self.cause}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self.cause.as_json(), "error": str(self), "branch": self.branch}
+
+
 class MigrationError(OmniError):
     """A schema change that the existing data does not allow. ``changes`` lists the parts that are refused."""
 

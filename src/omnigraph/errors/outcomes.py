@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from omnigraph.errors.base import OmniError, Outcome
@@ -68,6 +69,31 @@ class BatchOutcomeUnknown(OmniError):
             "batch": self.batch,
             "reason": self.reason,
         }
+
+
+class SchemaUnfinished(OmniError):
+    """A schema was accepted by some branches and not yet by others, because the store stopped answering.
+
+    It is finished when the graph is opened for writing the next time, or when the same schema is applied again.
+    """
+
+    outcome = Outcome.UNKNOWN
+
+    def __init__(self, done: Sequence[str], left: Sequence[str], reason: str) -> None:
+        super().__init__(list(done), list(left), reason)
+        self.done = list(done)
+        self.left = list(left)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        done = f"accepted by {', '.join(self.done)}" if self.done else "not known to be accepted by any branch"
+        return (
+            f"the schema is {done}, and not yet by {', '.join(self.left)}: {self.reason}."
+            " It is finished when the graph is opened for writing, or when it is applied again"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "done": self.done, "left": self.left, "reason": self.reason}
 
 
 class BranchOutcomeUnknown(OmniError):

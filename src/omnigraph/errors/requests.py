@@ -174,6 +174,21 @@ class BranchProtected(RequestError):
         return f"branch '{self.name}' cannot be deleted: {self.reason}"
 
 
+class SharedRows(RequestError):
+    """Rows that a change of the schema would purge, and that another branch still has."""
+
+    def __init__(self, table_key: str, branch: str) -> None:
+        super().__init__(table_key, branch)
+        self.table_key = table_key
+        self.branch = branch
+
+    def __str__(self) -> str:
+        return (
+            f"{self.table_key} cannot be purged: branch '{self.branch}' has it too. Delete that branch, change all"
+            " branches (--all-branches), or drop without --allow-data-loss"
+        )
+
+
 class SnapshotNotFound(RequestError):
     """A commit or manifest version that does not exist."""
 

@@ -19,6 +19,7 @@ HEAD_HINTS: Final = "_refs/heads"
 INIT_CLAIM: Final = "__init.json"
 
 SCHEMAS: Final = "_schemas"
+SCHEMA_INTENT: Final = "__schema_intent.json"
 
 NODES: Final = "nodes"
 EDGES: Final = "edges"

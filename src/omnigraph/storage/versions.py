@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,7 +13,7 @@ import lance
 import pyarrow as pa
 from lance import LanceDataset
 
-from omnigraph.errors import HistoryReclaimed, ObjectDamaged
+from omnigraph.errors import HistoryReclaimed, ObjectDamaged, StorageUnavailable
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.files.checksums import checksum, is_whole
@@ -224,13 +225,25 @@ class TableVersions:
             self._verification.check_rows(handle, fragments=fragments)
 
     def readable(self, ref: TableRef, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-        """The same rows; what cannot be read among them is a StorageUnavailable that names the table."""
+        """The same rows; what cannot be read among them is a StorageUnavailable that names the table, or, if the
+        version was removed since it was opened, HistoryReclaimed."""
 
         def batches() -> Iterator[pa.RecordBatch]:
-            with translated(self.shown(ref.location)):
-                yield from reader
+            try:
+                with translated(self.shown(ref.location)):
+                    yield from reader
+            except StorageUnavailable as error:
+                self.require_kept(ref, error)
+                raise
 
         return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+    def require_kept(self, ref: TableRef, error: StorageUnavailable) -> None:
+        """Raise HistoryReclaimed if a read failed because the version was removed."""
+        with suppress(StorageUnavailable):
+            if not self.exists(ref):
+                self.forget(ref.location, ref.branch)
+                raise HistoryReclaimed(described(ref)) from error
 
     def pass_through(self, ref: TableRef, columns: Sequence[str]) -> pa.RecordBatchReader:
         """Whole columns of one version for a reader that keeps little of them: hardly anything is read ahead."""

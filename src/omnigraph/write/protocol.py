@@ -234,17 +234,40 @@ def _prepare_and_commit(
         if not is_moved and not isinstance(conflict, SchemaChanged) and conflict is not _LATE_VERSION_UNDONE:
             raise conflict
     with repository.locks.commit(request.branch.name) as lock:
-        while True:
-            heal_branch(repository, request.branch.name, lock)
-            ready = _make_ready(repository, request, prepare, operation_id, lock)
-            if ready.prepared.is_empty:
-                _finish_empty(repository, request, lock)
-                return ready, None
-            conflict = _revalidate(request, ready, lock)
-            if conflict is None:
-                return ready, _commit(repository, request, operation_id, ready, lock, job_lock)
-            if conflict is not _LATE_VERSION_UNDONE:
-                raise conflict
+        return _prepare_under_lock(repository, request, prepare, lock, job_lock, operation_id)
+
+
+def commit_holding(
+    repository: Repository, request: WriteRequest, prepare: Prepare[Result], lock: CommitLock
+) -> tuple[Result, Commit | InDoubt | None]:
+    """Run a write whose caller holds the whole graph: the writer's result, and its commit.
+
+    A write in doubt is given back as it is; the caller finds out about it when it has given up its lock.
+    """
+    ready, end = _prepare_under_lock(repository, request, prepare, lock, None, str(ULID()))
+    return ready.prepared.result, end
+
+
+def _prepare_under_lock(
+    repository: Repository,
+    request: WriteRequest,
+    prepare: Prepare[Result],
+    lock: CommitLock,
+    job_lock: Held | None,
+    operation_id: str,
+) -> tuple[_Ready[Result], Commit | InDoubt | None]:
+    """Prepare and commit while no other writer can move the branch."""
+    while True:
+        heal_branch(repository, request.branch.name, lock)
+        ready = _make_ready(repository, request, prepare, operation_id, lock)
+        if ready.prepared.is_empty:
+            _finish_empty(repository, request, lock)
+            return ready, None
+        conflict = _revalidate(request, ready, lock)
+        if conflict is None:
+            return ready, _commit(repository, request, operation_id, ready, lock, job_lock)
+        if conflict is not _LATE_VERSION_UNDONE:
+            raise conflict
 
 
 def _make_ready(

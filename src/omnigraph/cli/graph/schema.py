@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from omnigraph.lang.schema.steps import MigrationPlan
-    from omnigraph.write.evolution.apply import TableWork
+    from omnigraph.write.evolution.apply import SchemaResult
+    from omnigraph.write.evolution.plan import TableWork
 
 app = typer.Typer(help="Show schemas, and change them.", no_args_is_help=True)
 
@@ -132,6 +133,10 @@ def apply(
     uri: Address = None,
     store: Store = None,
     branch: BranchOption = None,
+    every: Annotated[
+        bool,
+        typer.Option("--all-branches", help="All branches get it, or none."),
+    ] = False,
     fill: Fill = None,
     allow_data_loss: DataLoss = False,
     if_commit: Annotated[
@@ -142,12 +147,23 @@ def apply(
     as_json: Json = False,
 ) -> None:
     """Give a branch another schema, as one commit. Its rows are kept, and older states keep their schema."""
+    if every and (branch is not None or if_commit is not None):
+        raise typer.BadParameter("--all-branches goes without --branch and --if-commit")
     graph = open_graph(uri, store, read_only=False, actor=actor)
+    source, fills = read_source(new).text, _fills(fill)
+    if every:
+        results = graph.apply_schema_to_all(source, fill=fills, allow_data_loss=allow_data_loss, message=message)
+        if as_json:
+            print_json({"branches": [done.as_json() for done in results]})
+        for done in () if as_json else results:
+            print_text(styled(f"{done.plan.branch}:", "bold"))
+            _print_result(done)
+        return
     try:
         done = graph.apply_schema(
-            read_source(new).text,
+            source,
             branch=branch,
-            fill=_fills(fill),
+            fill=fills,
             allow_data_loss=allow_data_loss,
             message=message,
             if_commit=if_commit,
@@ -156,7 +172,11 @@ def apply(
         raise lost_race(error, as_json=as_json) from error
     if as_json:
         print_json(done.as_json())
-        return
+    else:
+        _print_result(done)
+
+
+def _print_result(done: SchemaResult) -> None:
     _print_plan(done.plan.steps, done.plan.notes, done.plan.work)
     if done.commit is not None:
         print_text(styled("commit ", "bold"), done.commit.graph_commit_id)

@@ -1,103 +1,38 @@
-"""Accepting another schema: planned against a branch, checked against its rows, and made visible as one commit."""
+"""Accepting another schema: checked against the rows of a branch, and made visible as one commit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+import lance
+import pyarrow as pa
 from ulid import ULID
 
-from omnigraph.errors import OmniError, Outcome, PreconditionFailed
+from omnigraph.errors import OmniError, Outcome, SharedRows
 from omnigraph.failpoints import hit
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.schema.catalog import Catalog, EntityType
-from omnigraph.lang.schema.identity import idle_hints
-from omnigraph.lang.schema.migration import plan_migration
-from omnigraph.lang.schema.resolve import CompiledSchema
-from omnigraph.lang.schema.steps import MigrationPlan
-from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.drafts import SchemaMove
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit, TablePin
 from omnigraph.storage import layout
-from omnigraph.storage.evolution import Column, ComputedColumn, stage_columns
+from omnigraph.storage.evolution import Column, stage_columns
+from omnigraph.storage.locks import CommitLock
+from omnigraph.storage.staging import ROWS_PER_FILE, stage_append
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base
-from omnigraph.write.evolution.fills import Fill, Target, require_used, shown
-from omnigraph.write.evolution.rules import check_table, has_new_rules, require_kept
-from omnigraph.write.evolution.tables import Tables, compare_tables
-from omnigraph.write.protocol import Prepared, Stage, StagedTable, WriteRequest, commit_write
-from omnigraph.write.rules import SHOWN, Violations
+from omnigraph.write.evolution.plan import SchemaPlan, SchemaRequest, planned
+from omnigraph.write.evolution.rules import check_table, require_kept, whole_rows
+from omnigraph.write.evolution.tables import TableChange, Tables
+from omnigraph.write.outcomes import InDoubt
+from omnigraph.write.protocol import Prepared, Stage, StagedTable, WriteRequest, commit_holding, commit_write
+from omnigraph.write.rules import Violations
 
-WRITER = "schema_apply"
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaRequest:
-    """Which schema a branch is to have, and on which conditions.
-
-    ``fills`` are values for rows that have none in a property that needs one. ``allow_data_loss`` lets drops purge
-    what they drop, older states included. ``if_commit`` names the commit that the branch must be at.
-    """
-
-    branch: Branch
-    desired: CompiledSchema
-    fills: Mapping[Target, Fill] = field(default_factory=dict)
-    allow_data_loss: bool = False
-    actor: str | None = None
-    message: str | None = None
-    if_commit: str | None = None
-    error_limit: int = SHOWN
-
-
-@dataclass(frozen=True, slots=True)
-class TableWork:
-    """What a change of the schema does to one table: its rows, whether they are read, and columns to compute."""
-
-    table_key: str
-    action: str
-    rows: int
-    reads_rows: bool = False
-    computed: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "table_key": self.table_key,
-            "action": self.action,
-            "rows": self.rows,
-            "reads_rows": self.reads_rows,
-            "computed": list(self.computed),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaPlan:
-    """What a change of the schema takes: its steps, the work on each table that is touched, and remarks.
-
-    It was made for the state of a branch at one commit, ``commit_id``.
-    """
-
-    branch: str
-    commit_id: str | None
-    steps: MigrationPlan
-    work: tuple[TableWork, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def supported(self) -> bool:
-        """Can every step be done?"""
-        return self.steps.supported
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "branch": self.branch,
-            "graph_commit_id": self.commit_id,
-            **self.steps.as_json(),
-            "tables": [work.as_json() for work in self.work],
-            "notes": list(self.notes),
-        }
+WRITER: Final = "schema_apply"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,125 +46,173 @@ class SchemaResult:
         return {**self.plan.as_json(), "commit": None if self.commit is None else self.commit.as_json()}
 
 
-def plan_schema(repository: Repository, request: SchemaRequest) -> SchemaPlan:
-    """What accepting a schema would take. Nothing is written, and no rows are read."""
-    snapshot = repository.snapshot(request.branch)
-    if request.if_commit is not None and request.if_commit != snapshot.graph_commit_id:
-        raise PreconditionFailed(request.branch.name, request.if_commit, snapshot.graph_commit_id)
-    return _planned(Base(repository, request.branch, snapshot), request)[0]
-
-
 def apply_schema(repository: Repository, request: SchemaRequest) -> SchemaResult:
     """Accept a schema as one commit. Nothing is written if a step is not possible, which is a MigrationError, or
     if existing rows break a new rule, which is a ConstraintViolation."""
-    work = _Work(repository, request)
-    try:
-        written = commit_write(
-            repository,
-            WriteRequest(WRITER, request.branch, request.actor, request.message, request.if_commit),
-            work.prepare,
-        )
-    except OmniError as error:
-        if error.outcome is Outcome.NOTHING_WRITTEN:
-            work.discard(())
-        raise
-    work.discard(pin.location for pin in work.added)
-    return SchemaResult(written.result, written.commit)
+    return SchemaChange(repository, request).apply()
 
 
-def _planned(base: Base, request: SchemaRequest) -> tuple[SchemaPlan, Tables | None]:
-    """The plan, and what happens to tables; None if a step is not possible."""
-    accepted = base.catalog.ir
-    steps = plan_migration(
-        accepted, request.desired, allow_data_loss=request.allow_data_loss, fills=shown(request.fills)
-    )
-    notes = tuple(f"line {note.line}: {note.message}" for note in idle_hints(request.desired, accepted))
-    if not steps.supported:
-        return SchemaPlan(request.branch.name, base.snapshot.graph_commit_id, steps, (), notes), None
-    tables = compare_tables(base.catalog, Catalog(steps.target), request.fills)
-    require_used(request.fills, set(tables.filled))
-    plan = SchemaPlan(request.branch.name, base.snapshot.graph_commit_id, steps, _work(base, tables), notes)
-    return plan, tables
+class SchemaChange:
+    """One change of a branch's schema, alone or together with other branches.
 
+    It keeps the new tables that it makes, to remove those that no state names.
+    """
 
-def _work(base: Base, tables: Tables) -> tuple[TableWork, ...]:
-    found = [TableWork(entity.table_key, "create", 0) for entity in tables.added]
-    for change in tables.kept:
-        rows = base.pin(change.before.table_key).row_count
-        computed = [c.field.name for c in change.columns or () if isinstance(c, ComputedColumn)]
-        reads = bool(rows) and (bool(computed) or has_new_rules(change))
-        if change.columns is not None:
-            action = "change columns"
-        elif reads:
-            action = "check rows"
-        elif change.is_renamed:
-            action = "rename"
-        else:
-            continue
-        found.append(TableWork(change.after.table_key, action, rows, reads, tuple(computed)))
-    found += [TableWork(one.table_key, "remove", base.pin(one.table_key).row_count) for one in tables.dropped]
-    return tuple(sorted(found, key=lambda work: (work.table_key.startswith("edge:"), work.table_key)))
-
-
-class _Work:
-    """One change of the schema. It keeps the new tables that it makes, to remove those that are not published."""
-
-    def __init__(self, repository: Repository, request: SchemaRequest) -> None:
+    def __init__(
+        self, repository: Repository, request: SchemaRequest, together: frozenset[str] = frozenset()
+    ) -> None:
         self._repository = repository
         self._request = request
-        self._created: list[str] = []
-        self.added: tuple[TablePin, ...] = ()
+        self._together = together | {request.branch.name}
+        self._made: list[str] = []
+        self._published: frozenset[str] = frozenset()
+        self.purged: frozenset[str] = frozenset()
+        """Where the tables lie of which something is to be purged, once all branches are changed."""
 
-    def prepare(self, base: Base) -> Prepared[SchemaPlan]:
-        """Plan and check the change against one state of the branch. Nothing names the new tables yet."""
+    def apply(self) -> SchemaResult:
+        """Run the change to its end."""
+        try:
+            written = commit_write(self._repository, self._write_request, self.prepare)
+        except OmniError as error:
+            self._clean(is_nothing_written=error.outcome is Outcome.NOTHING_WRITTEN)
+            raise
+        self._clean(is_nothing_written=written.commit is None)
+        purge(self._repository, self.purged)
+        return SchemaResult(written.result, written.commit)
+
+    def apply_holding(self, lock: CommitLock) -> SchemaResult | InDoubt:
+        """Run the change for a caller that holds the whole graph, and that purges what is given up."""
+        plan, end = commit_holding(self._repository, self._write_request, self.prepare, lock)
+        if isinstance(end, InDoubt):
+            return end
+        self._clean(is_nothing_written=end is None)
+        return SchemaResult(plan, end)
+
+    @property
+    def _write_request(self) -> WriteRequest:
         request = self._request
-        plan, tables = _planned(base, request)
+        return WriteRequest(WRITER, request.branch, request.actor, request.message, request.if_commit)
+
+    def check(self, base: Base) -> tuple[SchemaPlan, Tables]:
+        """Raise what stands against the change in one state of the branch; nothing is written."""
+        plan, tables = planned(base, self._request)
         plan.steps.require_supported()
         assert tables is not None  # noqa: S101  every step is possible
+        pins = {change.after.table_key: base.pin(change.before.table_key) for change in tables.kept}
+        target = Catalog(plan.steps.target)
+        after = Base(base.repository, base.branch, replace(base.snapshot, catalog=target, tables=pins))
+        found = Violations(self._request.error_limit)
+        for change in tables.kept:
+            check_table(change, base, after, found)
+        require_kept(found)
+        self._require_own(base, self._losing(tables))
+        return plan, tables
+
+    def prepare(self, base: Base) -> Prepared[SchemaPlan]:
+        """The change of one state of the branch. No state names its new tables yet."""
+        plan, tables = self.check(base)
         if not plan.steps.steps:
             return Prepared({}, plan, repeatable=True)
-        target = Catalog(plan.steps.target)
-        self._check(base, target, tables)
-        digest = self._repository.schemas.store(request.desired.source.text, plan.steps.target)
+        digest = self._repository.schemas.store(self._request.desired.source.text, plan.steps.target)
         hit("schema.after_store")
         added = [self._create(entity) for entity in tables.added]
         stages: dict[str, Stage] = {}
         renamed: dict[str, str] = {}
+        losing = self._losing(tables)
         removed = [base.pin(entity.table_key) for entity in tables.dropped]
         for change in tables.kept:
             key, pin = change.before.table_key, base.pin(change.before.table_key)
-            if change.columns is not None:
+            if key in losing:
+                added.append(self._copied(base, change))
+                removed.append(pin)
+            elif change.columns is not None:
                 stages[key] = partial(self._stage, change.columns, pin.row_count)
                 if change.is_renamed:
                     renamed[key] = change.after.table_key
             elif change.is_renamed:
                 added.append(replace(pin, table_key=change.after.table_key))
                 removed.append(pin)
-        self.added = tuple(added)
-        schema = SchemaMove(digest, self.added, tuple(removed), renamed)
+        self._published = frozenset(pin.location for pin in added)
+        self.purged = frozenset(base.pin(key).location for key in losing)
+        schema = SchemaMove(digest, tuple(added), tuple(removed), renamed)
         reads = frozenset(base.snapshot.tables)
         return Prepared({}, plan, repeatable=True, stages=stages, reads=reads, schema=schema)
 
-    def _check(self, base: Base, target: Catalog, tables: Tables) -> None:
-        pins = {change.after.table_key: base.pin(change.before.table_key) for change in tables.kept}
-        after = Base(base.repository, base.branch, replace(base.snapshot, catalog=target, tables=pins))
-        found = Violations(self._request.error_limit)
-        for change in tables.kept:
-            check_table(change, base, after, found)
-        require_kept(found)
+    def _losing(self, tables: Tables) -> frozenset[str]:
+        """The tables of which the caller wants something purged: a property, or all of it."""
+        if not self._request.allow_data_loss:
+            return frozenset()
+        dropped = {entity.table_key for entity in tables.dropped}
+        return frozenset(dropped | {change.before.table_key for change in tables.kept if change.drops_columns})
+
+    def _require_own(self, base: Base, losing: frozenset[str]) -> None:
+        """Raise SharedRows if a branch that is not changed as well has a table that loses something."""
+        purged = {base.pin(key).location: key for key in losing}
+        if not purged:
+            return
+        for branch in self._repository.branches.all():
+            if branch.name in self._together:
+                continue
+            pins = self._repository.manifest.latest(branch.native).tables.values()
+            shared = sorted(purged[pin.location] for pin in pins if pin.location in purged)
+            if shared:
+                raise SharedRows(shared[0], branch.name)
 
     def _create(self, entity: EntityType) -> TablePin:
         location = layout.table_location(entity.table_key, str(ULID()))
-        self._created.append(location)
+        self._made.append(location)
         ref = self._repository.tables.create(location, table_schema(entity))
         hit("schema.after_table")
         return TablePin(entity.table_key, location, ref.version, checksum=ref.checksum)
+
+    def _copied(self, base: Base, change: TableChange) -> TablePin:
+        """A new table with the rows of an old one, without the properties that are dropped."""
+        pin, tables = self._create(change.after), self._repository.tables
+        ref = pin.ref
+        for rows in _pieces(whole_rows(change, base), change.after):
+            ref = tables.commit_staged(stage_append(tables.open(ref), ref.location, None, rows, WRITER))
+            hit("schema.after_piece")
+        row_count = base.pin(change.before.table_key).row_count
+        return replace(pin, table_version=ref.version, checksum=ref.checksum, row_count=row_count)
 
     def _stage(self, columns: tuple[Column, ...], rows: int, ref: TableRef, operation_id: str) -> StagedTable:
         handle = self._repository.tables.verified(ref)
         return StagedTable(stage_columns(handle, ref.location, ref.branch, columns, operation_id), rows)
 
-    def discard(self, kept: Iterable[str]) -> None:
-        """Remove the tables that were made and are not published."""
-        for location in set(self._created) - set(kept):
-            self._repository.objects.delete_prefix(location)
+    def _clean(self, *, is_nothing_written: bool) -> None:
+        """Remove the tables that were made for a state that was not published. In doubt, they stay."""
+        kept = frozenset() if is_nothing_written else self._published
+        for location in self._made:
+            if location not in kept:
+                self._repository.objects.delete_prefix(location)
+
+
+def purge(repository: Repository, locations: Iterable[str]) -> None:
+    """Remove tables whose rows the caller gave up. What cannot be removed now is named in a warning."""
+    for location in sorted(locations):
+        try:
+            repository.objects.delete_prefix(location)
+        except OmniError as error:
+            text = f"{location} could not be purged and is no part of the graph any more: {error}"
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
+def _pieces(batches: Iterable[pa.Table], entity: EntityType) -> Iterator[pa.Table]:
+    """Rows in the form in which they are written, in pieces of one data file each."""
+    waiting: list[pa.Table] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(part.num_rows for part in waiting) >= ROWS_PER_FILE:
+            yield _written(waiting, entity)
+            waiting = []
+    if waiting:
+        yield _written(waiting, entity)
+
+
+def _written(parts: list[pa.Table], entity: EntityType) -> pa.Table:
+    rows = pa.concat_tables(parts)
+    for prop in entity.properties.values():
+        if prop.type.is_blob:
+            place = rows.column_names.index(prop.name)
+            rows = rows.set_column(place, prop.name, lance.blob_array(rows.column(place).to_pylist()))
+    return rows.cast(table_schema(entity))

@@ -102,6 +102,11 @@ def _only(entity: EntityType, names: Sequence[str]) -> EntityType:
     return replace(entity, properties=properties, ranges=ranges, checks=checks)
 
 
+def whole_rows(change: TableChange, base: Base) -> Iterator[pa.Table]:
+    """All rows of a table as they will be under the new schema."""
+    return _rows(change, base, change.after.columns)
+
+
 def _rows(change: TableChange, base: Base, names: Sequence[str]) -> Iterator[pa.Table]:
     """Some columns of all rows, with their ids, as they will be under the new schema."""
     wanted = ["id", *(name for name in names if name != "id")]
@@ -116,7 +121,7 @@ def _rows(change: TableChange, base: Base, names: Sequence[str]) -> Iterator[pa.
             case None:
                 needs.add(name)
     key = change.before.table_key
-    for batch in base.repository.tables.scan(base.ref(key), sorted(needs)):
+    for batch in base.repository.tables.scan(base.ref(key), sorted(needs), whole_blobs=True):
         made = []
         for name in wanted:
             match columns.get(name):

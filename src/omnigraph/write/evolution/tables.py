@@ -28,6 +28,12 @@ class TableChange:
     def is_renamed(self) -> bool:
         return self.before.table_key != self.after.table_key
 
+    @property
+    def drops_columns(self) -> bool:
+        """Does a property go?"""
+        kept = {prop.id for prop in self.after.properties.values()}
+        return any(prop.id not in kept for prop in self.before.properties.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Tables:
