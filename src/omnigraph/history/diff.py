@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import InvalidArgument
-from omnigraph.history.tables import RowChanges, changes_between
+from omnigraph.history.tables import RowChanges, changes_between, followed
 from omnigraph.lang.schema.catalog import EdgeType, EntityType
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.result.cells import json_value, python_values
@@ -160,21 +160,40 @@ def _as_arrow(table: TableDiff) -> pa.Table:
     return pa.table(columns)
 
 
-def diff(tables: Tables, before: Snapshot, after: Snapshot, wanted: ChangeFilter) -> Diff:
-    """Compare two snapshots of one graph, at the cost of what differs."""
+def diff(
+    tables: Tables,
+    before: Snapshot,
+    after: Snapshot,
+    wanted: ChangeFilter,
+    since: Mapping[str, RowChanges] | None = None,
+) -> Diff:
+    """Compare two snapshots of one graph, at the cost of what differs.
+
+    ``since`` has, by table, rows by which the older state is to be taken as different from its snapshot.
+    """
+    known = since or {}
     keys = sorted(before.tables.keys() | after.tables.keys(), key=lambda key: (key.startswith("edge:"), key))
-    found = (_table_diff(tables, before, after, key, wanted.ops) for key in keys if wanted.takes(key))
+    found = (
+        _table_diff(tables, before, after, key, wanted.ops, known.get(key)) for key in keys if wanted.takes(key)
+    )
     return Diff(before, after, tuple(table for table in found if table is not None and len(table.ids)))
 
 
 def _table_diff(
-    tables: Tables, before: Snapshot, after: Snapshot, table_key: str, ops: Collection[Op] | None
+    tables: Tables,
+    before: Snapshot,
+    after: Snapshot,
+    table_key: str,
+    ops: Collection[Op] | None,
+    since: RowChanges | None,
 ) -> TableDiff | None:
     old, new = before.tables.get(table_key), after.tables.get(table_key)
-    if old is None or new is None or old.ref == new.ref:
+    if old is None or new is None or (old.ref == new.ref and since is None):
         return None
     entity = after.entity(table_key)
     changes = changes_between(tables, old.ref, new.ref, entity.columns)
+    if since is not None:
+        changes = followed(since.reverse, changes)
     return _selected(_compared(entity, changes), ops)
 
 

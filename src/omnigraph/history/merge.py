@@ -14,8 +14,10 @@ from omnigraph.errors import (
     KeyConflict,
     MergeConflicts,
     PreconditionFailed,
+    RequestError,
 )
-from omnigraph.history.bases import merge_base
+from omnigraph.history.bases import MergeBase, merge_base, readable_states
+from omnigraph.history.brought import brought
 from omnigraph.history.sides import LISTED, Decisions, Three, as_conflicts, put_together
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
@@ -150,16 +152,34 @@ def _check(request: MergeRequest) -> None:
 
 def _compared(repository: Repository, request: MergeRequest, source: Snapshot, target: Snapshot) -> _Sides:
     """Compare both branches with their merge base, and put their changes together."""
-    ancestor = merge_base(repository, request.target, request.source)
-    base_id = ancestor.graph_commit_id
+    found = _base(repository, request, source, target)
+    base_id = found.commit.graph_commit_id
     if base_id == source.graph_commit_id:
         plan = _plan(MergeOutcome.ALREADY_UP_TO_DATE, request, source, target, base_id, {})
         return _Sides(plan, {}, frozenset())
     base = repository.snapshot_at(request.target, base_id)
     outcome = MergeOutcome.FAST_FORWARD if base_id == target.graph_commit_id else MergeOutcome.MERGED
-    found = put_together(repository.tables, Three(base, source, target), request.decisions)
-    plan = _plan(outcome, request, source, target, base_id, found.counts, found.conflicts)
-    return _Sides(plan, found.delta, found.reads)
+    since = brought(repository.tables, base, [_around(repository, request.target, each) for each in found.merges])
+    together = put_together(repository.tables, Three(base, source, target, since), request.decisions)
+    plan = _plan(outcome, request, source, target, base_id, together.counts, together.conflicts)
+    return _Sides(plan, together.delta, together.reads)
+
+
+def _base(repository: Repository, request: MergeRequest, source: Snapshot, target: Snapshot) -> MergeBase:
+    """The merge base of two states, which may be older than the newest ones of their branches."""
+    ours = target.commit or next(repository.commits.of(request.target), None)
+    theirs = source.commit or next(repository.commits.of(request.source), None)
+    if ours is None or theirs is None:
+        raise RequestError(f"'{request.target.name}' and '{request.source.name}' have no history in common")
+    ancestry = repository.commits.ancestry(request.target, request.source)
+    return merge_base(ancestry, ours, theirs, readable_states(repository))
+
+
+def _around(repository: Repository, branch: Branch, commit: Commit) -> tuple[Snapshot, Snapshot]:
+    """The states before and after a commit, along its first parent."""
+    return repository.snapshot_at(branch, commit.parents[0]), repository.snapshot_at(
+        branch, commit.graph_commit_id
+    )
 
 
 def _plan(

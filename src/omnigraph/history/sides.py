@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from omnigraph.errors import Conflict, ConflictKind, ConstraintViolation, InvalidArgument, KeyConflict
 from omnigraph.history.diff import ChangeFilter, Diff, diff
+from omnigraph.history.tables import RowChanges
 from omnigraph.history.threeway import Choices, merge_table
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.storage.tables import Tables
@@ -42,11 +43,15 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class Three:
-    """Three states of one graph. What leads from the base to the source is to be done to the target."""
+    """Three states of one graph. What leads from the base to the source is to be done to the target.
+
+    ``since`` has, by table, rows by which the base is to be taken as different from its snapshot.
+    """
 
     base: Snapshot
     source: Snapshot
     target: Snapshot
+    since: Mapping[str, RowChanges] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +69,11 @@ class Together:
 
 def put_together(tables: Tables, sides: Three, decisions: Decisions) -> Together:
     """Compare source and target with the base, and put their changes together."""
-    theirs = diff(tables, sides.base, sides.source, ChangeFilter())
+    theirs = diff(tables, sides.base, sides.source, ChangeFilter(), sides.since)
     touched = frozenset(table.table_key for table in theirs.tables)
     ours = Diff(sides.base, sides.target)
-    if sides.base.tables != sides.target.tables:
-        ours = diff(tables, sides.base, sides.target, ChangeFilter(tables=touched))
+    if sides.since or sides.base.tables != sides.target.tables:
+        ours = diff(tables, sides.base, sides.target, ChangeFilter(tables=touched), sides.since)
     by_key = {table.table_key: table for table in ours.tables}
     delta: dict[str, TableDelta] = {}
     conflicts: list[Conflict] = []

@@ -35,6 +35,11 @@ class RowChanges:
     after: pa.Table
 
     @property
+    def reverse(self) -> RowChanges:
+        """The changes that undo these."""
+        return RowChanges(self.after, self.before)
+
+    @property
     def ids(self) -> pa.Array:
         """The ids of all rows that may differ, sorted."""
         both = pa.chunked_array([*self.before["id"].chunks, *self.after["id"].chunks], pa.string())
@@ -62,7 +67,7 @@ def changes_since(tables: Tables, since: TableRef, ref: TableRef, columns: Seque
     changes: RowChanges | None = None
     for start, end in _segments(tables, since, ref):
         found = _changed(tables, start, end, columns)
-        changes = found if changes is None else _followed(changes, found)
+        changes = found if changes is None else followed(changes, found)
     if changes is None:
         none = _empty(tables, ref, columns)
         return RowChanges(none, none)
@@ -134,7 +139,7 @@ def _rows(tables: Tables, ref: TableRef, row_ids: pa.Array, columns: Sequence[st
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
-def _followed(earlier: RowChanges, later: RowChanges) -> RowChanges:
+def followed(earlier: RowChanges, later: RowChanges) -> RowChanges:
     """Two changes, one after the other, as one."""
     return RowChanges(
         _together([earlier.before, _without(later.before, earlier.ids)]),

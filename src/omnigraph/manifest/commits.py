@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 
 from omnigraph.errors import BranchNotFound, HistoryReclaimed, SnapshotNotFound
 from omnigraph.manifest.branches import Branch, Branches
-from omnigraph.manifest.lineage import history
+from omnigraph.manifest.lineage import Ancestry, history
 from omnigraph.manifest.publisher import Manifest
 from omnigraph.manifest.state import Commit, ManifestState
 
@@ -25,9 +25,21 @@ class Commits:
         state = self._manifest.latest(branch.native)
         if state.head is None:
             archived = self._manifest.archive.read()
-            return history(self._branches.head_among(branch, state.version, archived.values()), archived, ())
-        known = {commit.graph_commit_id: commit for commit in state.commits}
-        return history(state.head, known, (self._manifest.archive.read, self._recent))
+            head = self._branches.head_among(branch, state.version, archived.values())
+            return history(head, Ancestry(archived, iter(())))
+        return history(state.head, self.ancestry(branch))
+
+    def ancestry(self, *branches: Branch) -> Ancestry:
+        """All commits, to be found by id, with the newest ones of some branches at hand."""
+        known = {c.graph_commit_id: c for branch in branches for c in self._manifest.latest(branch.native).commits}
+        return Ancestry(known, self._places())
+
+    def _places(self) -> Iterator[dict[str, Commit]]:
+        """Where commits lie that are not at hand: the last ones of the archive, the branches, then the rest."""
+        pages = self._manifest.archive.pages()
+        yield from islice(pages, 1)
+        yield self._recent()
+        yield from pages
 
     def find(self, graph_commit_id: str, near: Branch) -> Commit:
         """One commit of any branch; the branch ``near`` is searched first.

@@ -187,6 +187,12 @@ class TableVersions:
             )
             return self.readable(ref, scanner.to_reader())
 
+    def rows_from(self, ref: TableRef, offset: int, limit: int) -> pa.Table:
+        """So many rows of one version from a position on, in the order they were written in."""
+        handle = self.verified(ref, LOOKUP_BYTES)
+        with translated(self.shown(ref.location)):
+            return handle.scanner(offset=offset, limit=limit).to_table()
+
     def verified(self, ref: TableRef, limit: int | None = None) -> LanceDataset:
         """The table at that version, its files compared with their checksums: all of them, or up to a limit of
         bytes for the look-up of single rows, which uses the indexes too."""
