@@ -17,6 +17,7 @@ from omnigraph.errors import (
     BranchNotFound,
     BranchOutcomeUnknown,
     BranchProtected,
+    BranchTagged,
     Conflict,
     ConflictError,
     ConflictKind,
@@ -35,6 +36,7 @@ from omnigraph.errors import (
     InvalidAddress,
     InvalidArgument,
     InvalidBranchName,
+    InvalidTagName,
     JavaUnavailable,
     JobCancelled,
     JobFailed,
@@ -78,6 +80,9 @@ from omnigraph.errors import (
     StreamOutOfStep,
     SumOverflow,
     TableDrift,
+    TagExists,
+    TagNotFound,
+    TagOutcomeUnknown,
     UpgradeRequired,
     Violation,
 )
@@ -102,6 +107,7 @@ if TYPE_CHECKING:
     from omnigraph.manifest.branches import Branch
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.manifest.state import Commit, TablePin
+    from omnigraph.manifest.tags import Tag
     from omnigraph.opening import init, open  # noqa: A004  the public name
     from omnigraph.read.limits import Cancellation
     from omnigraph.read.result.result import Result, Target
@@ -124,6 +130,7 @@ __all__ = [
     "BranchNotFound",
     "BranchOutcomeUnknown",
     "BranchProtected",
+    "BranchTagged",
     "BulkSettings",
     "Cancellation",
     "Catalog",
@@ -153,6 +160,7 @@ __all__ = [
     "InvalidAddress",
     "InvalidArgument",
     "InvalidBranchName",
+    "InvalidTagName",
     "JavaUnavailable",
     "JobCancelled",
     "JobEvent",
@@ -214,6 +222,10 @@ __all__ = [
     "SumOverflow",
     "TableDrift",
     "TablePin",
+    "Tag",
+    "TagExists",
+    "TagNotFound",
+    "TagOutcomeUnknown",
     "Target",
     "UndoKeywords",
     "UndoResult",
@@ -259,6 +271,7 @@ _LAZY = {
     "Settings": "omnigraph.settings",
     "Snapshot": "omnigraph.manifest.snapshot",
     "TablePin": "omnigraph.manifest.state",
+    "Tag": "omnigraph.manifest.tags",
     "Target": "omnigraph.read.result.result",
     "WriteSettings": "omnigraph.settings",
     "UndoKeywords": "omnigraph.keywords",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from omnigraph.read.limits import Cancellation
 
 At = str | int | Snapshot | None
-"""A state of the graph: a commit id, a manifest version, a snapshot taken earlier, or None for the newest."""
+"""A state of the graph: a commit id, tag, manifest version or snapshot taken earlier, or None for the newest."""
 
 Side = Literal["ours", "theirs"]
 EngineName = Literal["auto", "local", "spark"]

@@ -1,4 +1,4 @@
-"""The part of a graph that is about its versions: branches, commits, differences, merges and undoing."""
+"""The part of a graph that is about its versions: branches, tags, commits, differences, merges and undoing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from itertools import islice
 from typing import Literal, Unpack
 
 from omnigraph.arguments import LONGEST_MESSAGE, number_argument, optional_text, text_argument
-from omnigraph.errors import BranchProtected, ObjectDamaged, SnapshotNotFound
+from omnigraph.errors import (
+    BranchNotFound,
+    BranchProtected,
+    InvalidArgument,
+    ObjectDamaged,
+    RequestError,
+    SnapshotNotFound,
+)
 from omnigraph.handle import GraphHandle
 from omnigraph.history.diff import Diff, diff, filtered
 from omnigraph.history.merge import MergePlan, MergeRequest, MergeResult, merge, preview_merge
@@ -20,10 +27,11 @@ from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
+from omnigraph.manifest.tags import Tag
 
 
 class VersionedGraph(GraphHandle):
-    """A graph's branches and history. `Graph` adds reading, writing and maintenance."""
+    """A graph's branches, tags and history. `Graph` adds reading, writing and maintenance."""
 
     def branches(self) -> list[Branch]:
         """All branches that can be read, main first; a RuntimeWarning names those that cannot."""
@@ -55,6 +63,43 @@ class VersionedGraph(GraphHandle):
         with self._repository.locks.control() as lock:
             return branches.delete(name, lock)
 
+    def tags(self) -> list[Tag]:
+        """All tags that can be read, by name; a RuntimeWarning names those that cannot."""
+        found, unreadable = self._repository.tags.listed()
+        for problem in unreadable:
+            warnings.warn(str(problem), RuntimeWarning, stacklevel=2)
+        return found
+
+    def damaged_tags(self) -> list[ObjectDamaged]:
+        """What is wrong with the tags that cannot be read. `delete_tag` removes such a tag."""
+        return self._repository.tags.listed()[1]
+
+    def tag(self, name: str, at: str | int | Snapshot | None = None, *, actor: str | None = None) -> Tag:
+        """Give a name to a commit, by default to the newest one of this handle's branch.
+
+        ``at`` is a commit, another tag, a branch, a manifest version or a snapshot. A tag can be given wherever a
+        commit can, it does not move, and the branch that holds its commit cannot be deleted.
+        """
+        repository, creator = self._repository, self._who(actor)
+        repository.require_writable()
+        text_argument("name", name)
+        repository.tags.check_create(name, repository.branches.names())
+        with repository.locks.control() as lock:
+            found = repository.branches.find(self._branch)
+            commit = resolve(repository, found, self._branch if at is None else at).commit
+            if commit is None:
+                raise RequestError(f"branch '{found.name}' has no commit that a tag could name")
+            repository.commits.state_at(commit)
+            return repository.tags.create(name, commit, repository.branches.names(), lock, creator)
+
+    def delete_tag(self, name: str) -> str:
+        """Delete a tag; its name. The commit stays, as long as its branch does."""
+        self._repository.require_writable()
+        tags = self._repository.tags
+        tags.check_delete(text_argument("name", name))
+        with self._repository.locks.control() as lock:
+            return tags.delete(name, lock)
+
     def diff(
         self,
         before: str | int | Snapshot,
@@ -66,8 +111,8 @@ class VersionedGraph(GraphHandle):
     ) -> Diff:
         """What changed from one state to another, at the cost of what differs.
 
-        Each state is a branch, a commit, a manifest version or a snapshot; the later one is by default the newest
-        state of this handle's branch.
+        Each state is a branch, a commit, a tag, a manifest version or a snapshot; the later one is by default the
+        newest state of this handle's branch.
         """
         found = self._repository.branches.find(self._branch)
         old = resolve(self._repository, found, before)
@@ -113,16 +158,24 @@ class VersionedGraph(GraphHandle):
         )
 
     def _merge_request(self, source: str, into: str | None, options: MergeKeywords) -> MergeRequest:
-        branches = self._repository.branches
         return MergeRequest(
-            branches.find(text_argument("source", source)),
-            branches.find(self._named(into, "into")),
+            self._merged_branch("source", text_argument("source", source)),
+            self._merged_branch("into", self._named(into, "into")),
             self._who(options.get("actor")),
             optional_text("message", options.get("message"), LONGEST_MESSAGE),
             Decisions(options.get("strict", False), options.get("resolve"), dict(options.get("choices") or {})),
             options.get("squash", False),
             optional_text("if_commit", options.get("if_commit")),
         )
+
+    def _merged_branch(self, argument: str, name: str) -> Branch:
+        """A branch of a merge; a tag is refused by name."""
+        try:
+            return self._repository.branches.find(name)
+        except BranchNotFound:
+            if self._repository.tags.has(name.strip()):
+                raise InvalidArgument(argument, f"'{name}' is a tag, and branches are merged; name one") from None
+            raise
 
     def commits(
         self,
@@ -139,12 +192,13 @@ class VersionedGraph(GraphHandle):
         most = max(number_argument("limit", limit), 0)
         found = self._repository.branches.find(self._named(branch))
         history = self._repository.commits.of(found)
-        if after is not None and not any(commit.graph_commit_id == after for commit in history):
+        last = None if after is None else self._repository.commits.id_of(after)
+        if last is not None and not any(commit.graph_commit_id == last for commit in history):
             raise SnapshotNotFound(f"commit {after} in the history of '{found.name}'")
         wanted = (c for c in history if actor in (None, c.actor_id) and kind in (None, c.kind))
         return list(islice(wanted, most))
 
     def commit(self, graph_commit_id: str) -> Commit:
-        """One commit, on whatever branch it was made."""
+        """One commit by its id or by a tag, on whatever branch it was made."""
         wanted = text_argument("graph_commit_id", graph_commit_id)
         return self._repository.commits.find(wanted, self._repository.branches.find(self._branch))

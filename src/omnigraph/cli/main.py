@@ -10,7 +10,7 @@ import typer
 
 import omnigraph
 from omnigraph.cli.data import embed, entity, explain, export, load, mutate, query
-from omnigraph.cli.graph import branch, commit, graphs, schema
+from omnigraph.cli.graph import branch, commit, graphs, schema, tag
 from omnigraph.cli.history import diff, merge, undo
 from omnigraph.cli.lang import fmt, lint
 from omnigraph.cli.maintenance import indices, jobs, recovery, repair
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 app.add_typer(schema.app, name="schema")
 app.add_typer(branch.app, name="branch")
+app.add_typer(tag.app, name="tag")
 app.add_typer(commit.app, name="commit")
 app.add_typer(recovery.app, name="recovery")
 app.command("init")(graphs.init)

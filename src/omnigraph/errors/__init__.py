@@ -22,6 +22,10 @@
     │   ├── BranchNotFound       no branch has that name
     │   ├── BranchInUse          delete: other branches were forked from it
     │   ├── BranchProtected      delete: this branch must stay
+    │   ├── BranchTagged         delete: tags name commits of the branch
+    │   ├── InvalidTagName       a name that breaks the rules, or is a branch's
+    │   ├── TagExists            tag: the name is taken
+    │   ├── TagNotFound          no tag has that name
     │   ├── SnapshotNotFound     no commit or manifest version like that
     │   ├── HistoryReclaimed     a commit or manifest version whose files are gone from the store
     │   └── MissingExtra         an optional package that is not installed
@@ -58,6 +62,7 @@
     ├── OutcomeUnknown           look for the commit before you retry
     ├── BatchOutcomeUnknown      write the stream's micro-batch again; it is not written twice
     ├── BranchOutcomeUnknown     look at the list of branches before you retry
+    ├── TagOutcomeUnknown        look at the list of tags before you retry
     └── StorageError             ask an operator
         ├── IncompleteFile       the store did not keep all bytes of a file
         ├── ObjectDamaged        an object of the graph is missing, truncated or changed
@@ -113,6 +118,7 @@ from omnigraph.errors.outcomes import (
     BatchOutcomeUnknown,
     BranchOutcomeUnknown,
     OutcomeUnknown,
+    TagOutcomeUnknown,
 )
 from omnigraph.errors.pipeline import (
     ExportRefused,
@@ -138,6 +144,7 @@ from omnigraph.errors.requests import (
     BranchInUse,
     BranchNotFound,
     BranchProtected,
+    BranchTagged,
     ForkedProcess,
     GraphClosed,
     GraphExists,
@@ -146,11 +153,14 @@ from omnigraph.errors.requests import (
     InvalidAddress,
     InvalidArgument,
     InvalidBranchName,
+    InvalidTagName,
     MissingExtra,
     NotAGraph,
     ReadOnlyGraph,
     RequestError,
     SnapshotNotFound,
+    TagExists,
+    TagNotFound,
 )
 from omnigraph.errors.storage import (
     IncompleteFile,
@@ -179,6 +189,7 @@ __all__ = [
     "BranchNotFound",
     "BranchOutcomeUnknown",
     "BranchProtected",
+    "BranchTagged",
     "Conflict",
     "ConflictError",
     "ConflictKind",
@@ -197,6 +208,7 @@ __all__ = [
     "InvalidAddress",
     "InvalidArgument",
     "InvalidBranchName",
+    "InvalidTagName",
     "JavaUnavailable",
     "JobCancelled",
     "JobFailed",
@@ -241,6 +253,9 @@ __all__ = [
     "SumOverflow",
     "TableDrift",
     "TableMoved",
+    "TagExists",
+    "TagNotFound",
+    "TagOutcomeUnknown",
     "UpgradeRequired",
     "Violation",
 ]

@@ -9,16 +9,19 @@ from itertools import chain, islice
 from omnigraph.errors import BranchNotFound, HistoryReclaimed, SnapshotNotFound
 from omnigraph.manifest.branches import Branch, Branches
 from omnigraph.manifest.lineage import Ancestry, history
+from omnigraph.manifest.names import is_commit_id
 from omnigraph.manifest.publisher import Manifest
 from omnigraph.manifest.state import Commit, ManifestState
+from omnigraph.manifest.tags import Tag, Tags
 
 
 class Commits:
     """The commits of all branches of one graph."""
 
-    def __init__(self, manifest: Manifest, branches: Branches) -> None:
+    def __init__(self, manifest: Manifest, branches: Branches, tags: Tags) -> None:
         self._manifest = manifest
         self._branches = branches
+        self._tags = tags
 
     def of(self, branch: Branch) -> Iterator[Commit]:
         """The history of a branch, newest first. The archive is read only if the caller goes that far back."""
@@ -41,19 +44,31 @@ class Commits:
         yield self._recent()
         yield from pages
 
-    def find(self, graph_commit_id: str, near: Branch) -> Commit:
-        """One commit of any branch; the branch ``near`` is searched first.
+    def find(self, name: str, near: Branch) -> Commit:
+        """One commit of any branch, by its id or by a tag; the branch ``near`` is searched first.
 
         If it is not found and a branch is damaged, the commit may be on that one: ObjectDamaged.
         """
-        wanted = graph_commit_id.strip()
+        wanted = name.strip()
+        tag = self._tag(wanted)
+        if tag is not None:
+            wanted, near = tag.graph_commit_id, self._branches.find(tag.branch)
         for commit in chain(self._manifest.latest(near.native).commits, self._tails()):
             if commit.graph_commit_id == wanted:
                 return commit
         archived = self._manifest.archive.find(wanted) if wanted.isalnum() else None
         if archived is None:
-            raise next(iter(self._branches.damaged()), SnapshotNotFound(f"commit {wanted}"))
+            raise next(iter(self._branches.damaged()), SnapshotNotFound(_described(wanted)))
         return archived
+
+    def id_of(self, name: str) -> str:
+        """The id of a commit that is named by its id or by a tag; it need not exist."""
+        wanted = name.strip()
+        tag = self._tag(wanted)
+        return wanted if tag is None else tag.graph_commit_id
+
+    def _tag(self, name: str) -> Tag | None:
+        return None if is_commit_id(name) else self._tags.get(name)
 
     def state_at(self, commit: Commit) -> tuple[Branch, ManifestState]:
         """The branch that a commit was made on and the state it made; HistoryReclaimed if either is gone."""
@@ -83,3 +98,7 @@ class Commits:
         for branch in self._branches.all():
             with contextlib.suppress(BranchNotFound):  # deleted since it was listed, and archived by now
                 yield from self._manifest.latest(branch.native).commits
+
+
+def _described(name: str) -> str:
+    return f"commit {name}" if is_commit_id(name) else f"commit or tag '{name}'"

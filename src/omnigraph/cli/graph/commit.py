@@ -59,7 +59,7 @@ def list_(
 @app.command("show")
 @reports_errors
 def show(
-    commit_id: Annotated[str, typer.Argument(metavar="ID", help="The commit.")],
+    commit_id: Annotated[str, typer.Argument(metavar="ID", help="The commit, or a tag.")],
     store: Store = None,
     as_json: Json = False,
 ) -> None:
