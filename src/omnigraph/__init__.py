@@ -97,9 +97,10 @@ if TYPE_CHECKING:
     from omnigraph.embed.client import EmbeddingClient
     from omnigraph.graph import Graph
     from omnigraph.history.diff import Change, Diff
+    from omnigraph.history.log import LogEntry
     from omnigraph.history.merge import MergeOutcome, MergePlan, MergeResult
     from omnigraph.history.undo import UndoResult
-    from omnigraph.keywords import At, LoadKeywords, MergeKeywords, UndoKeywords
+    from omnigraph.keywords import At, LoadKeywords, LogKeywords, MergeKeywords, UndoKeywords
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
     from omnigraph.maintenance.indices import IndexReport
@@ -174,6 +175,8 @@ __all__ = [
     "LoadResult",
     "LockLost",
     "LockTimeout",
+    "LogEntry",
+    "LogKeywords",
     "ManifestConflict",
     "MergeConflicts",
     "MergeKeywords",
@@ -259,6 +262,8 @@ _LAZY = {
     "Listener": "omnigraph.bulk.runner",
     "LoadKeywords": "omnigraph.keywords",
     "LoadResult": "omnigraph.bulk.load.options",
+    "LogEntry": "omnigraph.history.log",
+    "LogKeywords": "omnigraph.keywords",
     "MergeKeywords": "omnigraph.keywords",
     "MergeOutcome": "omnigraph.history.merge",
     "MergePlan": "omnigraph.history.merge",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, TypedDict
 
@@ -39,6 +40,17 @@ class LoadKeywords(TypedDict, total=False):
     skip_bad: bool
     listener: Listener | None
     cancellation: Cancellation | None
+
+
+class LogKeywords(TypedDict, total=False):
+    """Keywords of `Graph.commits` and `Graph.log`. Times without a zone are in UTC."""
+
+    actor: str | None
+    kind: str | None
+    since: dt.datetime | str | None
+    until: dt.datetime | str | None
+    limit: int
+    after: str | None
 
 
 class UndoKeywords(TypedDict, total=False):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Literal, Unpack
 
@@ -14,15 +14,15 @@ from omnigraph.errors import (
     InvalidArgument,
     ObjectDamaged,
     RequestError,
-    SnapshotNotFound,
 )
 from omnigraph.handle import GraphHandle
 from omnigraph.history.diff import Diff, diff, filtered
+from omnigraph.history.log import LogEntry, LogFilter, entries, instant, wanted_commits
 from omnigraph.history.merge import MergePlan, MergeRequest, MergeResult, merge, preview_merge
 from omnigraph.history.refs import resolve
 from omnigraph.history.sides import Decisions
 from omnigraph.history.undo import UndoRequest, UndoResult, cherry_pick, reset, revert
-from omnigraph.keywords import MergeKeywords, UndoKeywords
+from omnigraph.keywords import LogKeywords, MergeKeywords, UndoKeywords
 from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.snapshot import Snapshot
@@ -177,26 +177,29 @@ class VersionedGraph(GraphHandle):
                 raise InvalidArgument(argument, f"'{name}' is a tag, and branches are merged; name one") from None
             raise
 
-    def commits(
-        self,
-        branch: str | None = None,
-        *,
-        actor: str | None = None,
-        kind: str | None = None,
-        limit: int = 50,
-        after: str | None = None,
-    ) -> list[Commit]:
-        """The history of a branch, newest first; ``after`` goes on behind a commit of an earlier page."""
-        for name, value in (("actor", actor), ("kind", kind), ("after", after)):
-            optional_text(name, value)
-        most = max(number_argument("limit", limit), 0)
+    def commits(self, branch: str | None = None, **options: Unpack[LogKeywords]) -> list[Commit]:
+        """The commits that led to a branch, newest first.
+
+        ``actor``, ``kind``, ``since`` and ``until`` choose among them, ``limit`` is how many there are at most
+        (50), and ``after`` goes on behind a commit of an earlier page.
+        """
+        return list(self._wanted_commits(branch, options))
+
+    def log(
+        self, branch: str | None = None, *, stat: bool = False, **options: Unpack[LogKeywords]
+    ) -> list[LogEntry]:
+        """The commits that `commits` gives, with the branches and tags that lead to each.
+
+        With ``stat`` the entities that each commit changed are counted, at the cost of the changes.
+        """
+        return entries(self._repository, self._wanted_commits(branch, options), stat=stat)
+
+    def _wanted_commits(self, branch: str | None, options: LogKeywords) -> Iterator[Commit]:
+        actor, kind, after = (optional_text(name, options.get(name)) for name in ("actor", "kind", "after"))
+        times = (instant("since", options.get("since")), instant("until", options.get("until")))
+        most = max(number_argument("limit", options.get("limit", 50)), 0)
         found = self._repository.branches.find(self._named(branch))
-        history = self._repository.commits.of(found)
-        last = None if after is None else self._repository.commits.id_of(after)
-        if last is not None and not any(commit.graph_commit_id == last for commit in history):
-            raise SnapshotNotFound(f"commit {after} in the history of '{found.name}'")
-        wanted = (c for c in history if actor in (None, c.actor_id) and kind in (None, c.kind))
-        return list(islice(wanted, most))
+        return islice(wanted_commits(self._repository, found, LogFilter(actor, kind, *times), after), most)
 
     def commit(self, graph_commit_id: str) -> Commit:
         """One commit by its id or by a tag, on whatever branch it was made."""

@@ -71,10 +71,12 @@ class BatchOutcomeUnknown(OmniError):
 
 
 class _RefOutcomeUnknown(OmniError):
-    """A branch or a tag that the store may or may not have created or deleted. ``what`` says which."""
+    """A branch or a tag that the store may or may not have created or deleted. ``what`` says which of the two, and
+    ``listing`` is the command that lists them."""
 
     outcome = Outcome.UNKNOWN
     what = ""
+    listing = ""
 
     def __init__(self, name: str, action: str, reason: str) -> None:
         super().__init__(name, action, reason)
@@ -85,7 +87,7 @@ class _RefOutcomeUnknown(OmniError):
     def __str__(self) -> str:
         return (
             f"it is not known whether {self.what} '{self.name}' was {self.action}: {self.reason}."
-            f" When the store answers again, `omnigraph {self.what} list` shows whether the {self.what} exists"
+            f" When the store answers again, {self.listing} shows whether the {self.what} exists"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -96,9 +98,11 @@ class BranchOutcomeUnknown(_RefOutcomeUnknown):
     """A branch that the store may or may not have created or deleted, because it stopped answering."""
 
     what = "branch"
+    listing = "`omnigraph branch list`"
 
 
 class TagOutcomeUnknown(_RefOutcomeUnknown):
     """A tag that the store may or may not have created or deleted, because it stopped answering."""
 
     what = "tag"
+    listing = "`omnigraph tag list`"
