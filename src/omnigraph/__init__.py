@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from omnigraph.bulk.runner import JobEvent, Listener
     from omnigraph.embed.client import EmbeddingClient
     from omnigraph.graph import Graph
+    from omnigraph.history.blame import Blame, PropertyBlame
     from omnigraph.history.diff import Change, Diff
     from omnigraph.history.log import LogEntry
     from omnigraph.history.merge import MergeOutcome, MergePlan, MergeResult
@@ -125,6 +126,7 @@ __all__ = [
     "BadValue",
     "BatchDone",
     "BatchOutcomeUnknown",
+    "Blame",
     "Branch",
     "BranchExists",
     "BranchInUse",
@@ -195,6 +197,7 @@ __all__ = [
     "ParameterError",
     "PipelineError",
     "PreconditionFailed",
+    "PropertyBlame",
     "PublishContention",
     "QueryCancelled",
     "QueryError",
@@ -244,6 +247,7 @@ __all__ = [
 _LAZY = {
     "AsyncGraph": "omnigraph.asynchronous",
     "At": "omnigraph.keywords",
+    "Blame": "omnigraph.history.blame",
     "Branch": "omnigraph.manifest.branches",
     "BulkSettings": "omnigraph.settings",
     "Cancellation": "omnigraph.read.limits",
@@ -269,6 +273,7 @@ _LAZY = {
     "MergePlan": "omnigraph.history.merge",
     "MergeResult": "omnigraph.history.merge",
     "MutationResult": "omnigraph.write.mutations.requests",
+    "PropertyBlame": "omnigraph.history.blame",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
     "RepairReport": "omnigraph.maintenance.repair",

@@ -182,6 +182,7 @@ class AsyncGraph:
     reset = _InThread(Graph.reset)
     diff = _InThread(Graph.diff)
     commits = _InThread(Graph.commits)
+    blame = _InThread(Graph.blame)
     log = _InThread(Graph.log)
     commit = _InThread(Graph.commit)
     spark = _InThread(Graph.spark)

@@ -16,18 +16,20 @@ from omnigraph.errors import (
     RequestError,
 )
 from omnigraph.handle import GraphHandle
+from omnigraph.history.blame import Blame, blame
 from omnigraph.history.diff import Diff, diff, filtered
 from omnigraph.history.log import LogEntry, LogFilter, entries, instant, wanted_commits
 from omnigraph.history.merge import MergePlan, MergeRequest, MergeResult, merge, preview_merge
 from omnigraph.history.refs import resolve
 from omnigraph.history.sides import Decisions
 from omnigraph.history.undo import UndoRequest, UndoResult, cherry_pick, reset, revert
-from omnigraph.keywords import LogKeywords, MergeKeywords, UndoKeywords
+from omnigraph.keywords import At, LogKeywords, MergeKeywords, UndoKeywords
 from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
 from omnigraph.manifest.tags import Tag
+from omnigraph.read.entities import entity_key
 
 
 class VersionedGraph(GraphHandle):
@@ -200,6 +202,23 @@ class VersionedGraph(GraphHandle):
         most = max(number_argument("limit", options.get("limit", 50)), 0)
         found = self._repository.branches.find(self._named(branch))
         return islice(wanted_commits(self._repository, found, LogFilter(actor, kind, *times), after), most)
+
+    def blame(
+        self,
+        type: str,  # noqa: A002  what it is called
+        id: str,  # noqa: A002
+        *,
+        branch: str | None = None,
+        at: At = None,
+    ) -> Blame:
+        """For each property of one node or edge, and the ends of an edge, the commit that gave it its value.
+
+        A value that a merge brought is the merged branch's, as long as that branch exists. An entity that was
+        deleted and inserted again begins anew. It costs as much as the row was written, however long the history.
+        """
+        table_key = entity_key(self.catalog, text_argument("type", type))
+        state = self.snapshot(branch, at=at)
+        return blame(self._repository, state, table_key, text_argument("id", id))
 
     def commit(self, graph_commit_id: str) -> Commit:
         """One commit by its id or by a tag, on whatever branch it was made."""

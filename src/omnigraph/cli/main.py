@@ -11,7 +11,7 @@ import typer
 import omnigraph
 from omnigraph.cli.data import embed, entity, explain, export, load, mutate, query
 from omnigraph.cli.graph import branch, commit, graphs, schema, tag
-from omnigraph.cli.history import diff, log, merge, undo
+from omnigraph.cli.history import blame, diff, log, merge, undo
 from omnigraph.cli.lang import fmt, lint
 from omnigraph.cli.maintenance import indices, jobs, recovery, repair
 from omnigraph.cli.output import Json, print_json, print_text, print_warning
@@ -40,6 +40,7 @@ app.command("repair")(repair.repair)
 app.command("embed")(embed.embed)
 app.command("index")(indices.index)
 app.command("log")(log.log)
+app.command("blame")(blame.blame)
 app.command("diff")(diff.diff)
 branch.app.command("merge")(merge.merge)
 app.command("revert")(undo.revert)

@@ -212,13 +212,14 @@ def _compared(entity: EntityType, changes: RowChanges) -> TableDiff:
     updated = pa.array(touched)
     ops = pc.if_else(is_new, Op.INSERT.value, pc.if_else(is_gone, Op.DELETE.value, Op.UPDATE.value))
     kept = pc.or_(pc.or_(is_new, is_gone), updated)
-    shown = {name: mask.filter(kept) for name, mask in changed.items() if _is_shown(entity, name)}
+    shown = {name: mask.filter(kept) for name, mask in changed.items() if is_shown(entity, name)}
     return TableDiff(
         entity.table_key, ids.filter(kept), ops.filter(kept), before.filter(kept), after.filter(kept), shown
     )
 
 
-def _is_shown(entity: EntityType, name: str) -> bool:
+def is_shown(entity: EntityType, name: str) -> bool:
+    """Is a column a property, or an end of an edge, and not one of the engine's own?"""
     return name in entity.properties or (isinstance(entity, EdgeType) and name in _ENDS)
 
 

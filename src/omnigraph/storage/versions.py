@@ -265,6 +265,13 @@ class TableVersions:
                 changes.get_deleted_row_ids().read_all().column(0),
             )
 
+    def deleted_row_ids(self, ref: TableRef, since: int) -> list[int]:
+        """The row ids that an older version of the same native branch has and this one has not, sorted."""
+        with translated(self.shown(ref.location)):
+            changes = self.open(ref).delta(begin_version=since, end_version=ref.version)
+            found = changes.get_deleted_row_ids().read_all().column(0)
+        return sorted(found.to_pylist())
+
     def data_files(self, location: str, branch: str | None, since: dt.datetime) -> set[str]:
         """The names of the data files in all versions that were made since then, and in the newest one."""
         newest = self.dataset(location, branch)
