@@ -18,11 +18,13 @@ from omnigraph.errors import (
     BranchOutcomeUnknown,
     BranchProtected,
     BranchTagged,
+    ChangeFeedGap,
     Conflict,
     ConflictError,
     ConflictKind,
     ConstraintViolation,
     CountOverflow,
+    CursorRejected,
     DataError,
     Diagnostic,
     EmbeddingUnavailable,
@@ -55,6 +57,7 @@ from omnigraph.errors import (
     Outcome,
     OutcomeUnknown,
     ParameterError,
+    ParentlessCommit,
     PipelineError,
     PreconditionFailed,
     PublishContention,
@@ -91,6 +94,7 @@ if TYPE_CHECKING:
     from omnigraph import lang
     from omnigraph.asynchronous import AsyncGraph
     from omnigraph.bulk.embed.requests import EmbedResult
+    from omnigraph.bulk.export.baseline import Baseline
     from omnigraph.bulk.export.job import ExportResult
     from omnigraph.bulk.load.options import LoadResult
     from omnigraph.bulk.runner import JobEvent, Listener
@@ -98,12 +102,15 @@ if TYPE_CHECKING:
     from omnigraph.graph import Graph
     from omnigraph.history.blame import Blame, PropertyBlame
     from omnigraph.history.diff import Change, Diff
+    from omnigraph.history.feed.blocks import ChangeBlock
+    from omnigraph.history.feed.pages import ChangePage, CommitChanges
     from omnigraph.history.log import LogEntry
     from omnigraph.history.merge import MergeOutcome, MergePlan, MergeResult
     from omnigraph.history.undo import UndoResult
-    from omnigraph.keywords import At, LoadKeywords, LogKeywords, MergeKeywords, UndoKeywords
+    from omnigraph.keywords import At, ChangeKeywords, LoadKeywords, LogKeywords, MergeKeywords, UndoKeywords
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
+    from omnigraph.maintenance.compaction import OptimizeReport
     from omnigraph.maintenance.indices import IndexReport
     from omnigraph.maintenance.repair import RepairReport
     from omnigraph.manifest.branches import Branch
@@ -124,6 +131,7 @@ __all__ = [
     "AsyncGraph",
     "At",
     "BadValue",
+    "Baseline",
     "BatchDone",
     "BatchOutcomeUnknown",
     "Blame",
@@ -138,12 +146,18 @@ __all__ = [
     "Cancellation",
     "Catalog",
     "Change",
+    "ChangeBlock",
+    "ChangeFeedGap",
+    "ChangeKeywords",
+    "ChangePage",
     "Commit",
+    "CommitChanges",
     "Conflict",
     "ConflictError",
     "ConflictKind",
     "ConstraintViolation",
     "CountOverflow",
+    "CursorRejected",
     "DataError",
     "Diagnostic",
     "Diff",
@@ -192,9 +206,11 @@ __all__ = [
     "NotOnSpark",
     "ObjectDamaged",
     "OmniError",
+    "OptimizeReport",
     "Outcome",
     "OutcomeUnknown",
     "ParameterError",
+    "ParentlessCommit",
     "PipelineError",
     "PreconditionFailed",
     "PropertyBlame",
@@ -247,13 +263,18 @@ __all__ = [
 _LAZY = {
     "AsyncGraph": "omnigraph.asynchronous",
     "At": "omnigraph.keywords",
+    "Baseline": "omnigraph.bulk.export.baseline",
     "Blame": "omnigraph.history.blame",
     "Branch": "omnigraph.manifest.branches",
     "BulkSettings": "omnigraph.settings",
     "Cancellation": "omnigraph.read.limits",
     "Catalog": "omnigraph.lang.schema.catalog",
     "Change": "omnigraph.history.diff",
+    "ChangeBlock": "omnigraph.history.feed.blocks",
+    "ChangeKeywords": "omnigraph.keywords",
+    "ChangePage": "omnigraph.history.feed.pages",
     "Commit": "omnigraph.manifest.state",
+    "CommitChanges": "omnigraph.history.feed.pages",
     "Diff": "omnigraph.history.diff",
     "EmbedResult": "omnigraph.bulk.embed.requests",
     "EmbeddingClient": "omnigraph.embed.client",
@@ -273,6 +294,7 @@ _LAZY = {
     "MergePlan": "omnigraph.history.merge",
     "MergeResult": "omnigraph.history.merge",
     "MutationResult": "omnigraph.write.mutations.requests",
+    "OptimizeReport": "omnigraph.maintenance.compaction",
     "PropertyBlame": "omnigraph.history.blame",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",

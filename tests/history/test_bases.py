@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.history.test_merge import BASE, SCHEMA, merged, write
+from tests.history.truth import BASE, SCHEMA, merged, write
 from tests.stores import Store
 
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import HistoryReclaimed, MergeConflicts
 from omnigraph.history.bases import MergeBase, merge_base
+from omnigraph.history.merge import MergeRequest, _compared
 from omnigraph.manifest.lineage import Ancestry
 from omnigraph.manifest.state import Commit
+from omnigraph.write.base import Base
 
 NOON = dt.datetime(2026, 5, 1, 12, 0, tzinfo=dt.UTC)
 
@@ -217,8 +219,8 @@ def test_a_source_that_moves_on_is_merged_as_it_was_read(memory_store: Store) ->
     early = graph.snapshot("dev")
     write(graph, "dev", "set city", 0)
     graph.merge("dev")
-    from omnigraph.history.merge import MergeRequest, _compared
-
     repository = graph._repository
-    request = MergeRequest(repository.branches.find("dev"), repository.branches.find("main"))
-    assert _compared(repository, request, early, graph.snapshot()).plan.outcome == "already_up_to_date"
+    main = repository.branches.find("main")
+    request = MergeRequest(repository.branches.find("dev"), main)
+    plan, _ = _compared(request, early, Base(repository, main, graph.snapshot()))
+    assert plan.outcome == "already_up_to_date"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.cli.command import omnigraph as run
-from tests.history.test_merge import BASE, SCHEMA, write
+from tests.history.truth import BASE, SCHEMA, write
 from tests.stores import Store
 
 import omnigraph

@@ -28,6 +28,9 @@
     │   ├── TagNotFound          no tag has that name
     │   ├── SnapshotNotFound     no commit or manifest version like that
     │   ├── HistoryReclaimed     a commit or manifest version whose files are gone from the store
+    │   ├── ParentlessCommit     the first commit, which changed nothing that was there before
+    │   ├── CursorRejected       a change cursor that is damaged, or belongs to something else
+    │   ├── ChangeFeedGap        changes that are gone from the store before they were read
     │   └── MissingExtra         an optional package that is not installed
     ├── DataError                fix the data
     │   ├── RecordError          records of a load that cannot be read
@@ -145,6 +148,8 @@ from omnigraph.errors.requests import (
     BranchNotFound,
     BranchProtected,
     BranchTagged,
+    ChangeFeedGap,
+    CursorRejected,
     ForkedProcess,
     GraphClosed,
     GraphExists,
@@ -156,6 +161,7 @@ from omnigraph.errors.requests import (
     InvalidTagName,
     MissingExtra,
     NotAGraph,
+    ParentlessCommit,
     ReadOnlyGraph,
     RequestError,
     SnapshotNotFound,
@@ -190,11 +196,13 @@ __all__ = [
     "BranchOutcomeUnknown",
     "BranchProtected",
     "BranchTagged",
+    "ChangeFeedGap",
     "Conflict",
     "ConflictError",
     "ConflictKind",
     "ConstraintViolation",
     "CountOverflow",
+    "CursorRejected",
     "DataError",
     "Diagnostic",
     "EmbeddingUnavailable",
@@ -227,6 +235,7 @@ __all__ = [
     "Outcome",
     "OutcomeUnknown",
     "ParameterError",
+    "ParentlessCommit",
     "PipelineError",
     "PreconditionFailed",
     "PublishContention",

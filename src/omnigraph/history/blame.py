@@ -157,7 +157,7 @@ class _Walk:
         pin = row.state.tables[self.entity.table_key]
         home = pin.ref
         while home.branch is not None:
-            point = tables.fork_point(home.location, home.branch)
+            point = tables.left_from(home)
             if point is None or row.updated > point.version:
                 break
             home = point

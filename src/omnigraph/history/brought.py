@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.history.diff import ChangeFilter, Op, TableDiff, diff
-from omnigraph.history.tables import RowChanges, changes_between, followed
+from omnigraph.history.tables import RowChanges, RowDeltas, changes_between, followed
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.storage.tables import Tables
 
@@ -30,7 +30,8 @@ def brought(
     for before, after in merges:
         for table in diff(tables, before, after, ChangeFilter()).tables:
             key = table.table_key
-            rows = changes_between(tables, base.tables[key].ref, after.tables[key].ref, table.after.column_names)
+            old, new = base.tables[key].ref, after.tables[key].ref
+            rows = changes_between(tables, old, new, table.after.column_names, RowDeltas(tables))
             earlier = found.get(key)
             known = rows.before if earlier is None else followed(earlier.reverse, rows).before
             added = _on_top(known, table)
