@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, Unpack
 
-from omnigraph.arguments import LONGEST_MESSAGE, number_argument, optional_text, text_argument
+from omnigraph.arguments import LONGEST_MESSAGE, described, number_argument, optional_text, text_argument
 from omnigraph.bulk.merge.job import MergeJob
 from omnigraph.errors import BranchNotFound, BranchProtected, InvalidArgument, ObjectDamaged, RequestError
 from omnigraph.handle import GraphHandle
@@ -19,11 +19,13 @@ from omnigraph.history.diff import ChangeFilter, Diff, diff, filtered
 from omnigraph.history.feed.blocks import PAGE_BYTES, PAGE_CHANGES, WALKED_COMMITS, HeldDiff, PageLimits
 from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest, commit_changes, cursor_at, poll
 from omnigraph.history.log import LogEntry, LogFilter, entries, instant, wanted_commits
-from omnigraph.history.merge import MergePlan, MergeRequest, MergeResult, merge, preview_merge
+from omnigraph.history.merge import MergeRequest, apply_request, merge, preview_merge
+from omnigraph.history.plans import MergePlan, MergeResult
 from omnigraph.history.refs import resolve
 from omnigraph.history.sides import Decisions
 from omnigraph.history.undo import UndoRequest, UndoResult, cherry_pick, reset, revert
 from omnigraph.keywords import (
+    ApplyKeywords,
     At,
     ChangeKeywords,
     ChangeKind,
@@ -271,9 +273,35 @@ class VersionedGraph(GraphHandle):
         with self._merge_job("merge", request.target, options) as job:
             return preview_merge(self._repository, replace(request, combine=job))
 
-    def revert(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
-        """Undo a commit by a new one. What was changed again since is a conflict, as in a merge."""
-        return self._undone(revert, commit, branch, options)
+    def apply_merge(self, plan: MergePlan, **options: Unpack[ApplyKeywords]) -> MergeResult:
+        """Do exactly what a preview has planned, or nothing.
+
+        PreconditionFailed if either branch has moved since the preview, MergeConflicts if the plan has conflicts
+        that its decisions leave open. The plan may come from another process, by `MergePlan.from_json`.
+        """
+        self._repository.require_writable()
+        if not isinstance(plan, MergePlan):
+            raise InvalidArgument("plan", f"it is a MergePlan, not {described(plan)}; use MergePlan.from_json")
+        source, target = self._merged_branch("plan", plan.source), self._merged_branch("plan", plan.target)
+        message = optional_text("message", options.get("message"), LONGEST_MESSAGE)
+        request = replace(
+            apply_request(plan, source, target), actor=self._who(options.get("actor")), message=message
+        )
+        with self._merge_job("merge", target, options) as job:
+            return merge(self._repository, replace(request, combine=job, job_lock=job))
+
+    def revert(
+        self, commit: str | Sequence[str], branch: str | None = None, **options: Unpack[UndoKeywords]
+    ) -> UndoResult:
+        """Undo a commit, or several of them, by one new commit; of several the newest is undone first.
+
+        They must be in the branch's history. What was changed again since is a conflict, as in a merge.
+        """
+        request = self._undo_request(branch, options)
+        names = commit if isinstance(commit, Sequence) and not isinstance(commit, str) else [commit]
+        found = [self.commit(name) for name in names]
+        with self._merge_job("revert", request.branch, options) as job:
+            return revert(self._repository, replace(request, combine=job, job_lock=job), found)
 
     def cherry_pick(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
         """Do on a branch, as a new commit, what a commit of any branch did."""
@@ -294,7 +322,7 @@ class VersionedGraph(GraphHandle):
         with self._merge_job(undo.__name__, request.branch, options) as job:
             return undo(self._repository, replace(request, combine=job, job_lock=job), found)
 
-    def _merge_job(self, kind: str, branch: Branch, options: UndoKeywords) -> MergeJob:
+    def _merge_job(self, kind: str, branch: Branch, options: ApplyKeywords) -> MergeJob:
         """The job of a merge or an undo, which runs tasks only if the change is large."""
         from omnigraph.spark.choice import SparkChoice
 

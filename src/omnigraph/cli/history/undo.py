@@ -22,9 +22,7 @@ BranchOption = Annotated[str, typer.Option("--branch", help="The branch that get
 
 @reports_errors
 def revert(
-    commits: Annotated[
-        list[str], typer.Argument(metavar="COMMIT…", help="Commit ids or tags; undone in this order.")
-    ],
+    commits: Annotated[list[str], typer.Argument(metavar="COMMIT…", help="Commit ids or tags.")],
     branch: BranchOption = "main",
     store: Store = None,
     ours: Ours = False,
@@ -35,17 +33,11 @@ def revert(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Undo commits, each by a new commit. What was changed again since is a conflict."""
-    if if_commit is not None and len(commits) > 1:
-        raise typer.BadParameter("--if-commit goes with one commit")
+    """Undo commits by one new commit, the newest first. What was changed again since is a conflict."""
     graph = open_graph(store, read_only=False, actor=actor)
     options = {**decisions(ours, theirs, choose), "if_commit": if_commit, "message": message}
-    done = [_attempt(graph.revert, commit, branch, options, as_json) for commit in commits]
-    if as_json:
-        print_json({"reverts": [one.as_json() for one in done]})
-        return
-    for one in done:
-        _report(one)
+    done = _attempt(graph.revert, commits, branch, options, as_json)
+    print_json(done.as_json()) if as_json else _report(done)
 
 
 @reports_errors
@@ -85,7 +77,7 @@ def reset(
 
 
 def _attempt(
-    act: Callable[..., UndoResult], commit: str, branch: str, options: dict[str, Any], as_json: bool
+    act: Callable[..., UndoResult], commit: str | list[str], branch: str, options: dict[str, Any], as_json: bool
 ) -> UndoResult:
     try:
         return act(commit, branch, **options)
@@ -95,8 +87,10 @@ def _attempt(
 
 def _report(done: UndoResult) -> None:
     if done.commit is None:
-        print_text(f"nothing to change: {done.kind} of {done.of} on {done.branch}")
+        print_text(f"nothing to change: {done.kind} of {', '.join(done.of)} on {done.branch}")
         return
     name = done.kind.replace("_", "-")
-    print_text(styled(f"{name} ", "green"), f"{done.of} on {done.branch} as {done.commit.graph_commit_id}")
+    print_text(
+        styled(f"{name} ", "green"), f"{', '.join(done.of)} on {done.branch} as {done.commit.graph_commit_id}"
+    )
     print_stat({key: dict(counts) for key, counts in done.changes.items()})
