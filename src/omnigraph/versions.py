@@ -14,11 +14,11 @@ from omnigraph.arguments import LONGEST_MESSAGE, described, number_argument, opt
 from omnigraph.bulk.merge.job import MergeJob
 from omnigraph.errors import BranchNotFound, BranchProtected, InvalidArgument, ObjectDamaged, RequestError
 from omnigraph.handle import GraphHandle
-from omnigraph.history.blame import Blame, blame
+from omnigraph.history.blame import Blame, blame, commits_of
 from omnigraph.history.diff import ChangeFilter, Diff, diff, filtered
 from omnigraph.history.feed.blocks import PAGE_BYTES, PAGE_CHANGES, WALKED_COMMITS, HeldDiff, PageLimits
 from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest, commit_changes, cursor_at, poll
-from omnigraph.history.log import LogEntry, LogFilter, entries, instant, wanted_commits
+from omnigraph.history.log import LogEntry, LogFilter, chosen_commits, entries, instant, wanted_commits
 from omnigraph.history.merge import MergeRequest, apply_request, merge, preview_merge
 from omnigraph.history.plans import MergePlan, MergeResult
 from omnigraph.history.refs import resolve
@@ -367,23 +367,40 @@ class VersionedGraph(GraphHandle):
         ``actor``, ``kind``, ``since`` and ``until`` choose among them, ``limit`` is how many there are at most
         (50), and ``after`` goes on behind a commit of an earlier page.
         """
-        return list(self._wanted_commits(branch, options))
+        found, wanted, most = self._log_request(branch, options)
+        return list(islice(wanted_commits(self._repository, found, wanted, options.get("after")), most))
 
     def log(
-        self, branch: str | None = None, *, stat: bool = False, **options: Unpack[LogKeywords]
+        self,
+        branch: str | None = None,
+        *,
+        type: str | None = None,  # noqa: A002  what it is called
+        id: str | None = None,  # noqa: A002
+        stat: bool = False,
+        **options: Unpack[LogKeywords],
     ) -> list[LogEntry]:
         """The commits that `commits` gives, with the branches and tags that lead to each.
 
-        With ``stat`` the entities that each commit changed are counted, at the cost of the changes.
+        With ``type`` and ``id`` only those that changed one entity since it was inserted, found as `blame` finds
+        them. With ``stat`` the entities that each commit changed are counted, at the cost of the changes.
         """
-        return entries(self._repository, self._wanted_commits(branch, options), stat=stat)
+        found, wanted, most = self._log_request(branch, options)
+        after = options.get("after")
+        if type is None and id is None:
+            commits = wanted_commits(self._repository, found, wanted, after)
+        else:
+            key = entity_key(self.catalog, text_argument("type", type))
+            entity_id = text_argument("id", id)
+            history = iter(commits_of(self._repository, self._repository.snapshot(found), key, entity_id))
+            commits = chosen_commits(self._repository, history, f"history of {key} '{entity_id}'", wanted, after)
+        return entries(self._repository, islice(commits, most), stat=stat)
 
-    def _wanted_commits(self, branch: str | None, options: LogKeywords) -> Iterator[Commit]:
-        actor, kind, after = (optional_text(name, options.get(name)) for name in ("actor", "kind", "after"))
+    def _log_request(self, branch: str | None, options: LogKeywords) -> tuple[Branch, LogFilter, int]:
+        """The branch of a log, which commits are wanted, and how many."""
+        actor, kind, _ = (optional_text(name, options.get(name)) for name in ("actor", "kind", "after"))
         times = (instant("since", options.get("since")), instant("until", options.get("until")))
         most = max(number_argument("limit", options.get("limit", 50)), 0)
-        found = self._repository.branches.find(self._named(branch))
-        return islice(wanted_commits(self._repository, found, LogFilter(actor, kind, *times), after), most)
+        return self._repository.branches.find(self._named(branch)), LogFilter(actor, kind, *times), most
 
     def blame(
         self,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Flag, auto
 
-from omnigraph.errors import HistoryReclaimed
+from omnigraph.errors import HistoryReclaimed, RequestError
 from omnigraph.manifest.lineage import Ancestry, age
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
@@ -102,7 +102,8 @@ def merge_base(
     """The best common ancestor of two commits that can be read.
 
     After a criss-cross merge there are several that no other descends from; of these the one nearest to both heads
-    is taken, and of equally near ones the newest. HistoryReclaimed if none can be read.
+    is taken, and of equally near ones the newest. HistoryReclaimed if none can be read, RequestError if there is
+    none at all.
     """
     walk = _Walk(ancestry)
     walk.meet(ours, _Side.OURS)
@@ -120,8 +121,11 @@ def merge_base(
         for parent in ancestry.parents(commit):
             walk.meet(parent, sides)
     if not found:
-        heads = f"{ours.graph_commit_id} and {theirs.graph_commit_id}"
-        raise HistoryReclaimed(f"the state that {heads} have in common")
+        heads = f"commits {ours.graph_commit_id} and {theirs.graph_commit_id}"
+        if not lost:
+            raise RequestError(f"{heads} have no history in common; only branches of one graph can be merged")
+        remedy = "bring single commits over with `omnigraph cherry-pick`"
+        raise HistoryReclaimed(f"the state that {heads} have in common", remedy)
     return MergeBase(_chosen(found, ours, theirs, walk), _merges_of(lost, walk, is_readable))
 
 
