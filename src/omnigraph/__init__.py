@@ -17,11 +17,13 @@ from omnigraph.errors import (
     BranchNotFound,
     BranchOutcomeUnknown,
     BranchProtected,
+    ChangeFeedGap,
     Conflict,
     ConflictError,
     ConflictKind,
     ConstraintViolation,
     CountOverflow,
+    CursorRejected,
     DataError,
     Diagnostic,
     EmbeddingUnavailable,
@@ -53,6 +55,7 @@ from omnigraph.errors import (
     Outcome,
     OutcomeUnknown,
     ParameterError,
+    ParentlessCommit,
     PipelineError,
     PreconditionFailed,
     PublishContention,
@@ -86,15 +89,18 @@ if TYPE_CHECKING:
     from omnigraph import lang
     from omnigraph.asynchronous import AsyncGraph
     from omnigraph.bulk.embed.requests import EmbedResult
+    from omnigraph.bulk.export.baseline import Baseline
     from omnigraph.bulk.export.job import ExportResult
     from omnigraph.bulk.load.options import LoadResult
     from omnigraph.bulk.runner import JobEvent, Listener
     from omnigraph.embed.client import EmbeddingClient
     from omnigraph.graph import Graph
     from omnigraph.history.diff import Change, Diff
+    from omnigraph.history.feed.blocks import ChangeBlock
+    from omnigraph.history.feed.pages import ChangePage, CommitChanges
     from omnigraph.history.merge import MergeOutcome, MergePlan, MergeResult
     from omnigraph.history.undo import UndoResult
-    from omnigraph.keywords import At, LoadKeywords, MergeKeywords, UndoKeywords
+    from omnigraph.keywords import At, ChangeKeywords, LoadKeywords, MergeKeywords, UndoKeywords
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
     from omnigraph.maintenance.compaction import OptimizeReport
@@ -117,6 +123,7 @@ __all__ = [
     "AsyncGraph",
     "At",
     "BadValue",
+    "Baseline",
     "BatchDone",
     "BatchOutcomeUnknown",
     "Branch",
@@ -129,12 +136,18 @@ __all__ = [
     "Cancellation",
     "Catalog",
     "Change",
+    "ChangeBlock",
+    "ChangeFeedGap",
+    "ChangeKeywords",
+    "ChangePage",
     "Commit",
+    "CommitChanges",
     "Conflict",
     "ConflictError",
     "ConflictKind",
     "ConstraintViolation",
     "CountOverflow",
+    "CursorRejected",
     "DataError",
     "Diagnostic",
     "Diff",
@@ -184,6 +197,7 @@ __all__ = [
     "Outcome",
     "OutcomeUnknown",
     "ParameterError",
+    "ParentlessCommit",
     "PipelineError",
     "PreconditionFailed",
     "PublishContention",
@@ -231,12 +245,17 @@ __all__ = [
 _LAZY = {
     "AsyncGraph": "omnigraph.asynchronous",
     "At": "omnigraph.keywords",
+    "Baseline": "omnigraph.bulk.export.baseline",
     "Branch": "omnigraph.manifest.branches",
     "BulkSettings": "omnigraph.settings",
     "Cancellation": "omnigraph.read.limits",
     "Catalog": "omnigraph.lang.schema.catalog",
     "Change": "omnigraph.history.diff",
+    "ChangeBlock": "omnigraph.history.feed.blocks",
+    "ChangeKeywords": "omnigraph.keywords",
+    "ChangePage": "omnigraph.history.feed.pages",
     "Commit": "omnigraph.manifest.state",
+    "CommitChanges": "omnigraph.history.feed.pages",
     "Diff": "omnigraph.history.diff",
     "EmbedResult": "omnigraph.bulk.embed.requests",
     "EmbeddingClient": "omnigraph.embed.client",

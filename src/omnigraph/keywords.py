@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from omnigraph.bulk.load.options import Mode
@@ -23,6 +23,8 @@ At = str | int | Snapshot | None
 Side = Literal["ours", "theirs"]
 EngineName = Literal["auto", "local", "spark"]
 LoadMode = Literal["overwrite", "append", "merge"]
+ChangeKind = Literal["node", "edge"]
+ChangeOp = Literal["insert", "update", "delete"]
 
 
 class LoadKeywords(TypedDict, total=False):
@@ -50,12 +52,29 @@ class UndoKeywords(TypedDict, total=False):
     if_commit: str | None
     actor: str | None
     message: str | None
+    engine: EngineName
+    spark: SparkSession | str | None
+    listener: Listener | None
+    cancellation: Cancellation | None
 
 
 class MergeKeywords(UndoKeywords, total=False):
     """Keywords of `Graph.merge` and `Graph.preview_merge`."""
 
     squash: bool
+
+
+class ChangeKeywords(TypedDict, total=False):
+    """Keywords of `Graph.changes` that `Graph.change_pages` passes on."""
+
+    start: str | None
+    cursor: str | None
+    kinds: Sequence[ChangeKind] | None
+    types: Iterable[str] | None
+    ops: Sequence[ChangeOp] | None
+    limit: int
+    limit_bytes: int
+    limit_commits: int
 
 
 def mode_named(name: str) -> Mode:

@@ -11,7 +11,7 @@ import typer
 import omnigraph
 from omnigraph.cli.data import embed, entity, explain, export, load, mutate, query
 from omnigraph.cli.graph import branch, commit, graphs, schema
-from omnigraph.cli.history import diff, merge, undo
+from omnigraph.cli.history import changes, diff, merge, undo
 from omnigraph.cli.lang import fmt, lint
 from omnigraph.cli.maintenance import indices, jobs, optimize, recovery, repair
 from omnigraph.cli.output import Json, print_json, print_text, print_warning
@@ -26,7 +26,9 @@ app = typer.Typer(
 app.add_typer(schema.app, name="schema")
 app.add_typer(branch.app, name="branch")
 app.add_typer(commit.app, name="commit")
+app.add_typer(changes.app, name="changes")
 app.add_typer(recovery.app, name="recovery")
+commit.app.command("changes")(changes.commit_changes)
 app.command("init")(graphs.init)
 app.command("query")(query.query)
 app.command("entity")(entity.entity)

@@ -24,6 +24,9 @@
     │   ├── BranchProtected      delete: this branch must stay
     │   ├── SnapshotNotFound     no commit or manifest version like that
     │   ├── HistoryReclaimed     a commit or manifest version whose files are gone from the store
+    │   ├── ParentlessCommit     the first commit, which changed nothing that was there before
+    │   ├── CursorRejected       a change cursor that is damaged, or belongs to something else
+    │   ├── ChangeFeedGap        changes that are gone from the store before they were read
     │   └── MissingExtra         an optional package that is not installed
     ├── DataError                fix the data
     │   ├── RecordError          records of a load that cannot be read
@@ -138,6 +141,8 @@ from omnigraph.errors.requests import (
     BranchInUse,
     BranchNotFound,
     BranchProtected,
+    ChangeFeedGap,
+    CursorRejected,
     ForkedProcess,
     GraphClosed,
     GraphExists,
@@ -148,6 +153,7 @@ from omnigraph.errors.requests import (
     InvalidBranchName,
     MissingExtra,
     NotAGraph,
+    ParentlessCommit,
     ReadOnlyGraph,
     RequestError,
     SnapshotNotFound,
@@ -179,11 +185,13 @@ __all__ = [
     "BranchNotFound",
     "BranchOutcomeUnknown",
     "BranchProtected",
+    "ChangeFeedGap",
     "Conflict",
     "ConflictError",
     "ConflictKind",
     "ConstraintViolation",
     "CountOverflow",
+    "CursorRejected",
     "DataError",
     "Diagnostic",
     "EmbeddingUnavailable",
@@ -215,6 +223,7 @@ __all__ = [
     "Outcome",
     "OutcomeUnknown",
     "ParameterError",
+    "ParentlessCommit",
     "PipelineError",
     "PreconditionFailed",
     "PublishContention",

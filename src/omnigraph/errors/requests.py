@@ -196,6 +196,65 @@ class HistoryReclaimed(RequestError):
         return f"{self.wanted} existed, but its files are gone from the store; choose a newer one"
 
 
+class ParentlessCommit(RequestError):
+    """The first commit of a graph, which has no state before it to compare it with."""
+
+    def __init__(self, graph_commit_id: str) -> None:
+        super().__init__(graph_commit_id)
+        self.graph_commit_id = graph_commit_id
+
+    def __str__(self) -> str:
+        return f"commit {self.graph_commit_id} created the graph and has no parent; choose a later commit"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "code": "parentless_commit", "graph_commit_id": self.graph_commit_id}
+
+
+class CursorRejected(RequestError):
+    """A cursor or page token that is damaged, or was given for something else."""
+
+    def __init__(self, reason: str, remedy: str = "start from a baseline, or anew") -> None:
+        super().__init__(reason, remedy)
+        self.reason = reason
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"change cursor rejected: {self.reason}; {self.remedy}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "code": "cursor_rejected", "reason": self.reason}
+
+
+class ChangeFeedGap(RequestError):
+    """History that a consumer of changes has not read yet, and that is gone from the store.
+
+    ``cursor`` is the one that was given, if any, and ``graph_commit_id`` the first commit that cannot be read, if
+    it is known.
+    """
+
+    def __init__(self, branch: str, cursor: str | None, graph_commit_id: str | None) -> None:
+        super().__init__(branch, cursor, graph_commit_id)
+        self.branch = branch
+        self.cursor = cursor
+        self.graph_commit_id = graph_commit_id
+
+    def __str__(self) -> str:
+        lost = "the next commit" if self.graph_commit_id is None else f"commit {self.graph_commit_id}"
+        return (
+            f"the changes of '{self.branch}' have a gap: the files of {lost} are gone from the store; write "
+            "a baseline (`omnigraph changes baseline`) and go on from its cursor"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "error": str(self),
+            "code": "change_feed_gap",
+            "branch": self.branch,
+            "cursor": self.cursor,
+            "graph_commit_id": self.graph_commit_id,
+        }
+
+
 class MissingExtra(RequestError):
     """An optional package that is not installed. ``extra`` is the extra of omnigraph that installs it."""
 

@@ -26,7 +26,7 @@ IMAGES: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What the target's table has to become, and the entities about which the sides disagree, in order of ids."""
+    """What the target's table has to become, and the entities about which the sides disagree; all by id."""
 
     delta: TableDelta | None
     conflicts: tuple[Conflict, ...] = ()
@@ -62,7 +62,13 @@ class _Disagreement:
 
 
 def merge_table(
-    theirs: TableDiff, ours: TableDiff | None, choices: Choices, resolve: str | None, *, strict: bool
+    theirs: TableDiff,
+    ours: TableDiff | None,
+    choices: Choices,
+    resolve: str | None,
+    *,
+    strict: bool,
+    images: int = IMAGES,
 ) -> Merged:
     """Put the changes of the source (theirs) on top of the target's (ours); both are relative to the base.
 
@@ -70,12 +76,12 @@ def merge_table(
     properties are put together, unless the merge is ``strict``; equal changes are no conflict.
     """
     if ours is None or not len(ours.ids):
-        return Merged(_taken(theirs, np.ones(len(theirs.ids), bool)))
+        return Merged(_unless_empty(_taken(theirs, np.ones(len(theirs.ids), bool))))
     at = pc.index_in(theirs.ids, value_set=ours.ids)
     shared = _numpy(pc.is_valid(at))
     alone = _taken(theirs, ~shared)
     if not shared.any():
-        return Merged(alone)
+        return Merged(_unless_empty(alone))
     both = _both(_subset(theirs, pa.array(np.flatnonzero(shared))), _subset(ours, at.drop_null()))
     found = _disagreement(both, strict=strict)
     chosen = _chosen(theirs.table_key, both.ids, choices)
@@ -83,15 +89,21 @@ def merge_table(
     is_open = found.clashing & ~chosen["theirs"] & ~chosen["ours"] & (resolve is None)
     gone = _is_op(both.theirs, Op.DELETE)
     rows = _rows(both, (found.unlike & ~found.clashing) | (for_theirs & ~gone), for_theirs)
+    deletes = pa.concat_arrays([alone.deletes, both.ids.filter(pa.array(for_theirs & gone))])
+    upserts = pa.concat_tables([alone.upserts, rows])
     delta = TableDelta(
         theirs.table_key,
-        pa.concat_tables([alone.upserts, rows]),
-        pa.concat_arrays([alone.deletes, both.ids.filter(pa.array(for_theirs & gone))]),
+        upserts.take(pc.sort_indices(upserts["id"])) if rows.num_rows else alone.upserts,
+        deletes.take(pc.sort_indices(deletes)),
     )
-    conflicts = tuple(_conflicts(both, found.columns, np.flatnonzero(is_open)))
+    conflicts = tuple(_conflicts(both, found.columns, np.flatnonzero(is_open), images))
     by_choice = both.ids.filter(pa.array(found.clashing & (chosen["theirs"] | chosen["ours"]))).to_pylist()
     decided = frozenset((theirs.table_key, entity_id) for entity_id in by_choice)
-    return Merged(None if delta.is_empty else delta, conflicts, decided)
+    return Merged(_unless_empty(delta), conflicts, decided)
+
+
+def _unless_empty(delta: TableDelta) -> TableDelta | None:
+    return None if delta.is_empty else delta
 
 
 def _taken(side: TableDiff, mask: Mask) -> TableDelta:
@@ -162,16 +174,18 @@ def _rows(both: _Both, wanted: Mask, whole: Mask) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=both.ours.after.schema)
 
 
-def _conflicts(both: _Both, columns: Mapping[str, Mask], at: npt.NDArray[np.int64]) -> Iterator[Conflict]:
-    """The conflicts at some places, as objects; the first of them with the rows of all three sides."""
+def _conflicts(
+    both: _Both, columns: Mapping[str, Mask], at: npt.NDArray[np.int64], images: int
+) -> Iterator[Conflict]:
+    """The conflicts at some places, as objects; the first ``images`` of them with the rows of all three sides."""
     rows = pa.array(at)
     pairs = zip(both.theirs.ops.take(rows).to_pylist(), both.ours.ops.take(rows).to_pylist(), strict=True)
     names = list(columns)
     clashing = np.stack([columns[name][at] for name in names], axis=1) if names else np.zeros((len(at), 0), bool)
-    shown = pa.array(at[:IMAGES])
-    images = [_images(side.take(shown)) for side in (both.theirs.before, both.ours.after, both.theirs.after)]
+    shown = pa.array(at[:images])
+    rows_of = [_images(side.take(shown)) for side in (both.theirs.before, both.ours.after, both.theirs.after)]
     for index, (entity_id, pair) in enumerate(zip(both.ids.take(rows).to_pylist(), pairs, strict=True)):
-        base, ours, theirs = (side[index] if index < IMAGES else None for side in images)
+        base, ours, theirs = (side[index] if index < images else None for side in rows_of)
         properties = tuple(name for name, clashes in zip(names, clashing[index], strict=True) if clashes)
         kind, message = _described(entity_id, pair, properties)
         yield Conflict(
