@@ -64,8 +64,8 @@ Kind = Literal[
 class Step:
     """One thing a writer does: to a tag, or without one to a branch as a whole.
 
-    ``parent`` is the branch that a new one is forked from, or that is merged; ``of`` is the commit that is undone or
-    repeated.
+    ``parent`` is the branch that a new one is forked from, or that is merged. ``of`` is the commit that is undone,
+    repeated or gone back to.
     """
 
     kind: Kind
