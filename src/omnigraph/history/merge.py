@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from omnigraph.errors import Conflict, InvalidArgument, MergeConflicts, PreconditionFailed
-from omnigraph.history.bases import merge_base
+from omnigraph.errors import Conflict, InvalidArgument, MergeConflicts, PreconditionFailed, RequestError
+from omnigraph.history.bases import MergeBase, merge_base, readable_states
+from omnigraph.history.brought import brought
 from omnigraph.history.sides import Combine, Combined, Decisions, Three, combine_in_memory
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
@@ -130,15 +131,33 @@ def _check(request: MergeRequest) -> None:
 def _compared(request: MergeRequest, source: Snapshot, base: Base) -> tuple[MergePlan, Combined]:
     """Compare both branches with their merge base, and put their changes together."""
     repository, target = base.repository, base.snapshot
-    ancestor = merge_base(repository, request.target, request.source)
-    base_id = ancestor.graph_commit_id
+    ancestor = _base(repository, request, source, target)
+    base_id = ancestor.commit.graph_commit_id
     if base_id == source.graph_commit_id:
         plan = _plan(MergeOutcome.ALREADY_UP_TO_DATE, request, source, target, base_id, {})
         return plan, Combined({}, frozenset())
     sides = Three(repository.snapshot_at(request.target, base_id), source, target)
     outcome = MergeOutcome.FAST_FORWARD if base_id == target.graph_commit_id else MergeOutcome.MERGED
+    merges = [_around(repository, request.target, each) for each in ancestor.merges]
+    sides = replace(sides, lost=brought(repository.tables, sides.base, merges))
     found = request.combine(base, sides, request.decisions)
     return _plan(outcome, request, source, target, base_id, found.counts, found.conflicts), found
+
+
+def _base(repository: Repository, request: MergeRequest, source: Snapshot, target: Snapshot) -> MergeBase:
+    """The merge base of two states, which may be older than the newest ones of their branches."""
+    ours = target.commit or next(repository.commits.of(request.target), None)
+    theirs = source.commit or next(repository.commits.of(request.source), None)
+    if ours is None or theirs is None:
+        raise RequestError(f"'{request.target.name}' and '{request.source.name}' have no history in common")
+    ancestry = repository.commits.ancestry(request.target, request.source)
+    return merge_base(ancestry, ours, theirs, readable_states(repository))
+
+
+def _around(repository: Repository, branch: Branch, commit: Commit) -> tuple[Snapshot, Snapshot]:
+    """The states before and after a commit, along its first parent."""
+    before, after = commit.parents[0], commit.graph_commit_id
+    return repository.snapshot_at(branch, before), repository.snapshot_at(branch, after)
 
 
 def _plan(

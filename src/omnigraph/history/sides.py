@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from omnigraph.errors import Conflict, ConflictKind, ConstraintViolation, InvalidArgument, KeyConflict
-from omnigraph.history.diff import ChangeFilter, diff
-from omnigraph.history.tables import RowDeltas, Touched
+from omnigraph.history.diff import ChangeFilter, Shifts, diff
+from omnigraph.history.tables import RowChanges, RowDeltas, Touched
 from omnigraph.history.threeway import Choices, merge_table
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.write.base import Base, with_blobs
@@ -52,11 +52,15 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class Three:
-    """Three states of one graph. What leads from the base to the source is to be done to the target."""
+    """Three states of one graph. What leads from the base to the source is to be done to the target.
+
+    ``lost`` has, by table, rows by which the base is to be taken as different from its snapshot.
+    """
 
     base: Snapshot
     source: Snapshot
     target: Snapshot
+    lost: Mapping[str, RowChanges] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +86,10 @@ Combine = Callable[[Base, Three, Decisions], Combined]
 def combine_in_memory(base: Base, sides: Three, decisions: Decisions, touched: Touched | None = None) -> Combined:
     """Combine the sides with all changed rows in the memory of this process."""
     tables, find = base.repository.tables, touched or RowDeltas(base.repository.tables)
-    theirs = diff(tables, sides.base, sides.source, ChangeFilter(), find)
+    shifts = Shifts(before=sides.lost)
+    theirs = diff(tables, sides.base, sides.source, ChangeFilter(), find, shifts)
     reads = frozenset(table.table_key for table in theirs.tables)
-    ours = diff(tables, sides.base, sides.target, ChangeFilter(tables=reads), find)
+    ours = diff(tables, sides.base, sides.target, ChangeFilter(tables=reads), find, shifts)
     by_key = {table.table_key: table for table in ours.tables}
     delta: dict[str, TableDelta] = {}
     conflicts: list[Conflict] = []

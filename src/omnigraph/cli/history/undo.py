@@ -16,13 +16,15 @@ from omnigraph.errors import PreconditionFailed
 if TYPE_CHECKING:
     from omnigraph.history.undo import UndoResult
 
-CommitId = Annotated[str, typer.Argument(metavar="COMMIT", help="A commit id.")]
+CommitId = Annotated[str, typer.Argument(metavar="COMMIT", help="A commit id or a tag.")]
 BranchOption = Annotated[str, typer.Option("--branch", help="The branch that gets the new commit.")]
 
 
 @reports_errors
 def revert(
-    commits: Annotated[list[str], typer.Argument(metavar="COMMIT…", help="Commit ids; undone in this order.")],
+    commits: Annotated[
+        list[str], typer.Argument(metavar="COMMIT…", help="Commit ids or tags; undone in this order.")
+    ],
     branch: BranchOption = "main",
     store: Store = None,
     ours: Ours = False,
@@ -68,7 +70,7 @@ def cherry_pick(
 
 @reports_errors
 def reset(
-    to: Annotated[str, typer.Option("--to", metavar="COMMIT", help="The commit whose content is wanted.")],
+    to: Annotated[str, typer.Option("--to", metavar="COMMIT", help="The commit or tag whose content is wanted.")],
     branch: BranchOption = "main",
     store: Store = None,
     if_commit: IfCommit = None,
