@@ -86,7 +86,7 @@ class VersionedGraph(GraphHandle):
         side, ``choices`` decides single ones by table key and id. ``squash`` leaves out the second parent, and
         ``if_commit`` names the commit that the target must be at.
 
-        A change of up to 256 MiB is merged in the memory of this process, a larger one by tasks, on Spark if there
+        A change of up to 128 MiB is merged in the memory of this process, a larger one by tasks, on Spark if there
         is one; ``engine`` overrides that.
         """
         self._repository.require_writable()

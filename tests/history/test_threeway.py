@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sampling import examples
 
-from omnigraph.history import threeway
 from omnigraph.history.diff import TableDiff, compare_rows
 from omnigraph.history.tables import RowChanges
 from omnigraph.history.threeway import Merged, merge_table
@@ -133,13 +131,12 @@ def test_masks_decide_what_a_loop_over_entities_decides(
     assert merged.decided == {("node:Item", found) for found, *_ in undecided.conflicts} & choices.keys()
 
 
-def test_all_conflicts_are_reported_but_only_the_first_with_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threeway, "IMAGES", 2)
+def test_all_conflicts_are_reported_but_only_the_first_with_their_rows() -> None:
     empty = dict.fromkeys(PROPERTIES)
     base, theirs, ours = (
         {entity_id: {"id": entity_id, **empty, "count": count} for entity_id in "abc"} for count in range(3)
     )
-    merged = merge_table(changes(base, theirs), changes(base, ours), {}, None, strict=False)
+    merged = merge_table(changes(base, theirs), changes(base, ours), {}, None, strict=False, images=2)
     assert [(found.id, found.properties) for found in merged.conflicts] == [(each, ("count",)) for each in "abc"]
     assert [found.ours is None for found in merged.conflicts] == [False, False, True]
     assert merged.conflicts[1].theirs == theirs["b"]

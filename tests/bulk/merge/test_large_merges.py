@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.bulk.merge.histories import SCHEMA, SMALL_BUCKETS, outcome_of, preview_of, two_branches
+from tests.cli.command import omnigraph as run
 from tests.history.test_diff import content
 from tests.history.test_merge import BASE, OPERATIONS, merged, truth, write
 from tests.history.test_merge import SCHEMA as PEOPLE
@@ -217,3 +218,19 @@ class TestOnSpark:
         images = [image["age"] for image in (conflict.base, conflict.ours, conflict.theirs) if image is not None]
         assert (conflict.kind.value, images) == ("divergent_update", [30, 2, 1])
         assert_nothing_left(graph)
+
+
+def test_the_command_names_an_engine(local_store: Store) -> None:
+    graph = omnigraph.init(local_store.uri, PEOPLE)
+    graph.load(BASE, mode="append")
+    graph.create_branch("dev")
+    write(graph, "dev", "add node", 1)
+    merge = ("branch", "merge", "dev", "--store", graph.address, "--json", "--engine", "local")
+    assert run(*merge, "--preview").json["outcome"] == "fast_forward"
+    done = run(*merge).json
+    assert done["changes"] == {"node:Person": {"insert": 1, "update": 0, "delete": 0}}
+    undone = run(
+        "revert", done["commit"]["graph_commit_id"], "--store", graph.address, "--engine", "local", "--json"
+    )
+    assert undone.json["reverts"][0]["changes"] == {"node:Person": {"insert": 0, "update": 0, "delete": 1}}
+    assert run(*merge[:-1], "flink").code == 2

@@ -17,6 +17,7 @@ from omnigraph.cli.output import (
     reports_errors,
     styled,
 )
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
 from omnigraph.cli.stores import Actor, Store, open_graph
 from omnigraph.errors import OmniError, PreconditionFailed
 
@@ -50,22 +51,31 @@ def merge(
     ] = False,
     if_commit: IfCommit = None,
     message: Message = None,
+    engine: Engine = EngineName.AUTO,
+    master: Master = None,
+    remote: Remote = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
     """Merge a branch into another, as one commit, or show all conflicts and change nothing."""
-    graph = open_graph(store, read_only=preview, actor=actor)
+    # Only a graph that can be written has a place for the files of tasks.
+    graph = open_graph(store, read_only=preview and engine is EngineName.AUTO, actor=actor)
     options: dict[str, Any] = {
         "strict": strict,
         "squash": squash,
         **decisions(ours, theirs, choose),
         "if_commit": if_commit,
         "message": message,
+        "engine": engine.value,
+        "spark": remote or master,
     }
     if preview:
-        _show_plan(graph.preview_merge(source, into, **options), as_json=as_json)
+        with progress() as listener:
+            plan = graph.preview_merge(source, into, **options, listener=listener)
+        _show_plan(plan, as_json=as_json)
         return
-    done = _merged(graph, source, into, options, as_json=as_json)
+    with progress() as listener:
+        done = _merged(graph, source, into, {**options, "listener": listener}, as_json=as_json)
     _report(done, as_json=as_json)
     if delete_branch:
         try:
