@@ -167,7 +167,7 @@ def diff(
     """Compare two snapshots of one graph, at the cost of what differs."""
     find = touched or RowDeltas(tables)
     found = (diff_table(tables, before, after, key, find) for key in moved_tables(before, after, wanted))
-    chosen = (_selected(table, wanted.ops) for table in found)
+    chosen = (with_ops(table, wanted.ops) for table in found)
     return Diff(before, after, tuple(table for table in chosen if len(table.ids)))
 
 
@@ -209,7 +209,8 @@ def _is_shown(entity: EntityType, name: str) -> bool:
     return name in entity.properties or (isinstance(entity, EdgeType) and name in _ENDS)
 
 
-def _selected(found: TableDiff, ops: Collection[Op] | None) -> TableDiff:
+def with_ops(found: TableDiff, ops: Collection[Op] | None) -> TableDiff:
+    """The changes of some operations."""
     if ops is None:
         return found
     kept = pc.is_in(found.ops, value_set=pa.array([op.value for op in ops], pa.string()))
