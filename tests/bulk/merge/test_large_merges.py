@@ -54,7 +54,8 @@ def test_random_histories_merge_by_tasks_as_in_memory(seeds: range, tmp_path: Pa
         large = two_branches(Store(f"{tmp_path}/large{seed}"), seed, SMALL_BUCKETS)
         before = row_ids(large)
         expected = outcome_of(small, **options)
-        assert preview_of(large, engine="local", **options) == expected
+        reader = omnigraph.open(large.address, read_only=True, settings=SMALL_BUCKETS)
+        assert preview_of(reader, **options) == expected
         assert outcome_of(large, engine="local", **options) == expected
         assert content(large, large.snapshot()) == content(small, small.snapshot())
         after = row_ids(large)
@@ -195,6 +196,18 @@ def test_a_merge_that_is_killed_is_wholly_there_or_not_at_all(failpoint: str, lo
     again.clean_jobs()
     assert_nothing_left(again)
     assert len([commit for commit in again.commits() if commit.kind == "merge"]) == 1
+
+
+@pytest.mark.long_on_s3
+def test_in_a_bucket(s3_store: Store) -> None:
+    """Row ids, deleted ids and data files of tasks are objects beside the graph, and are gone afterwards."""
+    graph = two_branches(s3_store, 3, SMALL_BUCKETS)
+    before = graph.preview_merge("dev", resolve="theirs")
+    done = graph.merge("dev", resolve="theirs", engine="local")
+    assert (done.plan, done.outcome) == (before, "merged")
+    assert graph.merge("dev").outcome == "already_up_to_date"
+    assert graph.jobs() == []
+    assert s3_store.objects().list(layout.JOBS) == []
 
 
 class TestOnSpark:

@@ -58,8 +58,9 @@ def merge(
     as_json: Json = False,
 ) -> None:
     """Merge a branch into another, as one commit, or show all conflicts and change nothing."""
-    # Only a graph that can be written has a place for the files of tasks.
-    graph = open_graph(store, read_only=preview and engine is EngineName.AUTO, actor=actor)
+    # On Spark a preview stages rows in the graph, which are removed.
+    on_spark = engine is EngineName.SPARK or bool(remote or master)
+    graph = open_graph(store, read_only=preview and not on_spark, actor=actor)
     options: dict[str, Any] = {
         "strict": strict,
         "squash": squash,
