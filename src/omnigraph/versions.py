@@ -14,7 +14,8 @@ from omnigraph.errors import BranchProtected, ObjectDamaged, SnapshotNotFound
 from omnigraph.handle import GraphHandle
 from omnigraph.history.diff import ChangeFilter, Diff, diff, filtered
 from omnigraph.history.feed.blocks import PAGE_BYTES, PAGE_CHANGES, WALKED_COMMITS, HeldDiff, PageLimits
-from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest, commit_changes, cursor_at, poll
+from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest, commit_changes, poll
+from omnigraph.history.feed.positions import cursor_at
 from omnigraph.history.merge import MergePlan, MergeRequest, MergeResult, merge, preview_merge
 from omnigraph.history.refs import resolve
 from omnigraph.history.sides import Decisions
