@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from tests.history.test_diff import content
 from tests.torture.model import Model
 from tests.torture.steps import BRANCHES
 
@@ -16,6 +17,8 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.recovery.sidecar import list_sidecars
 from omnigraph.storage.tables import TableRef
 
+REPLAYED = 40
+"""How many commits of each branch are read as changes."""
 ITEM, ENTRY, NEXT = "node:Item", "node:Entry", "edge:Next"
 
 
@@ -103,6 +106,7 @@ def compare(graph: Graph, model: Model) -> None:
     for branch in sorted(present):
         _compare_branch(graph, model, branch, written)
         _check_history(graph, model, branch)
+        _check_changes(graph, branch)
 
 
 def _compare_branch(graph: Graph, model: Model, branch: str, written: Set[str]) -> None:
@@ -130,6 +134,26 @@ def _check_history(graph: Graph, model: Model, branch: str) -> None:
     lost = model.commits.get(branch, set()) - set(ids)
     if lost:
         raise Broken(f"acknowledged commits are not in the history of {branch}: {sorted(lost)[:5]}")
+
+
+def _check_changes(graph: Graph, branch: str) -> None:
+    """The changes of the newest commits, made to the state before them, give the newest state."""
+    first, *later = [commit.graph_commit_id for commit in graph.commits(branch, limit=REPLAYED + 1)][::-1]
+    entities = content(graph, first)
+    seen: list[str] = []
+    for page in graph.change_pages(branch, start=f"after:{first}"):
+        for block in page.blocks:
+            seen += [block.cause.graph_commit_id] if block.complete else []
+            for change in block.changes:
+                there = entities[change.table_key].pop(change.id, None)
+                if there != change.before:
+                    raise Broken(f"{block.cause.graph_commit_id} of {branch} changed what was not there: {change}")
+                if change.after is not None:
+                    entities[change.table_key][change.id] = change.after
+    if seen != later:
+        raise Broken(f"the feed of {branch} has the commits {seen}, and the history {later}")
+    if entities != content(graph, graph.snapshot(branch)):
+        raise Broken(f"the changes of the last {len(later)} commits of {branch} do not lead to its newest state")
 
 
 def check_settled(graph: Graph) -> None:
