@@ -174,7 +174,7 @@ def _block(
     try:
         changes, rest = cut_changes(repository.tables, held, states, wanted, place, room)
     except HistoryReclaimed:
-        raise line.reclaimed(step) from None
+        raise line.reclaimed(step.commit) from None
     return ChangeBlock(step.commit, tuple(changes), rest is None, types), rest
 
 

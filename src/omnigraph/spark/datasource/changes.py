@@ -23,13 +23,14 @@ from omnigraph.bulk.pieces import require_shared
 from omnigraph.errors import HistoryReclaimed, RequestError
 from omnigraph.history.diff import ChangeFilter, Op, TableDiff, table_diff
 from omnigraph.history.feed.blocks import ordered_types
-from omnigraph.history.feed.line import BranchLine, Step
+from omnigraph.history.feed.line import BranchLine
 from omnigraph.history.feed.positions import commit_in, cursor_behind, version_at, version_behind
-from omnigraph.history.feed.tokens import branch_scope
+from omnigraph.history.feed.tokens import Scope, branch_scope
 from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN, Commit
 from omnigraph.read.result.cells import json_value
 from omnigraph.spark.datasource.opening import STORAGE, entity_of, opened
@@ -96,9 +97,7 @@ def _types(entity: EntityType | None) -> dict[str, str]:
     own = spark_types(entity, entity.columns)
     for name in own:
         if name in _TYPED:
-            raise RequestError(
-                f"{entity.name} has a property '{name}', which a stream of changes has a column for"
-            )
+            raise RequestError(f"{entity.name} has a property '{name}', and so has every change; rename it")
     return {**own, **_TYPED}
 
 
@@ -195,31 +194,33 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for version in range(span.first, span.last + 1):
             step = line.step(version)
             if step is not None and step.before is not None:
-                yield from self._rows(repository, line, step)
+                yield from self._rows(repository, line, step.commit, step.before, step.after)
 
-    def _rows(self, repository: Repository, line: BranchLine, step: Step) -> Iterator[pa.RecordBatch]:
-        wanted, types = self._source.wanted, self._source.types
-        assert step.before is not None  # noqa: S101  the caller has checked
-        for table_key in filter(wanted.takes, ordered_types(repository.catalog)):
+    def _rows(
+        self, repository: Repository, line: BranchLine, commit: Commit, before: Snapshot, after: Snapshot
+    ) -> Iterator[pa.RecordBatch]:
+        for table_key in filter(self._source.wanted.takes, ordered_types(repository.catalog)):
             try:
-                found = table_diff(repository.tables, step.before, step.after, table_key, None)
+                found = table_diff(repository.tables, before, after, table_key, None)
             except HistoryReclaimed:
-                raise line.reclaimed(step) from None
-            for offset in range(0, 0 if found is None else len(found.ids), _BATCH_ROWS):
-                assert found is not None  # noqa: S101  the range is empty otherwise
+                raise line.reclaimed(commit) from None
+            if found is None:
+                continue
+            for offset in range(0, len(found.ids), _BATCH_ROWS):
                 piece = found.slice(offset, _BATCH_ROWS)
                 shown = _as_json(piece) if self._source.entity is None else _as_columns(piece)
-                yield _with_cause(shown, step.commit, types)
+                yield _with_cause(shown, commit, self._source.types)
 
     def _version(self, offset: Mapping[str, Any]) -> int:
-        line, cursor = self._line(str(offset["cursor"])), str(offset["cursor"])
-        return version_behind(
-            line, branch_scope(self._repository.catalog, line.branch, self._source.wanted), cursor
-        )
+        cursor = str(offset["cursor"])
+        line = self._line(cursor)
+        return version_behind(line, self._scope(line), cursor)
 
     def _offset(self, line: BranchLine, version: int) -> dict[str, Any]:
-        scope = branch_scope(self._repository.catalog, line.branch, self._source.wanted)
-        return {"cursor": cursor_behind(line, scope, version)}
+        return {"cursor": cursor_behind(line, self._scope(line), version)}
+
+    def _scope(self, line: BranchLine) -> Scope:
+        return branch_scope(self._repository.catalog, line.branch, self._source.wanted)
 
 
 def _as_columns(found: TableDiff) -> dict[str, pa.Array]:
