@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from omnigraph.keywords import At, ChangeKeywords, LoadKeywords, MergeKeywords, UndoKeywords
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
+    from omnigraph.maintenance.compaction import OptimizeReport
     from omnigraph.maintenance.indices import IndexReport
     from omnigraph.maintenance.repair import RepairReport
     from omnigraph.manifest.branches import Branch
@@ -192,6 +193,7 @@ __all__ = [
     "NotOnSpark",
     "ObjectDamaged",
     "OmniError",
+    "OptimizeReport",
     "Outcome",
     "OutcomeUnknown",
     "ParameterError",
@@ -271,6 +273,7 @@ _LAZY = {
     "MergePlan": "omnigraph.history.merge",
     "MergeResult": "omnigraph.history.merge",
     "MutationResult": "omnigraph.write.mutations.requests",
+    "OptimizeReport": "omnigraph.maintenance.compaction",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
     "RepairReport": "omnigraph.maintenance.repair",

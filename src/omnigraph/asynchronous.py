@@ -169,6 +169,7 @@ class AsyncGraph:
     jobs = _InThread(Graph.jobs)
     clean_jobs = _InThread(Graph.clean_jobs)
     ensure_indices = _InThread(Graph.ensure_indices)
+    optimize = _InThread(Graph.optimize)
     repair = _InThread(Graph.repair)
     refresh = _InThread(Graph.refresh)
     recoveries = _InThread(Graph.recoveries)

@@ -52,6 +52,10 @@ class UndoKeywords(TypedDict, total=False):
     if_commit: str | None
     actor: str | None
     message: str | None
+    engine: EngineName
+    spark: SparkSession | str | None
+    listener: Listener | None
+    cancellation: Cancellation | None
 
 
 class MergeKeywords(UndoKeywords, total=False):

@@ -61,7 +61,7 @@ READ_DEFAULTS: Final = ReadSettings()
 
 @dataclass(frozen=True, slots=True)
 class BulkSettings:
-    """Sizes for loads, exports and the filling of vectors."""
+    """Sizes for loads, exports, large merges and the filling of vectors."""
 
     small_load: int = 32 << 20
     """Bytes of JSON Lines up to which a load runs in this process."""
@@ -69,6 +69,10 @@ class BulkSettings:
     """Bytes of data files up to which an export to a directory runs in this process."""
     small_embedding: int = 20_000
     """Rows without vectors up to which they are filled in this process, as one change in memory."""
+    small_merge: int = 256 << 20
+    """About how many bytes of changed rows, of both sides, a merge holds in the memory of this process."""
+    merge_bucket: int = 64 << 20
+    """About how many bytes of changed rows one task of a larger merge holds."""
     key_budget: int = 512 << 20
     """Bytes of keys that one task may hold. Checks that need more are joins of Spark."""
     slice_bytes: int = 64 << 20

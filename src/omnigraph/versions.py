@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 from omnigraph.arguments import LONGEST_MESSAGE, number_argument, optional_text, text_argument
+from omnigraph.bulk.merge.job import MergeJob
 from omnigraph.errors import BranchProtected, ObjectDamaged, SnapshotNotFound
 from omnigraph.handle import GraphHandle
 from omnigraph.history.diff import ChangeFilter, Diff, diff, filtered
@@ -20,9 +22,10 @@ from omnigraph.history.merge import MergePlan, MergeRequest, MergeResult, merge,
 from omnigraph.history.refs import resolve
 from omnigraph.history.sides import Decisions
 from omnigraph.history.undo import UndoRequest, UndoResult, cherry_pick, reset, revert
-from omnigraph.keywords import ChangeKeywords, ChangeKind, ChangeOp, MergeKeywords, UndoKeywords
+from omnigraph.keywords import ChangeKeywords, ChangeKind, ChangeOp, MergeKeywords, UndoKeywords, engine_named
 from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
 
@@ -199,25 +202,57 @@ class VersionedGraph(GraphHandle):
         are raised together, as MergeConflicts, and nothing is written; ``resolve`` decides all of them for one
         side, ``choices`` decides single ones by table key and id. ``squash`` leaves out the second parent, and
         ``if_commit`` names the commit that the target must be at.
+
+        A change of up to 256 MiB is merged in the memory of this process, a larger one by tasks, on Spark if there
+        is one; ``engine`` overrides that.
         """
         self._repository.require_writable()
-        return merge(self._repository, self._merge_request(source, into, options))
+        request = self._merge_request(source, into, options)
+        with self._merge_job("merge", request.target, options) as job:
+            return merge(self._repository, replace(request, combine=job, job_lock=job))
 
     def preview_merge(self, source: str, into: str | None = None, **options: Unpack[MergeKeywords]) -> MergePlan:
-        """What `merge` would do now: its outcome, its changes and its conflicts. Nothing is written."""
-        return preview_merge(self._repository, self._merge_request(source, into, options))
+        """What `merge` would do now: its outcome, its changes and its conflicts. Nothing is committed.
+
+        A graph that is opened for reading only holds all changed rows in memory for it.
+        """
+        request = self._merge_request(source, into, options)
+        if self._repository.read_only:
+            return preview_merge(self._repository, request)
+        with self._merge_job("merge", request.target, options) as job:
+            return preview_merge(self._repository, replace(request, combine=job))
 
     def revert(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
         """Undo a commit by a new one. What was changed again since is a conflict, as in a merge."""
-        return revert(self._repository, self._undo_request(branch, options), self.commit(commit))
+        return self._undone(revert, commit, branch, options)
 
     def cherry_pick(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
         """Do on a branch, as a new commit, what a commit of any branch did."""
-        return cherry_pick(self._repository, self._undo_request(branch, options), self.commit(commit))
+        return self._undone(cherry_pick, commit, branch, options)
 
     def reset(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
         """Bring a branch back to its content at a commit, as a new commit: the history stays."""
-        return reset(self._repository, self._undo_request(branch, options), self.commit(commit))
+        return self._undone(reset, commit, branch, options)
+
+    def _undone(
+        self,
+        undo: Callable[[Repository, UndoRequest, Commit], UndoResult],
+        commit: str,
+        branch: str | None,
+        options: UndoKeywords,
+    ) -> UndoResult:
+        request, found = self._undo_request(branch, options), self.commit(commit)
+        with self._merge_job(undo.__name__, request.branch, options) as job:
+            return undo(self._repository, replace(request, combine=job, job_lock=job), found)
+
+    def _merge_job(self, kind: str, branch: Branch, options: UndoKeywords) -> MergeJob:
+        """The job of a merge or an undo, which runs tasks only if the change is large."""
+        from omnigraph.spark.choice import SparkChoice
+
+        choice = SparkChoice(options.get("spark"), options.get("listener"), options.get("cancellation"))
+        runners = choice.or_local(engine_named(options.get("engine", "auto")))
+        actor = self._who(options.get("actor"))
+        return MergeJob(self._repository, branch, kind, actor, runners, self._settings.bulk)
 
     def _undo_request(self, branch: str | None, options: UndoKeywords) -> UndoRequest:
         self._repository.require_writable()
@@ -225,7 +260,7 @@ class VersionedGraph(GraphHandle):
             self._repository.branches.find(self._named(branch)),
             self._who(options.get("actor")),
             optional_text("message", options.get("message"), LONGEST_MESSAGE),
-            Decisions(options.get("strict", False), options.get("resolve"), dict(options.get("choices") or {})),
+            Decisions(options.get("strict", False), options.get("resolve"), options.get("choices") or {}),
             optional_text("if_commit", options.get("if_commit")),
         )
 
@@ -236,7 +271,7 @@ class VersionedGraph(GraphHandle):
             branches.find(self._named(into, "into")),
             self._who(options.get("actor")),
             optional_text("message", options.get("message"), LONGEST_MESSAGE),
-            Decisions(options.get("strict", False), options.get("resolve"), dict(options.get("choices") or {})),
+            Decisions(options.get("strict", False), options.get("resolve"), options.get("choices") or {}),
             options.get("squash", False),
             optional_text("if_commit", options.get("if_commit")),
         )

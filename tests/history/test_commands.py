@@ -6,7 +6,7 @@ import json
 
 import pytest
 from tests.cli.command import omnigraph as run
-from tests.history.test_merge import BASE, SCHEMA, write
+from tests.history.truth import BASE, SCHEMA, write
 from tests.stores import Store
 
 import omnigraph

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.history.test_diff import content
-from tests.history.test_merge import BASE, SCHEMA, write
+from tests.history.truth import BASE, SCHEMA, write
 from tests.processes import see_killed
 from tests.recovery.test_windows import ALREADY_VISIBLE, DONE, OUTCOMES, ROLLED_FORWARD
 from tests.sampling import sampled

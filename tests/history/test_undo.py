@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.history.test_diff import content
-from tests.history.test_merge import BASE, SCHEMA, write
+from tests.history.truth import BASE, SCHEMA, write
 from tests.stores import Store
 
 import omnigraph

@@ -42,6 +42,12 @@ def row_ids(tables: Tables, ref: TableRef, where: str | None = None) -> dict[str
     return {row["id"]: row["_rowid"] for row in rows}
 
 
+def with_row_ids(tables: Tables, ref: TableRef, wanted: pa.Array) -> dict[int, str]:
+    """The ids of the rows that have these row ids, by row id."""
+    known = {row_id: name for name, row_id in row_ids(tables, ref).items()}
+    return {row_id: known[row_id] for row_id in wanted.to_pylist()}
+
+
 def appended(tables: Tables, ref: TableRef, rows: Mapping[str, int | None], **sizes: int) -> Staged:
     """New people, staged."""
     return stage_append(tables.open(ref), ref.location, ref.branch, people(rows), "test", **sizes)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import lance
 import pytest
-from tests.storage.rows import LOCATION, ages, appended, change, populated, row_ids
+from tests.storage.rows import LOCATION, ages, appended, change, populated, row_ids, with_row_ids
 from tests.storage.threads import meanwhile
 from tests.stores import Store
 
@@ -94,13 +94,13 @@ class TestFork:
         grandchild = change(tables, tables.fork(child, "grandchild"), {"cy": 2}, ["bo"])
 
         delta = tables.delta(child, since=trunk.version)
-        assert delta.inserted["id"].to_pylist() == ["cy"]
-        assert delta.updated["id"].to_pylist() == ["ada"]
-        assert delta.deleted_row_ids.to_pylist() == []
+        assert list(with_row_ids(tables, child, delta.inserted).values()) == ["cy"]
+        assert delta.updated.to_pylist() == [before["ada"]]
+        assert delta.deleted.to_pylist() == []
         delta = tables.delta(grandchild, since=child.version)
-        assert delta.inserted["id"].to_pylist() == []
-        assert delta.updated["id"].to_pylist() == ["cy"]
-        assert delta.deleted_row_ids.to_pylist() == [before["bo"]]
+        assert delta.inserted.to_pylist() == []
+        assert list(with_row_ids(tables, grandchild, delta.updated).values()) == ["cy"]
+        assert delta.deleted.to_pylist() == [before["bo"]]
 
     def test_a_branch_knows_no_versions_from_before_it(self, shared_store: Store) -> None:
         tables = shared_store.tables()

@@ -6,16 +6,15 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 from tests.sampling import examples
-from tests.storage.rows import LOCATION, SCHEMA, ages, appended, changed, people, row_ids
+from tests.storage.rows import LOCATION, SCHEMA, ages, appended, changed, people, row_ids, with_row_ids
 from tests.stores import Store, local_store
 
 from omnigraph.storage.staging import IndexSpec, stage_create_index, stage_overwrite
-from omnigraph.storage.tables import Delta, TableRef, Tables
+from omnigraph.storage.tables import TableRef, Tables
 
 IDS = st.sampled_from(["a", "b", "c", "d", "e", "o'f", "ü g", ""])
 AGES = st.one_of(st.none(), st.integers(0, 5))
@@ -154,9 +153,13 @@ class TableMachine(RuleBasedStateMachine):
         old = {row.row_id for row in since.rows.values()}
         new = {row.row_id: (name, row) for name, row in state.rows.items()}
         later = {row_id: name for row_id, (name, row) in new.items() if row.written > since.ref.version}
-        assert _named(delta.inserted) == {row_id: name for row_id, (name, _) in new.items() if row_id not in old}
-        assert _named(delta.updated) == {row_id: name for row_id, name in later.items() if row_id in old}
-        assert _ids(delta) == old - new.keys()
+        assert with_row_ids(self.tables, state.ref, delta.inserted) == {
+            row_id: name for row_id, (name, _) in new.items() if row_id not in old
+        }
+        assert with_row_ids(self.tables, state.ref, delta.updated) == {
+            row_id: name for row_id, name in later.items() if row_id in old
+        }
+        assert set(delta.deleted.to_pylist()) == old - new.keys()
 
     @invariant()
     def every_head_is_as_expected(self) -> None:
@@ -167,14 +170,6 @@ class TableMachine(RuleBasedStateMachine):
     def check(self, tables: Tables, state: State) -> None:
         assert ages(tables.scan(state.ref)) == {name: row.age for name, row in state.rows.items()}
         assert row_ids(tables, state.ref) == {name: row.row_id for name, row in state.rows.items()}
-
-
-def _named(rows: pa.Table) -> dict[int, str]:
-    return dict(zip(rows["_rowid"].to_pylist(), rows["id"].to_pylist(), strict=True))
-
-
-def _ids(delta: Delta) -> set[int]:
-    return set(delta.deleted_row_ids.to_pylist())
 
 
 TestTable = TableMachine.TestCase

@@ -215,7 +215,7 @@ class TestRestore:
         second = populated(tables, ADA_AND_BO)
         third = change(tables, second, {"ada": 37, "cy": 1}, ["bo"])
         delta = tables.delta(tables.restore(second, third.version), since=second.version)
-        assert (len(delta.inserted), len(delta.updated), len(delta.deleted_row_ids)) == (0, 0, 0)
+        assert (len(delta.inserted), len(delta.updated), len(delta.deleted)) == (0, 0, 0)
 
     def test_row_ids_of_what_was_undone_are_not_used_again(self, tables: Tables) -> None:
         second = populated(tables, ADA_AND_BO)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from omnigraph.errors import SourceUnusable
 from omnigraph.formats.jsonl.records import LONGEST_LINE
-from omnigraph.storage.address import parse_address
+from omnigraph.storage.address import Address, parse_address
 from omnigraph.storage.control.remote import s3_store
 from omnigraph.storage.unavailable import translated
 
@@ -149,6 +149,12 @@ def _read_range(
             line.add(chunk)
             at += len(chunk)
         return line.after(data[:cut])
+
+
+def read_part(address: Address, key: str, start: int, stop: int) -> bytes:
+    """Some bytes of an object of a graph on disk or in a bucket."""
+    with closing(_opened(f"{address.lance_root}/{key}", address.options)) as file:
+        return file.read_at(start, stop - start)
 
 
 def unpacked(

@@ -13,7 +13,7 @@ from omnigraph.cli.data import embed, entity, explain, export, load, mutate, que
 from omnigraph.cli.graph import branch, commit, graphs, schema
 from omnigraph.cli.history import changes, diff, merge, undo
 from omnigraph.cli.lang import fmt, lint
-from omnigraph.cli.maintenance import indices, jobs, recovery, repair
+from omnigraph.cli.maintenance import indices, jobs, optimize, recovery, repair
 from omnigraph.cli.output import Json, print_json, print_text, print_warning
 
 app = typer.Typer(
@@ -40,6 +40,7 @@ app.command("jobs")(jobs.jobs)
 app.command("repair")(repair.repair)
 app.command("embed")(embed.embed)
 app.command("index")(indices.index)
+app.command("optimize")(optimize.optimize)
 app.command("diff")(diff.diff)
 branch.app.command("merge")(merge.merge)
 app.command("revert")(undo.revert)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import InvalidArgument
-from omnigraph.history.tables import RowChanges, changes_between
+from omnigraph.history.tables import RowChanges, RowDeltas, Touched, changes_between
 from omnigraph.lang.schema.catalog import EdgeType, EntityType
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.result.cells import json_value, python_values
@@ -171,26 +171,39 @@ def _as_arrow(table: TableDiff) -> pa.Table:
     return pa.table(columns)
 
 
-def diff(tables: Tables, before: Snapshot, after: Snapshot, wanted: ChangeFilter) -> Diff:
+def diff(
+    tables: Tables, before: Snapshot, after: Snapshot, wanted: ChangeFilter, touched: Touched | None = None
+) -> Diff:
     """Compare two snapshots of one graph, at the cost of what differs."""
-    keys = sorted(before.tables.keys() | after.tables.keys(), key=lambda key: (key.startswith("edge:"), key))
-    found = (table_diff(tables, before, after, key, wanted.ops) for key in keys if wanted.takes(key))
-    return Diff(before, after, tuple(table for table in found if table is not None and len(table.ids)))
+    find = touched or RowDeltas(tables)
+    found = (diff_table(tables, before, after, key, find) for key in moved_tables(before, after, wanted))
+    chosen = (_selected(table, wanted.ops) for table in found)
+    return Diff(before, after, tuple(table for table in chosen if len(table.ids)))
+
+
+def moved_tables(before: Snapshot, after: Snapshot, wanted: ChangeFilter) -> list[str]:
+    """The tables that may have changes: those whose versions differ, nodes before edges."""
+    keys = sorted(before.tables.keys() & after.tables.keys(), key=lambda key: (key.startswith("edge:"), key))
+    return [key for key in keys if wanted.takes(key) and before.tables[key].ref != after.tables[key].ref]
+
+
+def diff_table(tables: Tables, before: Snapshot, after: Snapshot, table_key: str, touched: Touched) -> TableDiff:
+    """Compare one table of two snapshots, as far as the rows ``touched`` finds."""
+    entity = after.entity(table_key)
+    old, new = before.tables[table_key].ref, after.tables[table_key].ref
+    return compare_rows(entity, changes_between(tables, old, new, entity.columns, touched))
 
 
 def table_diff(
     tables: Tables, before: Snapshot, after: Snapshot, table_key: str, ops: Collection[Op] | None
 ) -> TableDiff | None:
     """The changes of one table between two snapshots; None if it is the same version, or in one of them only."""
-    old, new = before.tables.get(table_key), after.tables.get(table_key)
-    if old is None or new is None or old.ref == new.ref:
+    if table_key not in moved_tables(before, after, ChangeFilter(tables=frozenset({table_key}))):
         return None
-    entity = after.entity(table_key)
-    changes = changes_between(tables, old.ref, new.ref, entity.columns)
-    return _selected(_compared(entity, changes), ops)
+    return _selected(diff_table(tables, before, after, table_key, RowDeltas(tables)), ops)
 
 
-def _compared(entity: EntityType, changes: RowChanges) -> TableDiff:
+def compare_rows(entity: EntityType, changes: RowChanges) -> TableDiff:
     """Rows before and after by id, with those that are equal left out."""
     ids = changes.ids
     old_at = pc.index_in(ids, value_set=changes.before["id"].combine_chunks())

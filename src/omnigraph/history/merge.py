@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from omnigraph.errors import (
-    Conflict,
-    ConstraintViolation,
-    InvalidArgument,
-    KeyConflict,
-    MergeConflicts,
-    PreconditionFailed,
-)
+from omnigraph.errors import Conflict, InvalidArgument, MergeConflicts, PreconditionFailed
 from omnigraph.history.bases import merge_base
-from omnigraph.history.sides import LISTED, Decisions, Three, as_conflicts, put_together
+from omnigraph.history.sides import Combine, Combined, Decisions, Three, combine_in_memory
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
+from omnigraph.storage.locks import Held
 from omnigraph.write.base import Base
-from omnigraph.write.delta import TableDelta
-from omnigraph.write.evaluator import validate
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
 
 
@@ -37,7 +29,10 @@ class MergeOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """Which branch is merged into which, and how. ``if_commit`` names the commit that the target must be at."""
+    """Which branch is merged into which, and how. ``if_commit`` names the commit that the target must be at.
+
+    ``combine`` puts the changed rows together; a job that does so by tasks holds its ``job_lock`` meanwhile.
+    """
 
     source: Branch
     target: Branch
@@ -46,6 +41,8 @@ class MergeRequest:
     decisions: Decisions = field(default_factory=Decisions)
     squash: bool = False
     if_commit: str | None = None
+    combine: Combine = combine_in_memory
+    job_lock: Held | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,40 +87,29 @@ class MergeResult:
         return {**self.plan.as_json(), "commit": commit}
 
 
-@dataclass(frozen=True, slots=True)
-class _Sides:
-    """A merge, worked out against one state of the target."""
-
-    plan: MergePlan
-    delta: Mapping[str, TableDelta]
-    reads: frozenset[str]
-
-
 def merge(repository: Repository, request: MergeRequest) -> MergeResult:
     """Merge, as one commit; raises MergeConflicts, with all of them, if anything stands in the way."""
     _check(request)
     source = repository.snapshot(request.source)
 
     def prepare(base: Base) -> Prepared[MergePlan]:
-        sides = _compared(repository, request, source, base.snapshot)
-        plan = sides.plan
+        plan, found = _compared(request, source, base)
         if plan.conflicts:
-            raise MergeConflicts(plan.source, plan.target, plan.conflicts)
-        try:
-            validate(sides.delta, base, LISTED)
-        except (ConstraintViolation, KeyConflict) as error:
-            raise MergeConflicts(plan.source, plan.target, *as_conflicts(error)) from error
-        changes_nothing = plan.outcome is MergeOutcome.ALREADY_UP_TO_DATE
-        return Prepared(sides.delta, plan, repeatable=False, lineage_only=not changes_nothing, reads=sides.reads)
+            raise MergeConflicts(plan.source, plan.target, plan.conflicts, found.total)
+        return Prepared(
+            found.delta,
+            plan,
+            repeatable=False,
+            lineage_only=plan.outcome is not MergeOutcome.ALREADY_UP_TO_DATE,
+            stages=found.stages,
+            reads=found.reads,
+        )
 
     parents = () if request.squash or source.graph_commit_id is None else (source.graph_commit_id,)
-    written = commit_write(
-        repository,
-        WriteRequest(
-            "merge", request.target, request.actor, request.message, request.if_commit, merged_parents=parents
-        ),
-        prepare,
+    write = WriteRequest(
+        "merge", request.target, request.actor, request.message, request.if_commit, merged_parents=parents
     )
+    written = commit_write(repository, write, prepare, request.job_lock)
     return MergeResult(written.result, written.commit)
 
 
@@ -133,14 +119,7 @@ def preview_merge(repository: Repository, request: MergeRequest) -> MergePlan:
     source, target = repository.snapshot(request.source), repository.snapshot(request.target)
     if request.if_commit is not None and request.if_commit != target.graph_commit_id:
         raise PreconditionFailed(request.target.name, request.if_commit, target.graph_commit_id)
-    sides = _compared(repository, request, source, target)
-    if sides.plan.conflicts:
-        return sides.plan
-    try:
-        validate(sides.delta, Base(repository, request.target, target), LISTED)
-    except (ConstraintViolation, KeyConflict) as error:
-        return replace(sides.plan, conflicts=tuple(as_conflicts(error)[0]))
-    return sides.plan
+    return _compared(request, source, Base(repository, request.target, target))[0]
 
 
 def _check(request: MergeRequest) -> None:
@@ -148,18 +127,18 @@ def _check(request: MergeRequest) -> None:
         raise InvalidArgument("source", f"'{request.source.name}' cannot be merged into itself")
 
 
-def _compared(repository: Repository, request: MergeRequest, source: Snapshot, target: Snapshot) -> _Sides:
+def _compared(request: MergeRequest, source: Snapshot, base: Base) -> tuple[MergePlan, Combined]:
     """Compare both branches with their merge base, and put their changes together."""
+    repository, target = base.repository, base.snapshot
     ancestor = merge_base(repository, request.target, request.source)
     base_id = ancestor.graph_commit_id
     if base_id == source.graph_commit_id:
         plan = _plan(MergeOutcome.ALREADY_UP_TO_DATE, request, source, target, base_id, {})
-        return _Sides(plan, {}, frozenset())
-    base = repository.snapshot_at(request.target, base_id)
+        return plan, Combined({}, frozenset())
+    sides = Three(repository.snapshot_at(request.target, base_id), source, target)
     outcome = MergeOutcome.FAST_FORWARD if base_id == target.graph_commit_id else MergeOutcome.MERGED
-    found = put_together(repository.tables, Three(base, source, target), request.decisions)
-    plan = _plan(outcome, request, source, target, base_id, found.counts, found.conflicts)
-    return _Sides(plan, found.delta, found.reads)
+    found = request.combine(base, sides, request.decisions)
+    return _plan(outcome, request, source, target, base_id, found.counts, found.conflicts), found
 
 
 def _plan(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from omnigraph.errors import Conflict, ConflictKind, ConstraintViolation, InvalidArgument, KeyConflict
-from omnigraph.history.diff import ChangeFilter, Diff, diff
+from omnigraph.history.diff import ChangeFilter, diff
+from omnigraph.history.tables import RowDeltas, Touched
 from omnigraph.history.threeway import Choices, merge_table
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.storage.tables import Tables
+from omnigraph.write.base import Base, with_blobs
 from omnigraph.write.delta import TableDelta
+from omnigraph.write.evaluator import validate
+from omnigraph.write.protocol import Stage
 
 Side = Literal["ours", "theirs"]
 LISTED: Final = 1_000
@@ -35,6 +38,13 @@ class Decisions:
     choices: Choices = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.choices, Mapping):
+            raise InvalidArgument("choices", "give a dictionary of sides by table key and id")
+        for entity in self.choices:
+            match entity:
+                case (str(), str()):
+                    continue
+            raise InvalidArgument("choices", f"{entity!r} is no entity; give its table key and id, as a pair")
         for side in (self.resolve, *self.choices.values()):
             if side not in (None, "ours", "theirs"):
                 raise InvalidArgument("resolve", f"'{side}' is no side; there are ours and theirs")
@@ -50,25 +60,31 @@ class Three:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
-    """The change of the target, with the counts of the source's changes by table, and what is in the way.
+class Combined:
+    """The change that a merge makes to the target, and the conflicts in its way.
 
-    ``reads`` are the tables that were compared.
+    ``counts`` are the source's changes by table and operation, ``reads`` the tables that were compared. The change
+    is rows in memory, or staged already. Of the ``total`` conflicts all are listed, or the first of them.
     """
 
-    delta: Mapping[str, TableDelta]
     counts: Mapping[str, Mapping[str, int]]
-    conflicts: tuple[Conflict, ...]
     reads: frozenset[str]
+    conflicts: tuple[Conflict, ...] = ()
+    total: int = 0
+    delta: Mapping[str, TableDelta] = field(default_factory=dict)
+    stages: Mapping[str, Stage] = field(default_factory=dict)
 
 
-def put_together(tables: Tables, sides: Three, decisions: Decisions) -> Together:
-    """Compare source and target with the base, and put their changes together."""
-    theirs = diff(tables, sides.base, sides.source, ChangeFilter())
-    touched = frozenset(table.table_key for table in theirs.tables)
-    ours = Diff(sides.base, sides.target)
-    if sides.base.tables != sides.target.tables:
-        ours = diff(tables, sides.base, sides.target, ChangeFilter(tables=touched))
+Combine = Callable[[Base, Three, Decisions], Combined]
+"""Compares source and target with their base, puts the changes together and checks the rules of the schema."""
+
+
+def combine_in_memory(base: Base, sides: Three, decisions: Decisions, touched: Touched | None = None) -> Combined:
+    """Combine the sides with all changed rows in the memory of this process."""
+    tables, find = base.repository.tables, touched or RowDeltas(base.repository.tables)
+    theirs = diff(tables, sides.base, sides.source, ChangeFilter(), find)
+    reads = frozenset(table.table_key for table in theirs.tables)
+    ours = diff(tables, sides.base, sides.target, ChangeFilter(tables=reads), find)
     by_key = {table.table_key: table for table in ours.tables}
     delta: dict[str, TableDelta] = {}
     conflicts: list[Conflict] = []
@@ -77,19 +93,32 @@ def put_together(tables: Tables, sides: Three, decisions: Decisions) -> Together
         key = table.table_key
         merged = merge_table(table, by_key.get(key), decisions.choices, decisions.resolve, strict=decisions.strict)
         if merged.delta is not None:
-            delta[key] = merged.delta
+            rows = with_blobs(sides.target.entity(key), merged.delta.upserts)
+            delta[key] = replace(merged.delta, upserts=rows)
         conflicts += merged.conflicts
         decided |= merged.decided
-    unused = decisions.choices.keys() - decided
+    require_used(decisions.choices, decided)
+    counts = {table.table_key: table.counts() for table in theirs.tables if table.table_key in delta}
+    if conflicts:
+        return Combined(counts, reads, tuple(conflicts), len(conflicts))
+    try:
+        validate(delta, base, LISTED)
+    except (ConstraintViolation, KeyConflict) as error:
+        broken, total = as_conflicts(error)
+        return Combined(counts, reads, tuple(broken), total)
+    return Combined(counts, reads, delta=delta)
+
+
+def require_used(choices: Choices, decided: Set[tuple[str, str]]) -> None:
+    """Refuse a choice for an entity that is not in conflict."""
+    unused = choices.keys() - decided
     if unused:
         key, entity = min(unused)
         raise InvalidArgument("choices", f"{key} '{entity}' is not in conflict; leave it out")
-    counts = {table.table_key: table.counts() for table in theirs.tables if table.table_key in delta}
-    return Together(delta, counts, tuple(conflicts), touched)
 
 
 def as_conflicts(error: ConstraintViolation | KeyConflict) -> tuple[list[Conflict], int]:
-    """Rules of the schema that the merged graph would break, as conflicts."""
+    """Rules of the schema that the merged graph would break, as conflicts: nodes before edges, each type by id."""
     if isinstance(error, KeyConflict):
         kind = ConflictKind.DIVERGENT_INSERT
         return [
@@ -104,4 +133,9 @@ def as_conflicts(error: ConstraintViolation | KeyConflict) -> tuple[list[Conflic
         )
         for violation in error.violations
     ]
-    return found, error.total
+    return sorted(found, key=_place), error.total
+
+
+def _place(conflict: Conflict) -> tuple[bool, str, str, str, str]:
+    key = conflict.table_key
+    return key.startswith("edge:"), key, conflict.id or "", conflict.kind.value, conflict.message

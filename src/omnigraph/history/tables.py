@@ -6,10 +6,12 @@ same row ids to different new rows, so everything here is put together by the en
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,7 +21,9 @@ from omnigraph.storage.unavailable import translated
 _LOOKED_UP: Final = 4_096
 """How many rows are fetched by one look-up of row ids."""
 _SCANNED: Final = 65_536
-"""From so many rows on, their table is read once instead."""
+"""So many rows, if they are a good part of their table, are found by reading all of it once instead."""
+_GOOD_PART: Final = 4
+"""A good part of a table is one in so many of its rows."""
 ROW_ID: Final = "_rowid"
 
 
@@ -42,14 +46,54 @@ class RowChanges:
         return found.take(pc.sort_indices(found))
 
 
-def changes_between(tables: Tables, before: TableRef, after: TableRef, columns: Sequence[str]) -> RowChanges:
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Two versions of a table on one native branch, of which the later one descends from the earlier."""
+
+    start: TableRef
+    end: TableRef
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedRows:
+    """The rows that were written along a stretch, by row id: those its start still has, and those its end has."""
+
+    before: pa.Array
+    after: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.before) + len(self.after)
+
+
+Touched = Callable[[Stretch], TouchedRows]
+"""Finds the rows that were written along a stretch, all of them or those of interest."""
+
+
+class RowDeltas:
+    """Finds all rows that were written along stretches, and remembers them: row ids, and nothing of the rows."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self._found: dict[Stretch, TouchedRows] = {}
+
+    def __call__(self, stretch: Stretch) -> TouchedRows:
+        if stretch not in self._found:
+            delta = self.tables.delta(stretch.end, stretch.start.version)
+            before = pa.concat_arrays([delta.updated, delta.deleted])
+            self._found[stretch] = TouchedRows(before, pa.concat_arrays([delta.updated, delta.inserted]))
+        return self._found[stretch]
+
+
+def changes_between(
+    tables: Tables, before: TableRef, after: TableRef, columns: Sequence[str], touched: Touched
+) -> RowChanges:
     """The rows that differ between two versions of a table, with the columns named; `id` is one of them.
 
     Rows that both sides of a fork have changed alike are among them; they are equal before and after.
     """
     shared = common_version(tables, before, after)
-    old = changes_since(tables, shared, before, columns)
-    new = changes_since(tables, shared, after, columns)
+    old = changes_since(tables, shared, before, columns, touched)
+    new = changes_since(tables, shared, after, columns, touched)
     # What only one side has changed is, on the other side, still as it was in the version they share.
     return RowChanges(
         _together([old.after, _without(new.before, old.ids)]),
@@ -57,11 +101,23 @@ def changes_between(tables: Tables, before: TableRef, after: TableRef, columns: 
     )
 
 
-def changes_since(tables: Tables, since: TableRef, ref: TableRef, columns: Sequence[str]) -> RowChanges:
+def stretches_between(tables: Tables, before: TableRef, after: TableRef) -> list[Stretch]:
+    """The stretches that lead from two versions of a table back to the newest one that both descend from."""
+    shared = common_version(tables, before, after)
+    return [*_stretches(tables, shared, before), *_stretches(tables, shared, after)]
+
+
+def changes_since(
+    tables: Tables, since: TableRef, ref: TableRef, columns: Sequence[str], touched: Touched
+) -> RowChanges:
     """The rows that differ between a version and a later one that descends from it."""
     changes: RowChanges | None = None
-    for start, end in _segments(tables, since, ref):
-        found = _changed(tables, start, end, columns)
+    for stretch in _stretches(tables, since, ref):
+        rows = touched(stretch)
+        found = RowChanges(
+            rows_by_row_ids(tables, stretch.start, rows.before, columns),
+            rows_by_row_ids(tables, stretch.end, rows.after, columns),
+        )
         changes = found if changes is None else _followed(changes, found)
     if changes is None:
         none = _empty(tables, ref, columns)
@@ -83,55 +139,51 @@ def _path(tables: Tables, ref: TableRef) -> Iterator[TableRef]:
     here: TableRef | None = ref
     while here is not None:
         yield here
-        here = None if here.branch is None else tables.fork_point(here.location, here.branch)
+        here = tables.left_from(here)
 
 
-def _segments(tables: Tables, since: TableRef, ref: TableRef) -> list[tuple[TableRef, TableRef]]:
+def _stretches(tables: Tables, since: TableRef, ref: TableRef) -> list[Stretch]:
     """The stretches of native branches that lead from a version to a later one, the oldest first."""
-    segments: list[tuple[TableRef, TableRef]] = []
+    found: list[Stretch] = []
     for here in _path(tables, ref):
         if here.branch == since.branch:
             if since.version < here.version:
-                segments.append((since, here))
-            return segments[::-1]
-        point = tables.fork_point(here.location, here.branch or "")
+                found.append(Stretch(since, here))
+            return found[::-1]
+        point = tables.left_from(here)
         assert point is not None, f"{here.branch} of {here.location} was forked from nothing"  # noqa: S101
         if point.version < here.version:
-            segments.append((replace(here, version=point.version, checksum=None), here))
+            found.append(Stretch(replace(here, version=point.version, checksum=None), here))
     raise AssertionError(f"{ref.location} does not lead back to {since.branch}")
 
 
-def _changed(tables: Tables, start: TableRef, end: TableRef, columns: Sequence[str]) -> RowChanges:
-    """What happened along one native branch."""
-    delta = tables.delta(end, start.version)
-    updated, inserted = delta.updated[ROW_ID].chunks, delta.inserted[ROW_ID].chunks
-    return RowChanges(
-        _rows(tables, start, _joined([*updated, *delta.deleted_row_ids.chunks]), columns),
-        _rows(tables, end, _joined([*updated, *inserted]), columns),
-    )
-
-
-def _joined(chunks: Sequence[pa.Array]) -> pa.Array:
-    return pa.concat_arrays([pa.array([], pa.uint64()), *(chunk.cast(pa.uint64()) for chunk in chunks)])
-
-
-def _rows(tables: Tables, ref: TableRef, row_ids: pa.Array, columns: Sequence[str]) -> pa.Table:
-    """Rows by their row ids, blobs with their bytes."""
+def rows_by_row_ids(
+    tables: Tables, ref: TableRef, row_ids: pa.Array, columns: Sequence[str], *, with_row_ids: bool = False
+) -> pa.Table:
+    """Rows by their row ids, in no certain order, blobs with their bytes. At most once the table is read."""
     handle = tables.verified(ref)
+    wanted = [*columns, ROW_ID] if with_row_ids else list(columns)
     with translated(tables.shown(ref.location)):
-        schema = handle.scanner(columns=list(columns), blob_handling="all_binary", limit=0).to_table().schema
-        if len(row_ids) >= _SCANNED:
-            scanner = handle.scanner(columns=list(columns), with_row_id=True, blob_handling="all_binary")
-            found = scanner.to_table()
-            return found.filter(pc.is_in(found[ROW_ID], value_set=row_ids)).select(list(columns))
-        parts = []
-        for start in range(0, len(row_ids), _LOOKED_UP):
-            wanted = ", ".join(map(str, row_ids.slice(start, _LOOKED_UP).to_pylist()))
-            scanner = handle.scanner(
-                columns=list(columns), filter=f"{ROW_ID} in ({wanted})", blob_handling="all_binary"
-            )
-            parts.append(scanner.to_table())
-    return pa.concat_tables(parts) if parts else schema.empty_table()
+        parts = [handle.scanner(wanted, blob_handling="all_binary", limit=0).to_table()]
+        if len(row_ids) >= max(_SCANNED, handle.count_rows() // _GOOD_PART):
+            scanner = handle.scanner(list(columns), with_row_id=True, blob_handling="all_binary")
+            known = np.sort(row_ids.to_numpy())
+            for batch in scanner.to_reader():
+                mask = pa.array(_is_among(batch[ROW_ID].to_numpy(), known))
+                parts.append(pa.Table.from_batches([batch]).filter(mask).select(wanted))
+        else:
+            for start in range(0, len(row_ids), _LOOKED_UP):
+                listed = ", ".join(map(str, row_ids.slice(start, _LOOKED_UP).to_pylist()))
+                scanner = handle.scanner(wanted, filter=f"{ROW_ID} in ({listed})", blob_handling="all_binary")
+                parts.append(scanner.to_table())
+    return pa.concat_tables(parts)
+
+
+def _is_among(values: npt.NDArray[np.uint64], known: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Which values are in a sorted array that is not empty."""
+    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    found: npt.NDArray[np.bool_] = known[at] == values
+    return found
 
 
 def _followed(earlier: RowChanges, later: RowChanges) -> RowChanges:
@@ -151,4 +203,4 @@ def _together(parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def _empty(tables: Tables, ref: TableRef, columns: Sequence[str]) -> pa.Table:
-    return _rows(tables, ref, _joined([]), columns)
+    return rows_by_row_ids(tables, ref, pa.array([], pa.uint64()), columns)

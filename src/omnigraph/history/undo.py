@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from omnigraph.errors import ConstraintViolation, InvalidArgument, KeyConflict, MergeConflicts
-from omnigraph.history.sides import LISTED, Decisions, Three, as_conflicts, put_together
+from omnigraph.errors import InvalidArgument, MergeConflicts
+from omnigraph.history.sides import Combine, Decisions, Three, combine_in_memory
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
+from omnigraph.storage.locks import Held
 from omnigraph.write.base import Base
-from omnigraph.write.evaluator import validate
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -21,13 +21,15 @@ Counts = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class UndoRequest:
-    """Which branch gets the new commit, and on which conditions."""
+    """Which branch gets the new commit, on which conditions, and how the changed rows are combined."""
 
     branch: Branch
     actor: str | None = None
     message: str | None = None
     decisions: Decisions = field(default_factory=Decisions)
     if_commit: str | None = None
+    combine: Combine = combine_in_memory
+    job_lock: Held | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +91,12 @@ def _apply(
     sides: Callable[[Snapshot], Three],
 ) -> UndoResult:
     def prepare(base: Base) -> Prepared[Counts]:
-        found = put_together(repository.tables, sides(base.snapshot), request.decisions)
-        names = (f"{kind} of {commit.graph_commit_id}", request.branch.name)
+        found = request.combine(base, sides(base.snapshot), request.decisions)
         if found.conflicts:
-            raise MergeConflicts(*names, found.conflicts)
-        try:
-            validate(found.delta, base, LISTED)
-        except (ConstraintViolation, KeyConflict) as error:
-            raise MergeConflicts(*names, *as_conflicts(error)) from error
-        return Prepared(found.delta, found.counts, repeatable=False, reads=found.reads)
+            source = f"{kind} of {commit.graph_commit_id}"
+            raise MergeConflicts(source, request.branch.name, found.conflicts, found.total)
+        return Prepared(found.delta, found.counts, repeatable=False, stages=found.stages, reads=found.reads)
 
     write = WriteRequest(kind, request.branch, request.actor, message, request.if_commit)
-    written = commit_write(repository, write, prepare)
+    written = commit_write(repository, write, prepare, request.job_lock)
     return UndoResult(request.branch.name, kind, commit.graph_commit_id, written.result, written.commit)

@@ -265,6 +265,16 @@ class Tables(TableVersions):
             return self.fork_points(location).get(native)
         return fork_point(self.objects, location, native)
 
+    def left_from(self, ref: TableRef) -> TableRef | None:
+        """The version at which the native branch of a published version left another one; None on the trunk.
+
+        It never changes, so it is read once.
+        """
+        place = (ref.location, ref.branch)
+        if ref.branch is not None and place not in self._left:
+            self._left[place] = self.fork_point(ref.location, ref.branch)
+        return self._left.get(place)
+
     def native_branches(self, location: str) -> list[str]:
         """The names of a table's native branches."""
         return list(self.fork_points(location))

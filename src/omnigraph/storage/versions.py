@@ -28,11 +28,14 @@ _LITTLE: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What changed between two versions of a table. Deleted rows are known by row id only."""
+    """The row ids of what changed between two versions of a table."""
 
-    inserted: pa.Table
-    updated: pa.Table
-    deleted_row_ids: pa.ChunkedArray
+    inserted: pa.Array
+    updated: pa.Array
+    deleted: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.inserted) + len(self.updated) + len(self.deleted)
 
 
 class TableVersions:
@@ -47,6 +50,7 @@ class TableVersions:
         self._handles = Handles(self._session, limits)
         self._verification = Verification()
         self._verified: set[tuple[TableRef, bool]] = set()
+        self._left: dict[tuple[str, str | None], TableRef | None] = {}
 
     def uri(self, location: str, branch: str | None = None) -> str:
         """The absolute address of a table or of one of its native branches."""
@@ -120,6 +124,7 @@ class TableVersions:
     def forget(self, location: str, branch: str | None) -> None:
         """Let go of the handles of a branch that is gone."""
         self._handles.forget(location, branch)
+        self._left.pop((location, branch), None)
 
     def close(self) -> None:
         """Let go of all handles."""
@@ -252,11 +257,14 @@ class TableVersions:
         if not self.exists(start):
             raise HistoryReclaimed(described(start))
         with translated(self.shown(ref.location)):
+            # Lance's own delta would read the whole rows, vectors included.
+            inserted = f"_row_created_at_version > {since}"
+            updated = f"_row_created_at_version <= {since} and _row_last_updated_at_version > {since}"
             changes = handle.delta(begin_version=since, end_version=ref.version)
             return Delta(
-                changes.get_inserted_rows().read_all(),
-                changes.get_updated_rows().read_all(),
-                changes.get_deleted_row_ids().read_all().column(0),
+                _row_ids(handle.scanner([], filter=inserted, with_row_id=True).to_table().column(0)),
+                _row_ids(handle.scanner([], filter=updated, with_row_id=True).to_table().column(0)),
+                _row_ids(changes.get_deleted_row_ids().read_all().column(0)),
             )
 
     def data_files(self, location: str, branch: str | None, since: dt.datetime) -> set[str]:
@@ -278,6 +286,11 @@ class TableVersions:
     def shown(self, location: str) -> str:
         """How messages name a table."""
         return f"{self.address}/{location}"
+
+
+def _row_ids(column: pa.ChunkedArray) -> pa.Array:
+    found: pa.Array = column.cast(pa.uint64()).combine_chunks()
+    return found
 
 
 def described(ref: TableRef) -> str:

@@ -84,10 +84,7 @@ class Base:
             scanner = handle.scanner(schema.names, filter=where, blob_handling="all_binary")
             reader = scanner.to_reader()
             rows = pa.Table.from_batches(_limited(reader, limit), reader.schema)
-        for index, prop in enumerate(map(self.entity(table_key).properties.get, schema.names)):
-            if prop is not None and prop.type.is_blob:
-                rows = rows.set_column(index, prop.name, lance.blob_array(rows.column(index).to_pylist()))
-        return rows.cast(nullable)
+        return with_blobs(self.entity(table_key), rows).cast(nullable)
 
     def rows_with(self, table_key: str, wanted: Mapping[str, pa.Array], columns: Sequence[str]) -> pa.Table:
         """Committed rows that have, in each column of ``wanted``, one of the values given for it.
@@ -118,6 +115,15 @@ class Base:
     def existing(self, table_key: str, ids: pa.Array) -> pa.Array:
         """The ids that committed rows have."""
         return self.rows_with(table_key, {"id": ids}, ["id"])["id"].combine_chunks()
+
+
+def with_blobs(entity: EntityType, rows: pa.Table) -> pa.Table:
+    """Rows whose blobs were read as bytes, with blobs in the form in which Lance writes them."""
+    for index, name in enumerate(rows.column_names):
+        prop = entity.properties.get(name)
+        if prop is not None and prop.type.is_blob:
+            rows = rows.set_column(index, name, lance.blob_array(rows.column(index).to_pylist()))
+    return rows
 
 
 def _limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:

@@ -112,9 +112,9 @@ def test_rows_that_are_replaced_keep_their_row_ids(tmp_path: Path) -> None:
         delta = graph._repository.tables.delta(ref, pin.table_version)
         changes.append(
             (
-                sorted(delta.inserted["id"].to_pylist()),
-                sorted(delta.updated["id"].to_pylist()),
-                delta.deleted_row_ids.to_pylist(),
+                sorted(name for name, row_id in after.items() if row_id in delta.inserted.to_pylist()),
+                sorted(name for name, row_id in after.items() if row_id in delta.updated.to_pylist()),
+                delta.deleted.to_pylist(),
             )
         )
         assert now.row_count == 10
