@@ -19,7 +19,8 @@ from omnigraph.handle import GraphHandle
 from omnigraph.history.blame import Blame, blame, commits_of
 from omnigraph.history.diff import ChangeFilter, Diff, diff, filtered
 from omnigraph.history.feed.blocks import PAGE_BYTES, PAGE_CHANGES, WALKED_COMMITS, HeldDiff, PageLimits
-from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest, commit_changes, cursor_at, poll
+from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest, commit_changes, poll
+from omnigraph.history.feed.positions import cursor_at
 from omnigraph.history.log import LogEntry, LogFilter, chosen_commits, entries, instant, wanted_commits
 from omnigraph.history.merge import MergeRequest, apply_request, merge, preview_merge
 from omnigraph.history.plans import MergePlan, MergeResult
