@@ -22,6 +22,10 @@
     │   ├── BranchNotFound       no branch has that name
     │   ├── BranchInUse          delete: other branches were forked from it
     │   ├── BranchProtected      delete: this branch must stay
+    │   ├── BranchTagged         delete: tags name commits of the branch
+    │   ├── InvalidTagName       a name that breaks the rules, or is a branch's
+    │   ├── TagExists            tag: the name is taken
+    │   ├── TagNotFound          no tag has that name
     │   ├── SnapshotNotFound     no commit or manifest version like that
     │   ├── HistoryReclaimed     a commit or manifest version whose files are gone from the store
     │   ├── ParentlessCommit     the first commit, which changed nothing that was there before
@@ -64,6 +68,7 @@
     ├── BranchOutcomeUnknown     look at the list of branches before you retry
     ├── SchemaUnfinished         some branches have the new schema; opening the graph for writing finishes it
     ├── SchemaRefused            one of several branches cannot get the schema; no branch did
+    ├── TagOutcomeUnknown        look at the list of tags before you retry
     └── StorageError             ask an operator
         ├── IncompleteFile       the store did not keep all bytes of a file
         ├── ObjectDamaged        an object of the graph is missing, truncated or changed
@@ -122,6 +127,7 @@ from omnigraph.errors.outcomes import (
     BranchOutcomeUnknown,
     OutcomeUnknown,
     SchemaUnfinished,
+    TagOutcomeUnknown,
 )
 from omnigraph.errors.pipeline import (
     ExportRefused,
@@ -147,6 +153,7 @@ from omnigraph.errors.requests import (
     BranchInUse,
     BranchNotFound,
     BranchProtected,
+    BranchTagged,
     ChangeFeedGap,
     CursorRejected,
     ForkedProcess,
@@ -157,6 +164,7 @@ from omnigraph.errors.requests import (
     InvalidAddress,
     InvalidArgument,
     InvalidBranchName,
+    InvalidTagName,
     MissingExtra,
     NotAGraph,
     ParentlessCommit,
@@ -164,6 +172,8 @@ from omnigraph.errors.requests import (
     RequestError,
     SharedRows,
     SnapshotNotFound,
+    TagExists,
+    TagNotFound,
 )
 from omnigraph.errors.storage import (
     IncompleteFile,
@@ -192,6 +202,7 @@ __all__ = [
     "BranchNotFound",
     "BranchOutcomeUnknown",
     "BranchProtected",
+    "BranchTagged",
     "ChangeFeedGap",
     "Conflict",
     "ConflictError",
@@ -212,6 +223,7 @@ __all__ = [
     "InvalidAddress",
     "InvalidArgument",
     "InvalidBranchName",
+    "InvalidTagName",
     "JavaUnavailable",
     "JobCancelled",
     "JobFailed",
@@ -261,6 +273,9 @@ __all__ = [
     "SumOverflow",
     "TableDrift",
     "TableMoved",
+    "TagExists",
+    "TagNotFound",
+    "TagOutcomeUnknown",
     "UpgradeRequired",
     "Violation",
 ]

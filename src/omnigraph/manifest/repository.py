@@ -28,6 +28,7 @@ from omnigraph.manifest.publisher import CommitDraft, Manifest, initial_state
 from omnigraph.manifest.schemas import Schemas
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN, ManifestState, TablePin, encode
+from omnigraph.manifest.tags import Tags
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.control.sealed import digest, seal
@@ -42,7 +43,7 @@ _ARTIFACTS = (*layout.SCHEMA_FILES, *_FOLDERS)
 
 @dataclass(frozen=True)
 class Repository:
-    """One graph, opened: its objects, tables, locks, manifest, branches, commits and schemas."""
+    """One graph, opened: its objects, tables, locks, manifest, branches, tags, commits and schemas."""
 
     address: Address
     objects: ObjectStore
@@ -50,6 +51,7 @@ class Repository:
     locks: Locks
     manifest: Manifest
     branches: Branches
+    tags: Tags
     commits: Commits
     schemas: Schemas
     process: int
@@ -62,7 +64,8 @@ class Repository:
         objects = open_objects(address)
         tables = Tables(address, objects)
         manifest = Manifest(tables, objects)
-        branches = Branches(manifest, tables, objects)
+        tags = Tags(objects, address.scheme)
+        branches = Branches(manifest, tables, objects, tags)
         return cls(
             address,
             objects,
@@ -70,7 +73,8 @@ class Repository:
             Locks(address, objects),
             manifest,
             branches,
-            Commits(manifest, branches),
+            tags,
+            Commits(manifest, branches, tags),
             Schemas(objects, str(address)),
             process,
             read_only,
@@ -82,7 +86,7 @@ class Repository:
         return Snapshot.of(self.address, self.schemas.catalog(found.schema), branch.name, found)
 
     def snapshot_at(self, branch: Branch, at: str | int | None) -> Snapshot:
-        """The newest state of a branch, or the one at a manifest version or a commit.
+        """The newest state of a branch, or the one at a manifest version, a commit or a tag.
 
         A commit may be on another branch; the snapshot is then of that one.
         """
