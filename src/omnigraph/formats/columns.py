@@ -6,6 +6,7 @@ from typing import Final
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.lang.schema.catalog import EntityType, NodeType
 from omnigraph.lang.values import Scalar, ValueType
@@ -35,6 +36,13 @@ def column(name: str, value_type: ValueType) -> pa.Field:
     else:
         stored = _SCALARS[value_type.scalar]
     return pa.field(name, stored, nullable=value_type.nullable)
+
+
+def in_type(values: pa.Array | pa.ChunkedArray, stored: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """Values in a wider type; a date is the instant at which it begins."""
+    if pa.types.is_date(values.type) and pa.types.is_timestamp(stored):
+        return pc.assume_timezone(values.cast(pa.timestamp("ms")), "UTC")
+    return values if values.type == stored else values.cast(stored)
 
 
 def table_schema(entity: EntityType) -> pa.Schema:

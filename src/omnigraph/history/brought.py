@@ -13,25 +13,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.history.diff import ChangeFilter, Op, TableDiff, diff
+from omnigraph.history.columns import columns_of
+from omnigraph.history.diff import ChangeFilter, Op, TableDiff, diff, pin_of
 from omnigraph.history.tables import RowChanges, RowDeltas, changes_between, followed
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.storage.tables import Tables
 
 
 def brought(
-    tables: Tables, base: Snapshot, merges: Sequence[tuple[Snapshot, Snapshot]]
+    tables: Tables, base: Snapshot, merges: Sequence[tuple[Snapshot, Snapshot]], terms: Snapshot
 ) -> Mapping[str, RowChanges]:
     """By table, the rows that merges have changed, as they are in a base and as the merges make them.
 
     Each merge is the state before and the state after it. Only the properties that it changed are taken from it.
+    ``terms`` is the state whose schema the rows have.
     """
     found: dict[str, RowChanges] = {}
     for before, after in merges:
-        for table in diff(tables, before, after, ChangeFilter()).tables:
+        for table in diff(tables, before, after, ChangeFilter(), terms=terms).tables:
             key = table.table_key
-            old, new = base.tables[key].ref, after.tables[key].ref
-            rows = changes_between(tables, old, new, table.after.column_names, RowDeltas(tables))
+            old, new = pin_of(base, terms, key), pin_of(after, terms, key)
+            if old is None or new is None:
+                continue
+            columns = columns_of(tables, terms.entity(key), (terms, base, after))
+            rows = changes_between(tables, old.ref, new.ref, columns, RowDeltas(tables))
             earlier = found.get(key)
             known = rows.before if earlier is None else followed(earlier.reverse, rows).before
             added = _on_top(known, table)

@@ -13,9 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import InvalidArgument
+from omnigraph.history.columns import Columns, columns_of, same_type
 from omnigraph.history.tables import RowChanges, RowDeltas, Touched, changes_between, followed
 from omnigraph.lang.schema.catalog import EdgeType, EntityType
+from omnigraph.lang.schema.migration import steps_between
+from omnigraph.lang.schema.steps import Step
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.manifest.state import TablePin
 from omnigraph.read.result.cells import json_value, python_values
 from omnigraph.storage.tables import Tables
 
@@ -139,6 +143,13 @@ class Diff:
     after: Snapshot
     tables: tuple[TableDiff, ...] = field(default=())
 
+    @property
+    def schema(self) -> tuple[Step, ...]:
+        """The steps from the schema of one state to that of the other, if they have different ones."""
+        if self.before.schema_digest == self.after.schema_digest:
+            return ()
+        return steps_between(self.before.catalog.ir, self.after.catalog.ir)
+
     def __len__(self) -> int:
         return sum(len(table.ids) for table in self.tables)
 
@@ -166,6 +177,7 @@ class Diff:
             "before": _named(self.before),
             "after": _named(self.after),
             "stat": self.stat,
+            "schema": [step.as_json() for step in self.schema],
             "changes": [change.as_json() for change in self],
         }
 
@@ -194,19 +206,40 @@ def diff(
     wanted: ChangeFilter,
     touched: Touched | None = None,
     shifts: Shifts = UNSHIFTED,
+    terms: Snapshot | None = None,
 ) -> Diff:
-    """Compare two snapshots of one graph, at the cost of what differs."""
+    """Compare two snapshots of one graph, at the cost of what differs.
+
+    Rows have the columns of the later state's schema, or of that of ``terms``. All rows of a type that is new
+    are inserts; a type that was dropped is left out.
+    """
     find = touched or RowDeltas(tables)
-    moved = {*moved_tables(before, after, wanted), *filter(wanted.takes, shifts.tables)}
-    found = (diff_table(tables, before, after, key, find, shifts) for key in _in_order(moved))
+    terms = terms or after
+    moved = {*moved_tables(before, after, wanted, terms), *filter(wanted.takes, shifts.tables)}
+    found = (diff_table(tables, before, after, key, find, shifts, terms) for key in _in_order(moved))
     chosen = (with_ops(table, wanted.ops) for table in found)
     return Diff(before, after, tuple(table for table in chosen if len(table.ids)))
 
 
-def moved_tables(before: Snapshot, after: Snapshot, wanted: ChangeFilter) -> list[str]:
+def moved_tables(
+    before: Snapshot, after: Snapshot, wanted: ChangeFilter, terms: Snapshot | None = None
+) -> list[str]:
     """The tables that may have changes: those whose versions differ, nodes before edges."""
-    keys = _in_order(before.tables.keys() & after.tables.keys())
-    return [key for key in keys if wanted.takes(key) and before.tables[key].ref != after.tables[key].ref]
+    terms = terms or after
+    return [key for key in _in_order(terms.tables) if wanted.takes(key) and _is_moved(before, after, terms, key)]
+
+
+def _is_moved(before: Snapshot, after: Snapshot, terms: Snapshot, table_key: str) -> bool:
+    old, new = pin_of(before, terms, table_key), pin_of(after, terms, table_key)
+    return new is not None and (old is None or old.ref != new.ref)
+
+
+def pin_of(state: Snapshot, terms: Snapshot, table_key: str) -> TablePin | None:
+    """The table of a type in a state, whatever its key is there; None if the state does not have it."""
+    if state.schema_digest == terms.schema_digest:
+        return state.tables.get(table_key)
+    there = same_type(state, terms.entity(table_key))
+    return None if there is None else state.tables.get(there.table_key)
 
 
 def _in_order(keys: Iterable[str]) -> list[str]:
@@ -220,16 +253,31 @@ def diff_table(
     table_key: str,
     touched: Touched,
     shifts: Shifts = UNSHIFTED,
+    terms: Snapshot | None = None,
 ) -> TableDiff:
     """Compare one table of two snapshots, as far as the rows ``touched`` finds."""
-    entity = after.entity(table_key)
-    old, new = before.tables[table_key].ref, after.tables[table_key].ref
-    changes = changes_between(tables, old, new, entity.columns, touched)
+    terms = terms or after
+    entity = terms.entity(table_key)
+    old, new = pin_of(before, terms, table_key), pin_of(after, terms, table_key)
+    columns = columns_of(tables, entity, (terms, after, before))
+    if old is not None and new is not None and old.location == new.location:
+        changes = changes_between(tables, old.ref, new.ref, columns, touched)
+    else:
+        changes = RowChanges(_whole(tables, old, columns), _whole(tables, new, columns))
     if table_key in shifts.before:
         changes = followed(shifts.before[table_key].reverse, changes)
     if table_key in shifts.after:
         changes = followed(changes, shifts.after[table_key])
     return compare_rows(entity, changes)
+
+
+def _whole(tables: Tables, pin: TablePin | None, columns: Columns) -> pa.Table:
+    """All rows of a table that has no version in common with the one it is compared with."""
+    if pin is None:
+        return columns.schema.empty_table()
+    names = columns.at(tables.open(pin.ref))
+    rows = tables.scan(pin.ref, list(dict.fromkeys(names.values())), whole_blobs=True).read_all()
+    return columns.translated(rows, names)
 
 
 def table_diff(

@@ -116,7 +116,7 @@ def _compared(request: MergeRequest, source: Snapshot, base: Base) -> tuple[Merg
     sides = Three(repository.snapshot_at(request.target, base_id), source, target)
     outcome = MergeOutcome.FAST_FORWARD if base_id == target.graph_commit_id else MergeOutcome.MERGED
     merges = [_around(repository, request.target, each) for each in ancestor.merges]
-    sides = replace(sides, lost=brought(repository.tables, sides.base, merges))
+    sides = replace(sides, lost=brought(repository.tables, sides.base, merges, target))
     found = request.combine(base, sides, request.decisions)
     return _plan(outcome, request, source, target, base_id, found.counts, found.conflicts), found
 

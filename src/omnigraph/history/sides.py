@@ -118,10 +118,12 @@ def merge_sides(
     ``ahead`` has, by table, rows by which the target is to be taken as different from its snapshot.
     """
     tables = base.repository.tables
-    theirs = diff(tables, sides.base, sides.source, ChangeFilter(), touched, Shifts(before=sides.lost))
+    lost = Shifts(before=sides.lost)
+    theirs = diff(tables, sides.base, sides.source, ChangeFilter(), touched, lost, sides.target)
     mine = {table.table_key: table for table in theirs.tables}
     shifts = Shifts(before=sides.lost, after=ahead)
-    ours = diff(tables, sides.base, sides.target, ChangeFilter(tables=frozenset(mine)), touched, shifts)
+    wanted = ChangeFilter(tables=frozenset(mine))
+    ours = diff(tables, sides.base, sides.target, wanted, touched, shifts, sides.target)
     others = {table.table_key: table for table in ours.tables}
     choices, resolve, strict = decisions.choices, decisions.resolve, decisions.strict
     merged = {

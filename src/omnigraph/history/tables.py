@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.history.columns import Columns
 from omnigraph.storage.tables import TableRef, Tables
 from omnigraph.storage.unavailable import translated
 
@@ -90,9 +91,9 @@ class RowDeltas:
 
 
 def changes_between(
-    tables: Tables, before: TableRef, after: TableRef, columns: Sequence[str], touched: Touched
+    tables: Tables, before: TableRef, after: TableRef, columns: Columns, touched: Touched
 ) -> RowChanges:
-    """The rows that differ between two versions of a table, with the columns named; `id` is one of them.
+    """The rows that differ between two versions of a table, with some columns; `id` is one of them.
 
     Rows that both sides of a fork have changed alike are among them; they are equal before and after.
     """
@@ -113,15 +114,15 @@ def stretches_between(tables: Tables, before: TableRef, after: TableRef) -> list
 
 
 def changes_since(
-    tables: Tables, since: TableRef, ref: TableRef, columns: Sequence[str], touched: Touched
+    tables: Tables, since: TableRef, ref: TableRef, columns: Columns, touched: Touched
 ) -> RowChanges:
     """The rows that differ between a version and a later one that descends from it."""
     changes: RowChanges | None = None
     for stretch in _stretches(tables, since, ref):
         rows = touched(stretch)
         found = RowChanges(
-            rows_by_row_ids(tables, stretch.start, rows.before, columns),
-            rows_by_row_ids(tables, stretch.end, rows.after, columns),
+            rows_of(tables, stretch.start, rows.before, columns),
+            rows_of(tables, stretch.end, rows.after, columns),
         )
         changes = found if changes is None else followed(changes, found)
     if changes is None:
@@ -160,6 +161,13 @@ def _stretches(tables: Tables, since: TableRef, ref: TableRef) -> list[Stretch]:
         if point.version < here.version:
             found.append(Stretch(replace(here, version=point.version, checksum=None), here))
     raise AssertionError(f"{ref.location} does not lead back to {since.branch}")
+
+
+def rows_of(tables: Tables, ref: TableRef, row_ids: pa.Array, columns: Columns) -> pa.Table:
+    """Rows by their row ids, with columns that the version may know by other names."""
+    names = columns.at(tables.open(ref))
+    rows = rows_by_row_ids(tables, ref, row_ids, list(dict.fromkeys(names.values())))
+    return columns.translated(rows, names)
 
 
 def rows_by_row_ids(
@@ -207,5 +215,5 @@ def _together(parts: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables([part.cast(parts[0].schema) for part in parts])
 
 
-def _empty(tables: Tables, ref: TableRef, columns: Sequence[str]) -> pa.Table:
-    return rows_by_row_ids(tables, ref, pa.array([], pa.uint64()), columns)
+def _empty(tables: Tables, ref: TableRef, columns: Columns) -> pa.Table:
+    return rows_of(tables, ref, pa.array([], pa.uint64()), columns)

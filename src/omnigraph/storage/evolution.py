@@ -6,6 +6,7 @@ computed gets files of its own beside those of the others, which stay as they ar
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -59,7 +60,7 @@ def stage_columns(
     with translated(handle.uri):
         computed = [column for column in columns if isinstance(column, ComputedColumn)]
         fragments = [_computed(handle, fragment, computed) for fragment in handle.get_fragments()]
-        schema, is_new = _schema(handle, columns, fragments[-1][1] if fragments else handle.lance_schema)
+        schema, is_new = _schema(handle, branch, columns, fragments[-1][1] if fragments else handle.lance_schema)
         if not is_new:
             return staged_operation(handle, location, branch, LanceOperation.Project(schema), operation)
         before = [fragment.metadata for fragment in handle.get_fragments()]
@@ -85,11 +86,13 @@ def _computed(
     return made
 
 
-def _schema(handle: LanceDataset, columns: Sequence[Column], filled: LanceSchema) -> tuple[LanceSchema, bool]:
+def _schema(
+    handle: LanceDataset, branch: str | None, columns: Sequence[Column], filled: LanceSchema
+) -> tuple[LanceSchema, bool]:
     """The schema of the new columns, and whether one of them was not there before."""
     known = {tree.name: tree for tree in field_trees(filled)}
     is_empty = not handle.get_fragments()
-    last = max([_last_field(handle), *(tree.last_id for tree in known.values())])
+    last = max([_last_field(handle), *(tree.last_id for tree in known.values())]) + _apart(branch)
     trees: list[FieldTree] = []
     is_new = False
     for column in columns:
@@ -105,6 +108,12 @@ def _schema(handle: LanceDataset, columns: Sequence[Column], filled: LanceSchema
                 trees.append(tree)
                 last, is_new = tree.last_id, True
     return schema_of(handle.lance_schema, trees), is_new
+
+
+def _apart(branch: str | None) -> int:
+    """How far the numbers of new columns on a branch are from those of the trunk, so that two branches which add
+    columns do not use the same number for different ones."""
+    return 0 if branch is None else int.from_bytes(hashlib.sha256(branch.encode()).digest()[:2]) * 16
 
 
 def _last_field(handle: LanceDataset) -> int:

@@ -150,6 +150,12 @@ class Catalog:
         return self.edges.get(name) or self._folded.get(name.lower())
 
     @cached_property
+    def by_id(self) -> Mapping[int, EntityType]:
+        """The node and edge types by their stable ids."""
+        entities: list[EntityType] = [*self.nodes.values(), *self.edges.values()]
+        return {entity.id: entity for entity in entities}
+
+    @cached_property
     def incident(self) -> Mapping[str, Sequence[EdgeType]]:
         """For each node type the edge types that touch it."""
         touching: dict[str, list[EdgeType]] = {name: [] for name in self.nodes}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omnigraph.errors import PreconditionFailed
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.lang.schema.identity import idle_hints
+from omnigraph.lang.schema.identity import SchemaIR, idle_hints
 from omnigraph.lang.schema.migration import plan_migration
 from omnigraph.lang.schema.resolve import CompiledSchema
 from omnigraph.lang.schema.steps import MigrationPlan, Step
@@ -98,7 +99,7 @@ def plan_schema(repository: Repository, request: SchemaRequest) -> SchemaPlan:
 
 def planned(base: Base, request: SchemaRequest) -> tuple[SchemaPlan, Tables | None]:
     """The plan, and what happens to tables; None if a step is not possible."""
-    accepted = base.catalog.ir
+    accepted = _counting_apart(base.catalog.ir, base.branch)
     steps = plan_migration(
         accepted, request.desired, allow_data_loss=request.allow_data_loss, fills=shown(request.fills)
     )
@@ -110,6 +111,14 @@ def planned(base: Base, request: SchemaRequest) -> tuple[SchemaPlan, Tables | No
     require_used(request.fills, set(tables.filled))
     plan = SchemaPlan(request.branch.name, base.snapshot.graph_commit_id, steps, _work(base, tables), notes)
     return plan, tables
+
+
+def _counting_apart(accepted: SchemaIR, branch: Branch) -> SchemaIR:
+    """The accepted schema with numbers for new things that no other branch gives to other things."""
+    if branch.incarnation is None:
+        return accepted
+    apart = int.from_bytes(hashlib.sha256(branch.incarnation.encode()).digest()[:4])
+    return replace(accepted, next_identity_id=accepted.next_identity_id + apart)
 
 
 def _remark(step: Step) -> str:

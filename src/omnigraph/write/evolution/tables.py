@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from omnigraph.formats.columns import column, table_schema
+from omnigraph.formats.columns import column, in_type, table_schema
 from omnigraph.lang.schema.catalog import Catalog, EntityType, Property
-from omnigraph.lang.values import Scalar
 from omnigraph.storage.evolution import Column, Compute, ComputedColumn, EmptyColumn, KeptColumn
 from omnigraph.write.evolution.fills import Fill, Target, check_fill, fill_values, filled
 
@@ -103,13 +101,5 @@ def _column(before: Property | None, after: Property, fill: Fill | None) -> Colu
 
 
 def _recomputed(before: Property, after: Property, fill: Fill | None, rows: pa.RecordBatch) -> pa.Array:
-    values = widened(rows[before.name], before, after)
+    values = in_type(rows[before.name], column(after.name, after.type).type)
     return values if fill is None else filled(values, fill_values(fill, after, rows))
-
-
-def widened(values: pa.Array, before: Property, after: Property) -> pa.Array:
-    """The values of a property in the wider type that it gets."""
-    stored = column(after.name, after.type).type
-    if before.type.scalar is Scalar.DATE and after.type.scalar is Scalar.DATETIME and not before.type.is_list:
-        return pc.assume_timezone(values.cast(pa.timestamp("ms")), "UTC")
-    return values.cast(stored)
