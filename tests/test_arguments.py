@@ -42,6 +42,7 @@ CALLS: dict[str, tuple[str, Callable[[Graph, Any], object]]] = {
     "ingest": ("branch", lambda g, x: g.ingest(LINE, x)),
     "ingest from": ("from_", lambda g, x: g.ingest(LINE, "new", from_=x)),
     "indices as": ("actor", lambda g, x: g.ensure_indices(actor=x)),
+    "optimize as": ("actor", lambda g, x: g.optimize(actor=x)),
     "commit": ("graph_commit_id", lambda g, x: g.commit(x)),
     "commits on": ("branch", lambda g, x: g.commits(x)),
     "commits by": ("actor", lambda g, x: g.commits(actor=x)),

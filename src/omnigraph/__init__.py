@@ -17,11 +17,14 @@ from omnigraph.errors import (
     BranchNotFound,
     BranchOutcomeUnknown,
     BranchProtected,
+    BranchTagged,
+    ChangeFeedGap,
     Conflict,
     ConflictError,
     ConflictKind,
     ConstraintViolation,
     CountOverflow,
+    CursorRejected,
     DataError,
     Diagnostic,
     EmbeddingUnavailable,
@@ -35,6 +38,7 @@ from omnigraph.errors import (
     InvalidAddress,
     InvalidArgument,
     InvalidBranchName,
+    InvalidTagName,
     JavaUnavailable,
     JobCancelled,
     JobFailed,
@@ -53,6 +57,7 @@ from omnigraph.errors import (
     Outcome,
     OutcomeUnknown,
     ParameterError,
+    ParentlessCommit,
     PipelineError,
     PreconditionFailed,
     PublishContention,
@@ -78,6 +83,9 @@ from omnigraph.errors import (
     StreamOutOfStep,
     SumOverflow,
     TableDrift,
+    TagExists,
+    TagNotFound,
+    TagOutcomeUnknown,
     UpgradeRequired,
     Violation,
 )
@@ -86,22 +94,37 @@ if TYPE_CHECKING:
     from omnigraph import lang
     from omnigraph.asynchronous import AsyncGraph
     from omnigraph.bulk.embed.requests import EmbedResult
+    from omnigraph.bulk.export.baseline import Baseline
     from omnigraph.bulk.export.job import ExportResult
     from omnigraph.bulk.load.options import LoadResult
     from omnigraph.bulk.runner import JobEvent, Listener
     from omnigraph.embed.client import EmbeddingClient
     from omnigraph.graph import Graph
+    from omnigraph.history.blame import Blame, PropertyBlame
     from omnigraph.history.diff import Change, Diff
-    from omnigraph.history.merge import MergeOutcome, MergePlan, MergeResult
+    from omnigraph.history.feed.blocks import ChangeBlock
+    from omnigraph.history.feed.pages import ChangePage, CommitChanges
+    from omnigraph.history.log import LogEntry
+    from omnigraph.history.plans import MergeOutcome, MergePlan, MergeResult
     from omnigraph.history.undo import UndoResult
-    from omnigraph.keywords import At, LoadKeywords, MergeKeywords, UndoKeywords
+    from omnigraph.keywords import (
+        ApplyKeywords,
+        At,
+        ChangeKeywords,
+        LoadKeywords,
+        LogKeywords,
+        MergeKeywords,
+        UndoKeywords,
+    )
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
+    from omnigraph.maintenance.compaction import OptimizeReport
     from omnigraph.maintenance.indices import IndexReport
     from omnigraph.maintenance.repair import RepairReport
     from omnigraph.manifest.branches import Branch
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.manifest.state import Commit, TablePin
+    from omnigraph.manifest.tags import Tag
     from omnigraph.opening import init, open  # noqa: A004  the public name
     from omnigraph.read.limits import Cancellation
     from omnigraph.read.result.result import Result, Target
@@ -113,27 +136,37 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ApplyKeywords",
     "AsyncGraph",
     "At",
     "BadValue",
+    "Baseline",
     "BatchDone",
     "BatchOutcomeUnknown",
+    "Blame",
     "Branch",
     "BranchExists",
     "BranchInUse",
     "BranchNotFound",
     "BranchOutcomeUnknown",
     "BranchProtected",
+    "BranchTagged",
     "BulkSettings",
     "Cancellation",
     "Catalog",
     "Change",
+    "ChangeBlock",
+    "ChangeFeedGap",
+    "ChangeKeywords",
+    "ChangePage",
     "Commit",
+    "CommitChanges",
     "Conflict",
     "ConflictError",
     "ConflictKind",
     "ConstraintViolation",
     "CountOverflow",
+    "CursorRejected",
     "DataError",
     "Diagnostic",
     "Diff",
@@ -153,6 +186,7 @@ __all__ = [
     "InvalidAddress",
     "InvalidArgument",
     "InvalidBranchName",
+    "InvalidTagName",
     "JavaUnavailable",
     "JobCancelled",
     "JobEvent",
@@ -166,6 +200,8 @@ __all__ = [
     "LoadResult",
     "LockLost",
     "LockTimeout",
+    "LogEntry",
+    "LogKeywords",
     "ManifestConflict",
     "MergeConflicts",
     "MergeKeywords",
@@ -179,11 +215,14 @@ __all__ = [
     "NotOnSpark",
     "ObjectDamaged",
     "OmniError",
+    "OptimizeReport",
     "Outcome",
     "OutcomeUnknown",
     "ParameterError",
+    "ParentlessCommit",
     "PipelineError",
     "PreconditionFailed",
+    "PropertyBlame",
     "PublishContention",
     "QueryCancelled",
     "QueryError",
@@ -214,6 +253,10 @@ __all__ = [
     "SumOverflow",
     "TableDrift",
     "TablePin",
+    "Tag",
+    "TagExists",
+    "TagNotFound",
+    "TagOutcomeUnknown",
     "Target",
     "UndoKeywords",
     "UndoResult",
@@ -227,14 +270,21 @@ __all__ = [
 ]
 
 _LAZY = {
+    "ApplyKeywords": "omnigraph.keywords",
     "AsyncGraph": "omnigraph.asynchronous",
     "At": "omnigraph.keywords",
+    "Baseline": "omnigraph.bulk.export.baseline",
+    "Blame": "omnigraph.history.blame",
     "Branch": "omnigraph.manifest.branches",
     "BulkSettings": "omnigraph.settings",
     "Cancellation": "omnigraph.read.limits",
     "Catalog": "omnigraph.lang.schema.catalog",
     "Change": "omnigraph.history.diff",
+    "ChangeBlock": "omnigraph.history.feed.blocks",
+    "ChangeKeywords": "omnigraph.keywords",
+    "ChangePage": "omnigraph.history.feed.pages",
     "Commit": "omnigraph.manifest.state",
+    "CommitChanges": "omnigraph.history.feed.pages",
     "Diff": "omnigraph.history.diff",
     "EmbedResult": "omnigraph.bulk.embed.requests",
     "EmbeddingClient": "omnigraph.embed.client",
@@ -247,11 +297,15 @@ _LAZY = {
     "Listener": "omnigraph.bulk.runner",
     "LoadKeywords": "omnigraph.keywords",
     "LoadResult": "omnigraph.bulk.load.options",
+    "LogEntry": "omnigraph.history.log",
+    "LogKeywords": "omnigraph.keywords",
     "MergeKeywords": "omnigraph.keywords",
-    "MergeOutcome": "omnigraph.history.merge",
-    "MergePlan": "omnigraph.history.merge",
-    "MergeResult": "omnigraph.history.merge",
+    "MergeOutcome": "omnigraph.history.plans",
+    "MergePlan": "omnigraph.history.plans",
+    "MergeResult": "omnigraph.history.plans",
     "MutationResult": "omnigraph.write.mutations.requests",
+    "OptimizeReport": "omnigraph.maintenance.compaction",
+    "PropertyBlame": "omnigraph.history.blame",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
     "RepairReport": "omnigraph.maintenance.repair",
@@ -259,6 +313,7 @@ _LAZY = {
     "Settings": "omnigraph.settings",
     "Snapshot": "omnigraph.manifest.snapshot",
     "TablePin": "omnigraph.manifest.state",
+    "Tag": "omnigraph.manifest.tags",
     "Target": "omnigraph.read.result.result",
     "WriteSettings": "omnigraph.settings",
     "UndoKeywords": "omnigraph.keywords",

@@ -7,12 +7,14 @@ import contextvars
 import functools
 import inspect
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, overload
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.graph import Graph
+from omnigraph.history.feed.pages import ChangePage
+from omnigraph.keywords import ChangeKeywords
 from omnigraph.opening import init, open  # noqa: A004  the public name
 from omnigraph.read.limits import Cancellation
 from omnigraph.settings import Settings
@@ -155,6 +157,10 @@ class AsyncGraph:
     damaged_branches = _InThread(Graph.damaged_branches)
     create_branch = _InThread(Graph.create_branch)
     delete_branch = _InThread(Graph.delete_branch)
+    tags = _InThread(Graph.tags)
+    damaged_tags = _InThread(Graph.damaged_tags)
+    tag = _InThread(Graph.tag)
+    delete_tag = _InThread(Graph.delete_tag)
     query = _InThread(Graph.query)
     entity = _InThread(Graph.entity)
     check = _InThread(Graph.check)
@@ -167,20 +173,36 @@ class AsyncGraph:
     jobs = _InThread(Graph.jobs)
     clean_jobs = _InThread(Graph.clean_jobs)
     ensure_indices = _InThread(Graph.ensure_indices)
+    optimize = _InThread(Graph.optimize)
     repair = _InThread(Graph.repair)
     refresh = _InThread(Graph.refresh)
     recoveries = _InThread(Graph.recoveries)
     snapshot = _InThread(Graph.snapshot)
     merge = _InThread(Graph.merge)
     preview_merge = _InThread(Graph.preview_merge)
+    apply_merge = _InThread(Graph.apply_merge)
     revert = _InThread(Graph.revert)
     cherry_pick = _InThread(Graph.cherry_pick)
     reset = _InThread(Graph.reset)
     diff = _InThread(Graph.diff)
+    commit_changes = _InThread(Graph.commit_changes)
+    changes = _InThread(Graph.changes)
+    baseline = _InThread(Graph.baseline)
     commits = _InThread(Graph.commits)
+    blame = _InThread(Graph.blame)
+    log = _InThread(Graph.log)
     commit = _InThread(Graph.commit)
     spark = _InThread(Graph.spark)
     stream = _InThread(Graph.stream)
+
+    async def change_pages(
+        self, branch: str | None = None, **options: Unpack[ChangeKeywords]
+    ) -> AsyncIterator[ChangePage]:
+        pages = await self._in_thread(lambda: self.graph.change_pages(branch, **options))
+        while (page := await self._in_thread(lambda: next(pages, None))) is not None:
+            yield page
+
+    change_pages.__doc__ = Graph.change_pages.__doc__
 
     async def _in_thread(self, work: Callable[[], R], stop: Cancellation | None = None) -> R:
         """Run work in the pool, with the context of the awaiting task."""

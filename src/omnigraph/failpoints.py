@@ -25,6 +25,10 @@ NAMES: Final = frozenset(
         "branch_delete.before_ref",
         "branch_delete.after_ref",
         "branch_delete.after_tree",
+        "tag_create.before_ref",
+        "tag_create.after_ref",
+        "tag_delete.before_ref",
+        "tag_delete.after_ref",
         "publish.before_stage",
         "publish.before_commit",
         "publish.after_commit",
@@ -32,7 +36,7 @@ NAMES: Final = frozenset(
         "migrate.between_steps",
     }
 )
-"""The failpoints of init, publish, branches and migration; writes and recovery have theirs in WRITE_NAMES."""
+"""The failpoints of init, publish, refs and migration; writes and recovery have theirs in WRITE_NAMES."""
 
 WRITE_NAMES: Final = frozenset(
     {
@@ -61,7 +65,10 @@ STREAM_NAMES: Final = frozenset({"stream.after_commit"})
 JOB_NAMES: Final = frozenset({"job.after_record", "load.after_stage", "load.after_check", "merge.after_stage"})
 """The failpoints of bulk jobs before their commit, which is a write."""
 
-_ALL: Final = NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES
+EXPORT_NAMES: Final = frozenset({"baseline.before_rename"})
+"""The failpoint of baselines, between the last byte of the file and its name."""
+
+_ALL: Final = NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES | EXPORT_NAMES
 
 _armed: dict[str, Callable[[], None]] = {}
 

@@ -30,6 +30,7 @@ from omnigraph.lang.query.compile import CompiledMutation, compile_mutation, com
 from omnigraph.lang.query.explain import explain_ir
 from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.lang.schema.lookup import table_keys
+from omnigraph.maintenance.compaction import OptimizeReport, optimize
 from omnigraph.maintenance.indices import IndexReport, ensure_indices
 from omnigraph.maintenance.repair import RepairReport, preview, repair
 from omnigraph.manifest.state import MAIN
@@ -70,7 +71,7 @@ class Graph(VersionedGraph):
         engine: EngineName = "auto",
         spark: SparkSession | str | None = None,
     ) -> Result:
-        """Run a read query on the newest state of a branch, or ``at`` a commit, a manifest version or a snapshot.
+        """Run a read query on the newest state of a branch, or ``at`` a commit, tag, manifest version or snapshot.
 
         ``timeout`` in seconds and ``memory_limit`` in bytes stop a query that takes more; a ``cancellation`` stops
         it from another thread. On Spark, which a session or an address chooses as well as the engine's name, it
@@ -359,6 +360,18 @@ class Graph(VersionedGraph):
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
         return ensure_indices(self._repository, found, self._who(actor))
+
+    def optimize(
+        self, *, branch: str | None = None, types: Iterable[str] | None = None, actor: str | None = None
+    ) -> OptimizeReport:
+        """Put the many small files of a branch's tables together, as one commit that changes no row.
+
+        A table that is shared with another branch, or that other writers change meanwhile, is skipped and reported
+        with the reason.
+        """
+        self._repository.require_writable()
+        found = self._repository.branches.find(self._named(branch))
+        return optimize(self._repository, found, table_keys(self.catalog, types), self._who(actor))
 
     def repair(self, *, confirm: bool = False, force: bool = False, branch: str | None = None) -> RepairReport:
         """Look for tables that were moved with Lance itself, so that the graph does not know their newest version.

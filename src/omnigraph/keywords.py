@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from omnigraph.bulk.load.options import Mode
@@ -18,11 +19,13 @@ if TYPE_CHECKING:
     from omnigraph.read.limits import Cancellation
 
 At = str | int | Snapshot | None
-"""A state of the graph: a commit id, a manifest version, a snapshot taken earlier, or None for the newest."""
+"""A state of the graph: a commit id, tag, manifest version or snapshot taken earlier, or None for the newest."""
 
 Side = Literal["ours", "theirs"]
 EngineName = Literal["auto", "local", "spark"]
 LoadMode = Literal["overwrite", "append", "merge"]
+ChangeKind = Literal["node", "edge"]
+ChangeOp = Literal["insert", "update", "delete"]
 
 
 class LoadKeywords(TypedDict, total=False):
@@ -41,13 +44,20 @@ class LoadKeywords(TypedDict, total=False):
     cancellation: Cancellation | None
 
 
-class UndoKeywords(TypedDict, total=False):
-    """Keywords of `Graph.revert`, `Graph.cherry_pick` and `Graph.reset`."""
+class LogKeywords(TypedDict, total=False):
+    """Keywords of `Graph.commits` and `Graph.log`. Times without a zone are in UTC."""
 
-    strict: bool
-    resolve: Side | None
-    choices: Mapping[tuple[str, str], Side] | None
-    if_commit: str | None
+    actor: str | None
+    kind: str | None
+    since: dt.datetime | str | None
+    until: dt.datetime | str | None
+    limit: int
+    after: str | None
+
+
+class ApplyKeywords(TypedDict, total=False):
+    """Keywords of `Graph.apply_merge`."""
+
     actor: str | None
     message: str | None
     engine: EngineName
@@ -56,10 +66,32 @@ class UndoKeywords(TypedDict, total=False):
     cancellation: Cancellation | None
 
 
+class UndoKeywords(ApplyKeywords, total=False):
+    """Keywords of `Graph.revert`, `Graph.cherry_pick` and `Graph.reset`."""
+
+    strict: bool
+    resolve: Side | None
+    choices: Mapping[tuple[str, str], Side] | None
+    if_commit: str | None
+
+
 class MergeKeywords(UndoKeywords, total=False):
     """Keywords of `Graph.merge` and `Graph.preview_merge`."""
 
     squash: bool
+
+
+class ChangeKeywords(TypedDict, total=False):
+    """Keywords of `Graph.changes` that `Graph.change_pages` passes on."""
+
+    start: str | None
+    cursor: str | None
+    kinds: Sequence[ChangeKind] | None
+    types: Iterable[str] | None
+    ops: Sequence[ChangeOp] | None
+    limit: int
+    limit_bytes: int
+    limit_commits: int
 
 
 def mode_named(name: str) -> Mode:

@@ -1,90 +1,18 @@
-"""Three-way merges: every pair of changes on both sides, in one table, and what random histories must keep."""
+"""Three-way merges: histories, decisions, refusals. `test_truth_table.py` has every pair of operations."""
 
 from __future__ import annotations
 
 import random
-from itertools import product
 from typing import Any
 
 import pytest
 from tests.history.test_diff import content
+from tests.history.truth import BASE, SCHEMA, merged, write
 from tests.stores import Store
 
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import BranchNotFound, InvalidArgument, MergeConflicts, PreconditionFailed
-
-SCHEMA = """
-node Person { name: String @key  age: I32?  city: String? }
-edge Knows: Person -> Person { since: I32? }
-"""
-NAMES = ("Alice", "Bob", "Carol", "Dan")
-PEOPLE: list[dict[str, Any]] = [{"type": "Person", "data": {"name": name, "age": 30}} for name in NAMES]
-BASE: list[dict[str, Any]] = [*PEOPLE, {"edge": "Knows", "from": "Bob", "to": "Carol"}]
-
-OPERATIONS = {
-    "nothing": (),
-    "add node": ('insert Person { name: "Eve", age: $n }',),
-    "remove node": ('delete Person where name = "Alice"',),
-    "add edge": ('insert Knows { from: "Alice", to: "Carol" }',),
-    "remove edge": ('delete Knows where from = "Bob"',),
-    "set age": ('update Person set { age: $n } where name = "Alice"',),
-    "set city": ('update Person set { city: "Rome" } where name = "Alice"',),
-    "add, remove": ('insert Person { name: "Fay" }', 'delete Person where name = "Fay"'),
-}
-TABLE = """
-source \\ target | nothing | add node | remove node | add edge | remove edge | set age | set city | add, remove
-nothing         | current | current  | current     | current  | current     | current | current  | current
-add node        | ahead   | insert   | merged      | merged   | merged      | merged  | merged   | merged
-remove node     | ahead   | merged   | merged      | orphan   | merged      | delete  | delete   | merged
-add edge        | ahead   | merged   | orphan      | merged   | merged      | merged  | merged   | merged
-remove edge     | ahead   | merged   | merged      | merged   | merged      | merged  | merged   | merged
-set age         | ahead   | merged   | delete      | merged   | merged      | update  | merged   | merged
-set city        | ahead   | merged   | delete      | merged   | merged      | merged  | merged   | merged
-add, remove     | ahead   | merged   | merged      | merged   | merged      | merged  | merged   | merged
-"""
-NAMED = {
-    "current": "already_up_to_date",
-    "ahead": "fast_forward",
-    "insert": "divergent_insert",
-    "update": "divergent_update",
-    "delete": "delete_vs_update",
-    "orphan": "orphan_edge",
-}
-
-
-def truth() -> dict[tuple[str, str], str]:
-    head, *rows = (line.split("|") for line in TABLE.strip().splitlines())
-    targets = [cell.strip() for cell in head[1:]]
-    return {
-        (source.strip(), target): NAMED.get(cell.strip(), cell.strip())
-        for source, *cells in rows
-        for target, cell in zip(targets, cells, strict=True)
-    }
-
-
-def write(graph: Graph, branch: str, operation: str, number: int) -> None:
-    for statement in OPERATIONS[operation]:
-        params = {"n": number} if "$n" in statement else {}
-        declared = "$n: I32" if params else ""
-        graph.mutate(f"query q({declared}) {{ {statement} }}", params, branch=branch)
-
-
-def merged(graph: Graph, source: str, target: str, **options: Any) -> str:
-    """The outcome of a merge, or the kind of all its conflicts."""
-    before = content(graph, graph.snapshot(target))
-    plan = graph.preview_merge(source, target, **options)
-    if plan.conflicts:
-        with pytest.raises(MergeConflicts) as raised:
-            graph.merge(source, target, **options)
-        assert content(graph, graph.snapshot(target)) == before
-        assert raised.value.conflicts == plan.conflicts
-        (kind,) = {conflict.kind.value for conflict in plan.conflicts}
-        return kind
-    done = graph.merge(source, target, **options)
-    assert plan == done.plan
-    assert (done.commit is None) == (done.outcome == "already_up_to_date")
-    return done.outcome.value
 
 
 @pytest.fixture
@@ -92,25 +20,6 @@ def graph(memory_store: Store) -> Graph:
     graph = omnigraph.init(memory_store.uri, SCHEMA)
     graph.load(BASE, mode="append")
     return graph
-
-
-def test_the_table_covers_every_pair() -> None:
-    assert set(truth()) == set(product(OPERATIONS, OPERATIONS))
-
-
-@pytest.mark.parametrize("source", OPERATIONS)
-@pytest.mark.parametrize("relation", ["siblings", "child into parent", "parent into child"])
-def test_every_pair_of_operations(source: str, relation: str, graph: Graph) -> None:
-    """Each cell of the table above, on branches that are related in each way."""
-    expected = truth()
-    for number, target in enumerate(OPERATIONS):
-        ours, theirs = f"ours{number}", f"theirs{number}"
-        first, second = (theirs, ours) if relation == "parent into child" else (ours, theirs)
-        graph.create_branch(first)
-        graph.create_branch(second, "main" if relation == "siblings" else first)
-        write(graph, ours, target, 1)
-        write(graph, theirs, source, 2)
-        assert merged(graph, theirs, ours) == expected[source, target], (source, target)
 
 
 def test_equal_changes_are_no_conflict(graph: Graph) -> None:

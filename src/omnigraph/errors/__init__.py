@@ -22,8 +22,15 @@
     │   ├── BranchNotFound       no branch has that name
     │   ├── BranchInUse          delete: other branches were forked from it
     │   ├── BranchProtected      delete: this branch must stay
+    │   ├── BranchTagged         delete: tags name commits of the branch
+    │   ├── InvalidTagName       a name that breaks the rules, or is a branch's
+    │   ├── TagExists            tag: the name is taken
+    │   ├── TagNotFound          no tag has that name
     │   ├── SnapshotNotFound     no commit or manifest version like that
     │   ├── HistoryReclaimed     a commit or manifest version whose files are gone from the store
+    │   ├── ParentlessCommit     the first commit, which changed nothing that was there before
+    │   ├── CursorRejected       a change cursor that is damaged, or belongs to something else
+    │   ├── ChangeFeedGap        changes that are gone from the store before they were read
     │   └── MissingExtra         an optional package that is not installed
     ├── DataError                fix the data
     │   ├── RecordError          records of a load that cannot be read
@@ -58,6 +65,7 @@
     ├── OutcomeUnknown           look for the commit before you retry
     ├── BatchOutcomeUnknown      write the stream's micro-batch again; it is not written twice
     ├── BranchOutcomeUnknown     look at the list of branches before you retry
+    ├── TagOutcomeUnknown        look at the list of tags before you retry
     └── StorageError             ask an operator
         ├── IncompleteFile       the store did not keep all bytes of a file
         ├── ObjectDamaged        an object of the graph is missing, truncated or changed
@@ -113,6 +121,7 @@ from omnigraph.errors.outcomes import (
     BatchOutcomeUnknown,
     BranchOutcomeUnknown,
     OutcomeUnknown,
+    TagOutcomeUnknown,
 )
 from omnigraph.errors.pipeline import (
     ExportRefused,
@@ -138,6 +147,9 @@ from omnigraph.errors.requests import (
     BranchInUse,
     BranchNotFound,
     BranchProtected,
+    BranchTagged,
+    ChangeFeedGap,
+    CursorRejected,
     ForkedProcess,
     GraphClosed,
     GraphExists,
@@ -146,11 +158,15 @@ from omnigraph.errors.requests import (
     InvalidAddress,
     InvalidArgument,
     InvalidBranchName,
+    InvalidTagName,
     MissingExtra,
     NotAGraph,
+    ParentlessCommit,
     ReadOnlyGraph,
     RequestError,
     SnapshotNotFound,
+    TagExists,
+    TagNotFound,
 )
 from omnigraph.errors.storage import (
     IncompleteFile,
@@ -179,11 +195,14 @@ __all__ = [
     "BranchNotFound",
     "BranchOutcomeUnknown",
     "BranchProtected",
+    "BranchTagged",
+    "ChangeFeedGap",
     "Conflict",
     "ConflictError",
     "ConflictKind",
     "ConstraintViolation",
     "CountOverflow",
+    "CursorRejected",
     "DataError",
     "Diagnostic",
     "EmbeddingUnavailable",
@@ -197,6 +216,7 @@ __all__ = [
     "InvalidAddress",
     "InvalidArgument",
     "InvalidBranchName",
+    "InvalidTagName",
     "JavaUnavailable",
     "JobCancelled",
     "JobFailed",
@@ -215,6 +235,7 @@ __all__ = [
     "Outcome",
     "OutcomeUnknown",
     "ParameterError",
+    "ParentlessCommit",
     "PipelineError",
     "PreconditionFailed",
     "PublishContention",
@@ -241,6 +262,9 @@ __all__ = [
     "SumOverflow",
     "TableDrift",
     "TableMoved",
+    "TagExists",
+    "TagNotFound",
+    "TagOutcomeUnknown",
     "UpgradeRequired",
     "Violation",
 ]

@@ -174,6 +174,61 @@ class BranchProtected(RequestError):
         return f"branch '{self.name}' cannot be deleted: {self.reason}"
 
 
+class BranchTagged(RequestError):
+    """A branch that cannot be deleted because tags name its commits, whose states would be lost."""
+
+    def __init__(self, name: str, tags: Sequence[str]) -> None:
+        super().__init__(name, tuple(tags))
+        self.name = name
+        self.tags = tuple(tags)
+
+    def __str__(self) -> str:
+        listed = ", ".join(self.tags)
+        return (
+            f"branch '{self.name}' holds the states that these tags name: {listed}; "
+            "delete the tags first, with `omnigraph tag delete`"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "branch": self.name, "tags": list(self.tags)}
+
+
+class InvalidTagName(RequestError):
+    """A tag name that breaks the rules for names, or is taken by a branch."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name = name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"'{self.name}' cannot be the name of a tag: {self.reason}"
+
+
+class TagExists(RequestError):
+    """A new tag with a name that is taken. Tags do not move."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"tag '{self.name}' exists already; delete it first, or choose another name"
+
+
+class TagNotFound(RequestError):
+    """A tag that does not exist. ``suggestion`` is the existing tag with the nearest name."""
+
+    def __init__(self, name: str, suggestion: str | None = None) -> None:
+        super().__init__(name, suggestion)
+        self.name = name
+        self.suggestion = suggestion
+
+    def __str__(self) -> str:
+        remedy = f"did you mean '{self.suggestion}'?" if self.suggestion else "`omnigraph tag list` shows the tags"
+        return f"there is no tag '{self.name}'; {remedy}"
+
+
 class SnapshotNotFound(RequestError):
     """A commit or manifest version that does not exist."""
 
@@ -188,12 +243,72 @@ class SnapshotNotFound(RequestError):
 class HistoryReclaimed(RequestError):
     """A commit or manifest version whose files are gone from the store."""
 
-    def __init__(self, wanted: str) -> None:
-        super().__init__(wanted)
+    def __init__(self, wanted: str, remedy: str = "choose a newer one") -> None:
+        super().__init__(wanted, remedy)
         self.wanted = wanted
+        self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.wanted} existed, but its files are gone from the store; choose a newer one"
+        return f"{self.wanted} existed, but its files are gone from the store; {self.remedy}"
+
+
+class ParentlessCommit(RequestError):
+    """The first commit of a graph, which has no state before it to compare it with."""
+
+    def __init__(self, graph_commit_id: str) -> None:
+        super().__init__(graph_commit_id)
+        self.graph_commit_id = graph_commit_id
+
+    def __str__(self) -> str:
+        return f"commit {self.graph_commit_id} created the graph and has no parent; choose a later commit"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "code": "parentless_commit", "graph_commit_id": self.graph_commit_id}
+
+
+class CursorRejected(RequestError):
+    """A cursor or page token that is damaged, or was given for something else."""
+
+    def __init__(self, reason: str, remedy: str = "start from a baseline, or anew") -> None:
+        super().__init__(reason, remedy)
+        self.reason = reason
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"change cursor rejected: {self.reason}; {self.remedy}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "code": "cursor_rejected", "reason": self.reason}
+
+
+class ChangeFeedGap(RequestError):
+    """History that a consumer of changes has not read yet, and that is gone from the store.
+
+    ``cursor`` is the one that was given, if any, and ``graph_commit_id`` the first commit that cannot be read, if
+    it is known.
+    """
+
+    def __init__(self, branch: str, cursor: str | None, graph_commit_id: str | None) -> None:
+        super().__init__(branch, cursor, graph_commit_id)
+        self.branch = branch
+        self.cursor = cursor
+        self.graph_commit_id = graph_commit_id
+
+    def __str__(self) -> str:
+        lost = "the next commit" if self.graph_commit_id is None else f"commit {self.graph_commit_id}"
+        return (
+            f"the changes of '{self.branch}' have a gap: the files of {lost} are gone from the store; write "
+            "a baseline (`omnigraph changes baseline`) and go on from its cursor"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "error": str(self),
+            "code": "change_feed_gap",
+            "branch": self.branch,
+            "cursor": self.cursor,
+            "graph_commit_id": self.graph_commit_id,
+        }
 
 
 class MissingExtra(RequestError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import InvalidArgument
-from omnigraph.history.tables import RowChanges, RowDeltas, Touched, changes_between
+from omnigraph.history.tables import RowChanges, RowDeltas, Touched, changes_between, followed
 from omnigraph.lang.schema.catalog import EdgeType, EntityType
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.result.cells import json_value, python_values
@@ -74,6 +74,21 @@ class ChangeFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class Shifts:
+    """Rows, by table, by which either of two states is to be taken as different from its snapshot."""
+
+    before: Mapping[str, RowChanges] = field(default_factory=dict)
+    after: Mapping[str, RowChanges] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> set[str]:
+        return {*self.before, *self.after}
+
+
+UNSHIFTED: Final = Shifts()
+
+
+@dataclass(frozen=True, slots=True)
 class TableDiff:
     """The changes of one table, as Arrow: the rows before and after in the same order, one of each per change.
 
@@ -91,6 +106,17 @@ class TableDiff:
         """How many changes there are of each operation."""
         found = {row["values"]: row["counts"] for row in pc.value_counts(self.ops).to_pylist()}
         return {op.value: found.get(op.value, 0) for op in Op}
+
+    def slice(self, offset: int, length: int) -> TableDiff:
+        """Some of the changes."""
+        return TableDiff(
+            self.table_key,
+            self.ids.slice(offset, length),
+            self.ops.slice(offset, length),
+            self.before.slice(offset, length),
+            self.after.slice(offset, length),
+            {name: mask.slice(offset, length) for name, mask in self.changed.items()},
+        )
 
     def rows(self) -> Iterator[Change]:
         """The changes in the order of ids."""
@@ -162,26 +188,57 @@ def _as_arrow(table: TableDiff) -> pa.Table:
 
 
 def diff(
-    tables: Tables, before: Snapshot, after: Snapshot, wanted: ChangeFilter, touched: Touched | None = None
+    tables: Tables,
+    before: Snapshot,
+    after: Snapshot,
+    wanted: ChangeFilter,
+    touched: Touched | None = None,
+    shifts: Shifts = UNSHIFTED,
 ) -> Diff:
     """Compare two snapshots of one graph, at the cost of what differs."""
     find = touched or RowDeltas(tables)
-    found = (diff_table(tables, before, after, key, find) for key in moved_tables(before, after, wanted))
+    moved = {*moved_tables(before, after, wanted), *filter(wanted.takes, shifts.tables)}
+    found = (diff_table(tables, before, after, key, find, shifts) for key in _in_order(moved))
     chosen = (with_ops(table, wanted.ops) for table in found)
     return Diff(before, after, tuple(table for table in chosen if len(table.ids)))
 
 
 def moved_tables(before: Snapshot, after: Snapshot, wanted: ChangeFilter) -> list[str]:
     """The tables that may have changes: those whose versions differ, nodes before edges."""
-    keys = sorted(before.tables.keys() & after.tables.keys(), key=lambda key: (key.startswith("edge:"), key))
+    keys = _in_order(before.tables.keys() & after.tables.keys())
     return [key for key in keys if wanted.takes(key) and before.tables[key].ref != after.tables[key].ref]
 
 
-def diff_table(tables: Tables, before: Snapshot, after: Snapshot, table_key: str, touched: Touched) -> TableDiff:
+def _in_order(keys: Iterable[str]) -> list[str]:
+    return sorted(keys, key=lambda key: (key.startswith("edge:"), key))
+
+
+def diff_table(
+    tables: Tables,
+    before: Snapshot,
+    after: Snapshot,
+    table_key: str,
+    touched: Touched,
+    shifts: Shifts = UNSHIFTED,
+) -> TableDiff:
     """Compare one table of two snapshots, as far as the rows ``touched`` finds."""
     entity = after.entity(table_key)
     old, new = before.tables[table_key].ref, after.tables[table_key].ref
-    return compare_rows(entity, changes_between(tables, old, new, entity.columns, touched))
+    changes = changes_between(tables, old, new, entity.columns, touched)
+    if table_key in shifts.before:
+        changes = followed(shifts.before[table_key].reverse, changes)
+    if table_key in shifts.after:
+        changes = followed(changes, shifts.after[table_key])
+    return compare_rows(entity, changes)
+
+
+def table_diff(
+    tables: Tables, before: Snapshot, after: Snapshot, table_key: str, ops: Collection[Op] | None
+) -> TableDiff | None:
+    """The changes of one table between two snapshots; None if it is the same version, or in one of them only."""
+    if table_key not in moved_tables(before, after, ChangeFilter(tables=frozenset({table_key}))):
+        return None
+    return with_ops(diff_table(tables, before, after, table_key, RowDeltas(tables)), ops)
 
 
 def compare_rows(entity: EntityType, changes: RowChanges) -> TableDiff:
@@ -199,13 +256,14 @@ def compare_rows(entity: EntityType, changes: RowChanges) -> TableDiff:
     updated = pa.array(touched)
     ops = pc.if_else(is_new, Op.INSERT.value, pc.if_else(is_gone, Op.DELETE.value, Op.UPDATE.value))
     kept = pc.or_(pc.or_(is_new, is_gone), updated)
-    shown = {name: mask.filter(kept) for name, mask in changed.items() if _is_shown(entity, name)}
+    shown = {name: mask.filter(kept) for name, mask in changed.items() if is_shown(entity, name)}
     return TableDiff(
         entity.table_key, ids.filter(kept), ops.filter(kept), before.filter(kept), after.filter(kept), shown
     )
 
 
-def _is_shown(entity: EntityType, name: str) -> bool:
+def is_shown(entity: EntityType, name: str) -> bool:
+    """Is a column a property, or an end of an edge, and not one of the engine's own?"""
     return name in entity.properties or (isinstance(entity, EdgeType) and name in _ENDS)
 
 

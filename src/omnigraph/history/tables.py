@@ -39,6 +39,11 @@ class RowChanges:
     after: pa.Table
 
     @property
+    def reverse(self) -> RowChanges:
+        """The changes that undo these."""
+        return RowChanges(self.after, self.before)
+
+    @property
     def ids(self) -> pa.Array:
         """The ids of all rows that may differ, sorted."""
         both = pa.chunked_array([*self.before["id"].chunks, *self.after["id"].chunks], pa.string())
@@ -118,7 +123,7 @@ def changes_since(
             rows_by_row_ids(tables, stretch.start, rows.before, columns),
             rows_by_row_ids(tables, stretch.end, rows.after, columns),
         )
-        changes = found if changes is None else _followed(changes, found)
+        changes = found if changes is None else followed(changes, found)
     if changes is None:
         none = _empty(tables, ref, columns)
         return RowChanges(none, none)
@@ -186,7 +191,7 @@ def _is_among(values: npt.NDArray[np.uint64], known: npt.NDArray[np.uint64]) -> 
     return found
 
 
-def _followed(earlier: RowChanges, later: RowChanges) -> RowChanges:
+def followed(earlier: RowChanges, later: RowChanges) -> RowChanges:
     """Two changes, one after the other, as one."""
     return RowChanges(
         _together([earlier.before, _without(later.before, earlier.ids)]),

@@ -11,9 +11,10 @@ from lance import LanceDataset
 
 from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.maintenance.index_plan import DeferredIndex, TableFacts, TablePlan, plan_table
+from omnigraph.maintenance.owners import owner
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.state import MAIN, Commit
+from omnigraph.manifest.state import Commit
 from omnigraph.storage.staging import IndexKind, IndexSpec, Staged, existing_indexes, stage_create_index
 from omnigraph.storage.tables import TableRef, Tables
 from omnigraph.storage.unavailable import translated
@@ -115,7 +116,7 @@ def _facts(base: Base, table_key: str) -> TableFacts:
         rows,
         tuple(existing_indexes(handle)),
         partial(_filled, handle, shown),
-        _owner(base.repository, pin.table_branch) if shared else None,
+        owner(base.repository, pin.table_branch) if shared else None,
     )
 
 
@@ -123,10 +124,3 @@ def _filled(handle: LanceDataset, shown: str, column: str) -> int:
     """How many rows have a value in a column."""
     with translated(shown):
         return int(handle.count_rows(f"`{column}` is not null"))
-
-
-def _owner(repository: Repository, native: str | None) -> str:
-    """The branch that owns the tables of a native branch."""
-    if native is None:
-        return MAIN
-    return next((branch.name for branch in repository.branches.all() if branch.native == native), native)

@@ -89,7 +89,7 @@ def stage_append(
     """Stage rows that are known to be new."""
     with translated(handle.uri):
         fragments = _write(handle, rows, rows_per_file)
-    return _staged(handle, location, branch, LanceOperation.Append(fragments), operation)
+    return staged_operation(handle, location, branch, LanceOperation.Append(fragments), operation)
 
 
 def stage_overwrite(
@@ -102,7 +102,7 @@ def stage_overwrite(
 ) -> Staged:
     """Stage a whole new content, which may be empty."""
     if not rows.num_rows:
-        return _staged(handle, location, branch, LanceOperation.Overwrite(rows.schema, []), operation)
+        return staged_operation(handle, location, branch, LanceOperation.Overwrite(rows.schema, []), operation)
     with translated(handle.uri):
         transaction = write_fragments(
             rows,
@@ -114,7 +114,7 @@ def stage_overwrite(
         )
         overwrite = cast("LanceOperation.Overwrite", transaction.operation)
         settle_data(handle.uri, overwrite.fragments)
-    return _staged(handle, location, branch, overwrite, operation)
+    return staged_operation(handle, location, branch, overwrite, operation)
 
 
 def stage_first_rows(uri: str, rows: pa.Table, options: dict[str, str] | None) -> LanceOperation.Overwrite:
@@ -152,7 +152,7 @@ def stage_changes(
         _keep_row_ids(fragments, touched["row_id"].take(position.drop_null()))
         removed, rewritten = _delete_rows(handle, touched["row_address"])
     return StagedChanges(
-        _staged(handle, location, branch, _update(handle, removed, rewritten, fragments), operation),
+        staged_operation(handle, location, branch, _update(handle, removed, rewritten, fragments), operation),
         inserted=fresh.num_rows,
         updated=changed.num_rows,
         deleted=len(touched["id"]) - changed.num_rows,
@@ -163,7 +163,7 @@ def stage_appended_files(
     handle: LanceDataset, location: str, branch: str | None, fragments: list[FragmentMetadata], operation: str
 ) -> Staged:
     """Stage data files that are written already, of rows that are known to be new."""
-    return _staged(handle, location, branch, LanceOperation.Append(fragments), operation)
+    return staged_operation(handle, location, branch, LanceOperation.Append(fragments), operation)
 
 
 def stage_replacing_files(
@@ -175,7 +175,7 @@ def stage_replacing_files(
     operation: str,
 ) -> Staged:
     """Stage data files that are written already as the whole new content."""
-    return _staged(handle, location, branch, LanceOperation.Overwrite(schema, fragments), operation)
+    return staged_operation(handle, location, branch, LanceOperation.Overwrite(schema, fragments), operation)
 
 
 def stage_changed_files(
@@ -189,7 +189,7 @@ def stage_changed_files(
     """Stage data files that are written already together with the rows they replace: whole fragments and parts."""
     rewritten = [FragmentMetadata.from_json(text) for text in shrunk.rewritten]
     update = _update(handle, list(shrunk.removed), rewritten, new)
-    return _staged(handle, location, branch, update, operation)
+    return staged_operation(handle, location, branch, update, operation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ def stage_create_index(
         built = [_build(handle, spec) for spec in wanted]
         replaced = _segments(handle, {spec.name for spec in wanted})
     create = LanceOperation.CreateIndex(new_indices=built, removed_indices=replaced)
-    return _staged(handle, location, branch, create, operation)
+    return staged_operation(handle, location, branch, create, operation)
 
 
 def _build(handle: LanceDataset, spec: IndexSpec) -> Index:
@@ -305,9 +305,10 @@ def field_ids(handle: LanceDataset) -> list[int]:
     return sorted(ids)
 
 
-def _staged(
+def staged_operation(
     handle: LanceDataset, location: str, branch: str | None, operation: LanceOperation.BaseOperation, owner: str
 ) -> Staged:
+    """An operation of Lance as a staged change, with the id of the operation of ours that it belongs to."""
     transaction = Transaction(
         read_version=handle.version, operation=operation, transaction_properties={OPERATION_PROPERTY: owner}
     )

@@ -10,8 +10,8 @@ import pytest
 from tests.bulk.merge.histories import SCHEMA, SMALL_BUCKETS, go_on, outcome_of, preview_of, two_branches
 from tests.cli.command import omnigraph as run
 from tests.history.test_diff import content
-from tests.history.test_merge import BASE, OPERATIONS, merged, truth, write
-from tests.history.test_merge import SCHEMA as PEOPLE
+from tests.history.truth import BASE, OPERATIONS, merged, truth, write
+from tests.history.truth import SCHEMA as PEOPLE
 from tests.processes import see_killed
 from tests.recovery.test_windows import ALREADY_VISIBLE, DONE, OUTCOMES, ROLLED_FORWARD
 from tests.sampling import quick_and_long, sampled

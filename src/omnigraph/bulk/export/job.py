@@ -118,7 +118,7 @@ def export(request: ExportRequest, location: str | os.PathLike[str] | BinaryIO) 
     if options is None and request.snapshot.address.scheme is Scheme.S3:
         options = request.snapshot.address.options
     target = parse_target(location, request.format, options)
-    _refuse_inside(request.snapshot, target)
+    refuse_inside(request.snapshot, target)
     engine = _engine(request, target)
     existed = target.prepare(force=request.force)
     try:
@@ -130,7 +130,7 @@ def export(request: ExportRequest, location: str | os.PathLike[str] | BinaryIO) 
         raise
 
 
-def _refuse_inside(snapshot: Snapshot, target: Target) -> None:
+def refuse_inside(snapshot: Snapshot, target: Target) -> None:
     """Refuse to write among the files of the graph."""
     if f"{target.root}/".startswith(f"{snapshot.address.root}/"):
         raise ExportRefused(f"to {target}", "that is inside the graph; choose another place")

@@ -98,7 +98,12 @@ class MergeJob:
             self._job.lock.verify()
 
     def __call__(self, base: Base, sides: Three, decisions: Decisions) -> Combined:
-        """Combine the sides; the rows of a large change are staged."""
+        """Combine the sides; the rows of a large change are staged.
+
+        A base of which rows are known from elsewhere is combined in memory, because the tasks read its tables.
+        """
+        if sides.lost:
+            return combine_in_memory(base, sides, decisions)
         deltas = RowDeltas(base.repository.tables)
         stretches = _stretches(base, sides)
         sizes = {

@@ -15,19 +15,22 @@ if TYPE_CHECKING:
     from omnigraph.history.diff import Change, Diff
 
 _MARKS = {"insert": ("+", "green"), "update": ("~", "yellow"), "delete": ("-", "red")}
+Kinds = Annotated[list[str] | None, typer.Option("--kind", help="node or edge; can be repeated.")]
+Types = Annotated[list[str] | None, typer.Option("--type", help="A type; can be repeated.")]
+Ops = Annotated[list[str] | None, typer.Option("--op", help="insert, update or delete; can be repeated.")]
 
 
 @reports_errors
 def diff(
-    before: Annotated[str, typer.Argument(help="The older state: a branch, a commit id or a manifest version.")],
+    before: Annotated[
+        str, typer.Argument(help="The older state: a branch, a commit id, a tag or a manifest version.")
+    ],
     after: Annotated[str, typer.Argument(help="The newer state.")] = "main",
     store: Store = None,
     stat: Annotated[bool, typer.Option("--stat", help="Only how many entities changed, by type.")] = False,
-    kinds: Annotated[list[str] | None, typer.Option("--kind", help="node or edge; can be repeated.")] = None,
-    types: Annotated[list[str] | None, typer.Option("--type", help="A type; can be repeated.")] = None,
-    ops: Annotated[
-        list[str] | None, typer.Option("--op", help="insert, update or delete; can be repeated.")
-    ] = None,
+    kinds: Kinds = None,
+    types: Types = None,
+    ops: Ops = None,
     lines: Annotated[bool, typer.Option("--jsonl", help="Print one JSON object per change.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -54,10 +57,15 @@ def print_stat(stat: dict[str, dict[str, int]]) -> None:
 
 def _print_changes(found: Diff) -> None:
     for change in found:
-        mark, style = _MARKS[change.op.value]
-        print_text(styled(f"{mark} {change.table_key} {change.id}", style), _changed(change))
+        print_change(change)
     total = found.stat["total"]
     print_text(", ".join(f"{count} {op}" for op, count in total.items()))
+
+
+def print_change(change: Change) -> None:
+    """One change on a line."""
+    mark, style = _MARKS[change.op.value]
+    print_text(styled(f"{mark} {change.table_key} {change.id}", style), _changed(change))
 
 
 def _changed(change: Change) -> str:

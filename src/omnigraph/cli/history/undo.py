@@ -17,13 +17,13 @@ from omnigraph.errors import PreconditionFailed
 if TYPE_CHECKING:
     from omnigraph.history.undo import UndoResult
 
-CommitId = Annotated[str, typer.Argument(metavar="COMMIT", help="A commit id.")]
+CommitId = Annotated[str, typer.Argument(metavar="COMMIT", help="A commit id or a tag.")]
 BranchOption = Annotated[str, typer.Option("--branch", help="The branch that gets the new commit.")]
 
 
 @reports_errors
 def revert(
-    commits: Annotated[list[str], typer.Argument(metavar="COMMIT…", help="Commit ids; undone in this order.")],
+    commits: Annotated[list[str], typer.Argument(metavar="COMMIT…", help="Commit ids or tags.")],
     branch: BranchOption = "main",
     store: Store = None,
     ours: Ours = False,
@@ -37,18 +37,12 @@ def revert(
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Undo commits, each by a new commit. What was changed again since is a conflict."""
-    if if_commit is not None and len(commits) > 1:
-        raise typer.BadParameter("--if-commit goes with one commit")
+    """Undo commits by one new commit, the newest first. What was changed again since is a conflict."""
     graph = open_graph(store, read_only=False, actor=actor)
     options = {**decisions(ours, theirs, choose), "if_commit": if_commit, "message": message}
     options |= {"engine": engine.value, "spark": remote or master}
-    done = [_attempt(graph.revert, commit, branch, options, as_json) for commit in commits]
-    if as_json:
-        print_json({"reverts": [one.as_json() for one in done]})
-        return
-    for one in done:
-        _report(one)
+    done = _attempt(graph.revert, commits, branch, options, as_json)
+    print_json(done.as_json()) if as_json else _report(done)
 
 
 @reports_errors
@@ -77,7 +71,7 @@ def cherry_pick(
 
 @reports_errors
 def reset(
-    to: Annotated[str, typer.Option("--to", metavar="COMMIT", help="The commit whose content is wanted.")],
+    to: Annotated[str, typer.Option("--to", metavar="COMMIT", help="The commit or tag whose content is wanted.")],
     branch: BranchOption = "main",
     store: Store = None,
     if_commit: IfCommit = None,
@@ -96,7 +90,7 @@ def reset(
 
 
 def _attempt(
-    act: Callable[..., UndoResult], commit: str, branch: str, options: dict[str, Any], as_json: bool
+    act: Callable[..., UndoResult], commit: str | list[str], branch: str, options: dict[str, Any], as_json: bool
 ) -> UndoResult:
     try:
         with progress() as listener:
@@ -107,8 +101,10 @@ def _attempt(
 
 def _report(done: UndoResult) -> None:
     if done.commit is None:
-        print_text(f"nothing to change: {done.kind} of {done.of} on {done.branch}")
+        print_text(f"nothing to change: {done.kind} of {', '.join(done.of)} on {done.branch}")
         return
     name = done.kind.replace("_", "-")
-    print_text(styled(f"{name} ", "green"), f"{done.of} on {done.branch} as {done.commit.graph_commit_id}")
+    print_text(
+        styled(f"{name} ", "green"), f"{', '.join(done.of)} on {done.branch} as {done.commit.graph_commit_id}"
+    )
     print_stat({key: dict(counts) for key, counts in done.changes.items()})
