@@ -177,7 +177,7 @@ def diff(
     """Compare two snapshots of one graph, at the cost of what differs."""
     find = touched or RowDeltas(tables)
     found = (diff_table(tables, before, after, key, find) for key in moved_tables(before, after, wanted))
-    chosen = (_selected(table, wanted.ops) for table in found)
+    chosen = (selected(table, wanted.ops) for table in found)
     return Diff(before, after, tuple(table for table in chosen if len(table.ids)))
 
 
@@ -192,15 +192,6 @@ def diff_table(tables: Tables, before: Snapshot, after: Snapshot, table_key: str
     entity = after.entity(table_key)
     old, new = before.tables[table_key].ref, after.tables[table_key].ref
     return compare_rows(entity, changes_between(tables, old, new, entity.columns, touched))
-
-
-def table_diff(
-    tables: Tables, before: Snapshot, after: Snapshot, table_key: str, ops: Collection[Op] | None
-) -> TableDiff | None:
-    """The changes of one table between two snapshots; None if it is the same version, or in one of them only."""
-    if table_key not in moved_tables(before, after, ChangeFilter(tables=frozenset({table_key}))):
-        return None
-    return _selected(diff_table(tables, before, after, table_key, RowDeltas(tables)), ops)
 
 
 def compare_rows(entity: EntityType, changes: RowChanges) -> TableDiff:
@@ -228,7 +219,8 @@ def _is_shown(entity: EntityType, name: str) -> bool:
     return name in entity.properties or (isinstance(entity, EdgeType) and name in _ENDS)
 
 
-def _selected(found: TableDiff, ops: Collection[Op] | None) -> TableDiff:
+def selected(found: TableDiff, ops: Collection[Op] | None) -> TableDiff:
+    """The changes with some operations, or all of them."""
     if ops is None:
         return found
     kept = pc.is_in(found.ops, value_set=pa.array([op.value for op in ops], pa.string()))
