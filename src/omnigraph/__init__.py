@@ -17,6 +17,7 @@ from omnigraph.errors import (
     BranchNotFound,
     BranchOutcomeUnknown,
     BranchProtected,
+    BranchTagged,
     ChangeFeedGap,
     Conflict,
     ConflictError,
@@ -37,6 +38,7 @@ from omnigraph.errors import (
     InvalidAddress,
     InvalidArgument,
     InvalidBranchName,
+    InvalidTagName,
     JavaUnavailable,
     JobCancelled,
     JobFailed,
@@ -81,6 +83,9 @@ from omnigraph.errors import (
     StreamOutOfStep,
     SumOverflow,
     TableDrift,
+    TagExists,
+    TagNotFound,
+    TagOutcomeUnknown,
     UpgradeRequired,
     Violation,
 )
@@ -95,12 +100,22 @@ if TYPE_CHECKING:
     from omnigraph.bulk.runner import JobEvent, Listener
     from omnigraph.embed.client import EmbeddingClient
     from omnigraph.graph import Graph
+    from omnigraph.history.blame import Blame, PropertyBlame
     from omnigraph.history.diff import Change, Diff
     from omnigraph.history.feed.blocks import ChangeBlock
     from omnigraph.history.feed.pages import ChangePage, CommitChanges
-    from omnigraph.history.merge import MergeOutcome, MergePlan, MergeResult
+    from omnigraph.history.log import LogEntry
+    from omnigraph.history.plans import MergeOutcome, MergePlan, MergeResult
     from omnigraph.history.undo import UndoResult
-    from omnigraph.keywords import At, ChangeKeywords, LoadKeywords, MergeKeywords, UndoKeywords
+    from omnigraph.keywords import (
+        ApplyKeywords,
+        At,
+        ChangeKeywords,
+        LoadKeywords,
+        LogKeywords,
+        MergeKeywords,
+        UndoKeywords,
+    )
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
     from omnigraph.maintenance.compaction import OptimizeReport
@@ -109,6 +124,7 @@ if TYPE_CHECKING:
     from omnigraph.manifest.branches import Branch
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.manifest.state import Commit, TablePin
+    from omnigraph.manifest.tags import Tag
     from omnigraph.opening import init, open  # noqa: A004  the public name
     from omnigraph.read.limits import Cancellation
     from omnigraph.read.result.result import Result, Target
@@ -120,18 +136,21 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ApplyKeywords",
     "AsyncGraph",
     "At",
     "BadValue",
     "Baseline",
     "BatchDone",
     "BatchOutcomeUnknown",
+    "Blame",
     "Branch",
     "BranchExists",
     "BranchInUse",
     "BranchNotFound",
     "BranchOutcomeUnknown",
     "BranchProtected",
+    "BranchTagged",
     "BulkSettings",
     "Cancellation",
     "Catalog",
@@ -167,6 +186,7 @@ __all__ = [
     "InvalidAddress",
     "InvalidArgument",
     "InvalidBranchName",
+    "InvalidTagName",
     "JavaUnavailable",
     "JobCancelled",
     "JobEvent",
@@ -180,6 +200,8 @@ __all__ = [
     "LoadResult",
     "LockLost",
     "LockTimeout",
+    "LogEntry",
+    "LogKeywords",
     "ManifestConflict",
     "MergeConflicts",
     "MergeKeywords",
@@ -200,6 +222,7 @@ __all__ = [
     "ParentlessCommit",
     "PipelineError",
     "PreconditionFailed",
+    "PropertyBlame",
     "PublishContention",
     "QueryCancelled",
     "QueryError",
@@ -230,6 +253,10 @@ __all__ = [
     "SumOverflow",
     "TableDrift",
     "TablePin",
+    "Tag",
+    "TagExists",
+    "TagNotFound",
+    "TagOutcomeUnknown",
     "Target",
     "UndoKeywords",
     "UndoResult",
@@ -243,9 +270,11 @@ __all__ = [
 ]
 
 _LAZY = {
+    "ApplyKeywords": "omnigraph.keywords",
     "AsyncGraph": "omnigraph.asynchronous",
     "At": "omnigraph.keywords",
     "Baseline": "omnigraph.bulk.export.baseline",
+    "Blame": "omnigraph.history.blame",
     "Branch": "omnigraph.manifest.branches",
     "BulkSettings": "omnigraph.settings",
     "Cancellation": "omnigraph.read.limits",
@@ -268,12 +297,15 @@ _LAZY = {
     "Listener": "omnigraph.bulk.runner",
     "LoadKeywords": "omnigraph.keywords",
     "LoadResult": "omnigraph.bulk.load.options",
+    "LogEntry": "omnigraph.history.log",
+    "LogKeywords": "omnigraph.keywords",
     "MergeKeywords": "omnigraph.keywords",
-    "MergeOutcome": "omnigraph.history.merge",
-    "MergePlan": "omnigraph.history.merge",
-    "MergeResult": "omnigraph.history.merge",
+    "MergeOutcome": "omnigraph.history.plans",
+    "MergePlan": "omnigraph.history.plans",
+    "MergeResult": "omnigraph.history.plans",
     "MutationResult": "omnigraph.write.mutations.requests",
     "OptimizeReport": "omnigraph.maintenance.compaction",
+    "PropertyBlame": "omnigraph.history.blame",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
     "RepairReport": "omnigraph.maintenance.repair",
@@ -281,6 +313,7 @@ _LAZY = {
     "Settings": "omnigraph.settings",
     "Snapshot": "omnigraph.manifest.snapshot",
     "TablePin": "omnigraph.manifest.state",
+    "Tag": "omnigraph.manifest.tags",
     "Target": "omnigraph.read.result.result",
     "WriteSettings": "omnigraph.settings",
     "UndoKeywords": "omnigraph.keywords",

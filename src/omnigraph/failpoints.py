@@ -25,6 +25,10 @@ NAMES: Final = frozenset(
         "branch_delete.before_ref",
         "branch_delete.after_ref",
         "branch_delete.after_tree",
+        "tag_create.before_ref",
+        "tag_create.after_ref",
+        "tag_delete.before_ref",
+        "tag_delete.after_ref",
         "publish.before_stage",
         "publish.before_commit",
         "publish.after_commit",
@@ -32,7 +36,7 @@ NAMES: Final = frozenset(
         "migrate.between_steps",
     }
 )
-"""The failpoints of init, publish, branches and migration; writes and recovery have theirs in WRITE_NAMES."""
+"""The failpoints of init, publish, refs and migration; writes and recovery have theirs in WRITE_NAMES."""
 
 WRITE_NAMES: Final = frozenset(
     {

@@ -71,7 +71,7 @@ class Graph(VersionedGraph):
         engine: EngineName = "auto",
         spark: SparkSession | str | None = None,
     ) -> Result:
-        """Run a read query on the newest state of a branch, or ``at`` a commit, a manifest version or a snapshot.
+        """Run a read query on the newest state of a branch, or ``at`` a commit, tag, manifest version or snapshot.
 
         ``timeout`` in seconds and ``memory_limit`` in bytes stop a query that takes more; a ``cancellation`` stops
         it from another thread. On Spark, which a session or an address chooses as well as the engine's name, it
@@ -284,7 +284,7 @@ class Graph(VersionedGraph):
 
         state = self.snapshot(branch, at=at)
         require_shared(state.address)
-        return SparkGraph(spark_session(spark), state, self._embedder)
+        return SparkGraph(spark_session(spark), state, self._embedder, self._settings.bulk)
 
     def stream(
         self,

@@ -126,7 +126,7 @@ class GraphHandle:
     def snapshot(self, branch: str | None = None, *, at: At = None) -> Snapshot:
         """The newest state of a branch, or its state at a manifest version, or the state of a commit.
 
-        A commit names its state by itself, so it is not given together with a branch.
+        A commit, which can be named by a tag, is a state by itself, so it is not given together with a branch.
         """
         if isinstance(at, Snapshot):
             return self._own(at, branch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from omnigraph.read.limits import Cancellation
 
 At = str | int | Snapshot | None
-"""A state of the graph: a commit id, a manifest version, a snapshot taken earlier, or None for the newest."""
+"""A state of the graph: a commit id, tag, manifest version or snapshot taken earlier, or None for the newest."""
 
 Side = Literal["ours", "theirs"]
 EngineName = Literal["auto", "local", "spark"]
@@ -43,19 +44,35 @@ class LoadKeywords(TypedDict, total=False):
     cancellation: Cancellation | None
 
 
-class UndoKeywords(TypedDict, total=False):
-    """Keywords of `Graph.revert`, `Graph.cherry_pick` and `Graph.reset`."""
+class LogKeywords(TypedDict, total=False):
+    """Keywords of `Graph.commits` and `Graph.log`. Times without a zone are in UTC."""
 
-    strict: bool
-    resolve: Side | None
-    choices: Mapping[tuple[str, str], Side] | None
-    if_commit: str | None
+    actor: str | None
+    kind: str | None
+    since: dt.datetime | str | None
+    until: dt.datetime | str | None
+    limit: int
+    after: str | None
+
+
+class ApplyKeywords(TypedDict, total=False):
+    """Keywords of `Graph.apply_merge`."""
+
     actor: str | None
     message: str | None
     engine: EngineName
     spark: SparkSession | str | None
     listener: Listener | None
     cancellation: Cancellation | None
+
+
+class UndoKeywords(ApplyKeywords, total=False):
+    """Keywords of `Graph.revert`, `Graph.cherry_pick` and `Graph.reset`."""
+
+    strict: bool
+    resolve: Side | None
+    choices: Mapping[tuple[str, str], Side] | None
+    if_commit: str | None
 
 
 class MergeKeywords(UndoKeywords, total=False):

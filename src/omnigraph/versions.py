@@ -1,4 +1,4 @@
-"""The part of a graph that is about its versions: branches, commits, differences, changes, merges and undoing."""
+"""The part of a graph that is about its versions: branches, tags, commits, changes, merges and undoing."""
 
 from __future__ import annotations
 
@@ -10,32 +10,49 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, Unpack
 
-from omnigraph.arguments import LONGEST_MESSAGE, number_argument, optional_text, text_argument
+from omnigraph.arguments import LONGEST_MESSAGE, described, number_argument, optional_text, text_argument
 from omnigraph.bulk.merge.job import MergeJob
-from omnigraph.errors import BranchProtected, ObjectDamaged, SnapshotNotFound
+from omnigraph.bulk.merge.workspaces import aside, in_graph
+from omnigraph.bulk.runner import Engine, RunnerChoice
+from omnigraph.errors import BranchNotFound, BranchProtected, InvalidArgument, ObjectDamaged, RequestError
 from omnigraph.handle import GraphHandle
+from omnigraph.history.blame import Blame, blame, commits_of
 from omnigraph.history.diff import ChangeFilter, Diff, diff, filtered
 from omnigraph.history.feed.blocks import PAGE_BYTES, PAGE_CHANGES, WALKED_COMMITS, PageLimits
 from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest, commit_changes, poll
 from omnigraph.history.feed.positions import cursor_at
 from omnigraph.history.feed.windows import HeldWindows
-from omnigraph.history.merge import MergePlan, MergeRequest, MergeResult, merge, preview_merge
+from omnigraph.history.log import LogEntry, LogFilter, chosen_commits, entries, instant, wanted_commits
+from omnigraph.history.merge import MergeRequest, apply_request, merge, preview_merge
+from omnigraph.history.plans import MergePlan, MergeResult
 from omnigraph.history.refs import resolve
 from omnigraph.history.sides import Decisions
 from omnigraph.history.undo import UndoRequest, UndoResult, cherry_pick, reset, revert
-from omnigraph.keywords import ChangeKeywords, ChangeKind, ChangeOp, MergeKeywords, UndoKeywords, engine_named
+from omnigraph.keywords import (
+    ApplyKeywords,
+    At,
+    ChangeKeywords,
+    ChangeKind,
+    ChangeOp,
+    LogKeywords,
+    MergeKeywords,
+    UndoKeywords,
+    engine_named,
+)
 from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
+from omnigraph.manifest.tags import Tag
+from omnigraph.read.entities import entity_key
 
 if TYPE_CHECKING:
     from omnigraph.bulk.export.baseline import Baseline
 
 
 class VersionedGraph(GraphHandle):
-    """A graph's branches and history. `Graph` adds reading, writing and maintenance."""
+    """A graph's branches, tags and history. `Graph` adds reading, writing and maintenance."""
 
     def branches(self) -> list[Branch]:
         """All branches that can be read, main first; a RuntimeWarning names those that cannot."""
@@ -67,6 +84,43 @@ class VersionedGraph(GraphHandle):
         with self._repository.locks.control() as lock:
             return branches.delete(name, lock)
 
+    def tags(self) -> list[Tag]:
+        """All tags that can be read, by name; a RuntimeWarning names those that cannot."""
+        found, unreadable = self._repository.tags.listed()
+        for problem in unreadable:
+            warnings.warn(str(problem), RuntimeWarning, stacklevel=2)
+        return found
+
+    def damaged_tags(self) -> list[ObjectDamaged]:
+        """What is wrong with the tags that cannot be read. `delete_tag` removes such a tag."""
+        return self._repository.tags.listed()[1]
+
+    def tag(self, name: str, at: str | int | Snapshot | None = None, *, actor: str | None = None) -> Tag:
+        """Give a name to a commit, by default to the newest one of this handle's branch.
+
+        ``at`` is a commit, another tag, a branch, a manifest version or a snapshot. A tag can be given wherever a
+        commit can, it does not move, and the branch that holds its commit cannot be deleted.
+        """
+        repository, creator = self._repository, self._who(actor)
+        repository.require_writable()
+        text_argument("name", name)
+        repository.tags.check_create(name, repository.branches.names())
+        with repository.locks.control() as lock:
+            found = repository.branches.find(self._branch)
+            commit = resolve(repository, found, self._branch if at is None else at).commit
+            if commit is None:
+                raise RequestError(f"branch '{found.name}' has no commit that a tag could name")
+            repository.commits.state_at(commit)
+            return repository.tags.create(name, commit, repository.branches.names(), lock, creator)
+
+    def delete_tag(self, name: str) -> str:
+        """Delete a tag; its name. The commit stays, as long as its branch does."""
+        self._repository.require_writable()
+        tags = self._repository.tags
+        tags.check_delete(text_argument("name", name))
+        with self._repository.locks.control() as lock:
+            return tags.delete(name, lock)
+
     def diff(
         self,
         before: str | int | Snapshot,
@@ -78,8 +132,8 @@ class VersionedGraph(GraphHandle):
     ) -> Diff:
         """What changed from one state to another, at the cost of what differs.
 
-        Each state is a branch, a commit, a manifest version or a snapshot; the later one is by default the newest
-        state of this handle's branch.
+        Each state is a branch, a commit, a tag, a manifest version or a snapshot; the later one is by default the
+        newest state of this handle's branch.
         """
         found = self._repository.branches.find(self._branch)
         old = resolve(self._repository, found, before)
@@ -204,7 +258,7 @@ class VersionedGraph(GraphHandle):
         side, ``choices`` decides single ones by table key and id. ``squash`` leaves out the second parent, and
         ``if_commit`` names the commit that the target must be at.
 
-        A change of up to 256 MiB is merged in the memory of this process, a larger one by tasks, on Spark if there
+        A change of up to 128 MiB is merged in the memory of this process, a larger one by tasks, on Spark if there
         is one; ``engine`` overrides that.
         """
         self._repository.require_writable()
@@ -213,19 +267,48 @@ class VersionedGraph(GraphHandle):
             return merge(self._repository, replace(request, combine=job, job_lock=job))
 
     def preview_merge(self, source: str, into: str | None = None, **options: Unpack[MergeKeywords]) -> MergePlan:
-        """What `merge` would do now: its outcome, its changes and its conflicts. Nothing is committed.
+        """What `merge` would do now: its outcome, its changes and its conflicts.
 
-        A graph that is opened for reading only holds all changed rows in memory for it.
+        Nothing is written, unless it runs on Spark: then workers stage rows in the graph, which are removed.
         """
-        request = self._merge_request(source, into, options)
-        if self._repository.read_only:
-            return preview_merge(self._repository, request)
-        with self._merge_job("merge", request.target, options) as job:
+        request, runners = self._merge_request(source, into, options), self._runners(options)
+        if runners.engine is Engine.SPARK or (runners.engine is Engine.AUTO and runners.is_spark_given):
+            self._repository.require_writable()
+            workspace = in_graph(self._repository, request.target, "preview", request.actor)
+        else:
+            runners, workspace = replace(runners, engine=Engine.LOCAL), aside(request.target)
+        with MergeJob(request.target, workspace, runners, self._settings.bulk) as job:
             return preview_merge(self._repository, replace(request, combine=job))
 
-    def revert(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
-        """Undo a commit by a new one. What was changed again since is a conflict, as in a merge."""
-        return self._undone(revert, commit, branch, options)
+    def apply_merge(self, plan: MergePlan, **options: Unpack[ApplyKeywords]) -> MergeResult:
+        """Do exactly what a preview has planned, or nothing.
+
+        PreconditionFailed if either branch has moved since the preview, MergeConflicts if the plan has conflicts
+        that its decisions leave open. The plan may come from another process, by `MergePlan.from_json`.
+        """
+        self._repository.require_writable()
+        if not isinstance(plan, MergePlan):
+            raise InvalidArgument("plan", f"it is a MergePlan, not {described(plan)}; use MergePlan.from_json")
+        source, target = self._merged_branch("plan", plan.source), self._merged_branch("plan", plan.target)
+        message = optional_text("message", options.get("message"), LONGEST_MESSAGE)
+        request = replace(
+            apply_request(plan, source, target), actor=self._who(options.get("actor")), message=message
+        )
+        with self._merge_job("merge", target, options) as job:
+            return merge(self._repository, replace(request, combine=job, job_lock=job))
+
+    def revert(
+        self, commit: str | Sequence[str], branch: str | None = None, **options: Unpack[UndoKeywords]
+    ) -> UndoResult:
+        """Undo a commit, or several of them, by one new commit; of several the newest is undone first.
+
+        They must be in the branch's history. What was changed again since is a conflict, as in a merge.
+        """
+        request = self._undo_request(branch, options)
+        names = commit if isinstance(commit, Sequence) and not isinstance(commit, str) else [commit]
+        found = [self.commit(name) for name in names]
+        with self._merge_job("revert", request.branch, options) as job:
+            return revert(self._repository, replace(request, combine=job, job_lock=job), found)
 
     def cherry_pick(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
         """Do on a branch, as a new commit, what a commit of any branch did."""
@@ -246,14 +329,16 @@ class VersionedGraph(GraphHandle):
         with self._merge_job(undo.__name__, request.branch, options) as job:
             return undo(self._repository, replace(request, combine=job, job_lock=job), found)
 
-    def _merge_job(self, kind: str, branch: Branch, options: UndoKeywords) -> MergeJob:
+    def _merge_job(self, kind: str, branch: Branch, options: ApplyKeywords) -> MergeJob:
         """The job of a merge or an undo, which runs tasks only if the change is large."""
+        workspace = in_graph(self._repository, branch, kind, self._who(options.get("actor")))
+        return MergeJob(branch, workspace, self._runners(options), self._settings.bulk)
+
+    def _runners(self, options: ApplyKeywords) -> RunnerChoice:
         from omnigraph.spark.choice import SparkChoice
 
         choice = SparkChoice(options.get("spark"), options.get("listener"), options.get("cancellation"))
-        runners = choice.or_local(engine_named(options.get("engine", "auto")))
-        actor = self._who(options.get("actor"))
-        return MergeJob(self._repository, branch, kind, actor, runners, self._settings.bulk)
+        return choice.or_local(engine_named(options.get("engine", "auto")))
 
     def _undo_request(self, branch: str | None, options: UndoKeywords) -> UndoRequest:
         self._repository.require_writable()
@@ -266,10 +351,9 @@ class VersionedGraph(GraphHandle):
         )
 
     def _merge_request(self, source: str, into: str | None, options: MergeKeywords) -> MergeRequest:
-        branches = self._repository.branches
         return MergeRequest(
-            branches.find(text_argument("source", source)),
-            branches.find(self._named(into, "into")),
+            self._merged_branch("source", text_argument("source", source)),
+            self._merged_branch("into", self._named(into, "into")),
             self._who(options.get("actor")),
             optional_text("message", options.get("message"), LONGEST_MESSAGE),
             Decisions(options.get("strict", False), options.get("resolve"), options.get("choices") or {}),
@@ -277,27 +361,74 @@ class VersionedGraph(GraphHandle):
             optional_text("if_commit", options.get("if_commit")),
         )
 
-    def commits(
+    def _merged_branch(self, argument: str, name: str) -> Branch:
+        """A branch of a merge; a tag is refused by name."""
+        try:
+            return self._repository.branches.find(name)
+        except BranchNotFound:
+            if self._repository.tags.has(name.strip()):
+                raise InvalidArgument(argument, f"'{name}' is a tag, and branches are merged; name one") from None
+            raise
+
+    def commits(self, branch: str | None = None, **options: Unpack[LogKeywords]) -> list[Commit]:
+        """The commits that led to a branch, newest first.
+
+        ``actor``, ``kind``, ``since`` and ``until`` choose among them, ``limit`` is how many there are at most
+        (50), and ``after`` goes on behind a commit of an earlier page.
+        """
+        found, wanted, most = self._log_request(branch, options)
+        return list(islice(wanted_commits(self._repository, found, wanted, options.get("after")), most))
+
+    def log(
         self,
         branch: str | None = None,
         *,
-        actor: str | None = None,
-        kind: str | None = None,
-        limit: int = 50,
-        after: str | None = None,
-    ) -> list[Commit]:
-        """The history of a branch, newest first; ``after`` goes on behind a commit of an earlier page."""
-        for name, value in (("actor", actor), ("kind", kind), ("after", after)):
-            optional_text(name, value)
-        most = max(number_argument("limit", limit), 0)
-        found = self._repository.branches.find(self._named(branch))
-        history = self._repository.commits.of(found)
-        if after is not None and not any(commit.graph_commit_id == after for commit in history):
-            raise SnapshotNotFound(f"commit {after} in the history of '{found.name}'")
-        wanted = (c for c in history if actor in (None, c.actor_id) and kind in (None, c.kind))
-        return list(islice(wanted, most))
+        type: str | None = None,  # noqa: A002  what it is called
+        id: str | None = None,  # noqa: A002
+        stat: bool = False,
+        **options: Unpack[LogKeywords],
+    ) -> list[LogEntry]:
+        """The commits that `commits` gives, with the branches and tags that lead to each.
+
+        With ``type`` and ``id`` only those that changed one entity since it was inserted, found as `blame` finds
+        them. With ``stat`` the entities that each commit changed are counted, at the cost of the changes.
+        """
+        found, wanted, most = self._log_request(branch, options)
+        after = options.get("after")
+        if type is None and id is None:
+            commits = wanted_commits(self._repository, found, wanted, after)
+        else:
+            key = entity_key(self.catalog, text_argument("type", type))
+            entity_id = text_argument("id", id)
+            history = iter(commits_of(self._repository, self._repository.snapshot(found), key, entity_id))
+            commits = chosen_commits(self._repository, history, f"history of {key} '{entity_id}'", wanted, after)
+        return entries(self._repository, islice(commits, most), stat=stat)
+
+    def _log_request(self, branch: str | None, options: LogKeywords) -> tuple[Branch, LogFilter, int]:
+        """The branch of a log, which commits are wanted, and how many."""
+        actor, kind, _ = (optional_text(name, options.get(name)) for name in ("actor", "kind", "after"))
+        times = (instant("since", options.get("since")), instant("until", options.get("until")))
+        most = max(number_argument("limit", options.get("limit", 50)), 0)
+        return self._repository.branches.find(self._named(branch)), LogFilter(actor, kind, *times), most
+
+    def blame(
+        self,
+        type: str,  # noqa: A002  what it is called
+        id: str,  # noqa: A002
+        *,
+        branch: str | None = None,
+        at: At = None,
+    ) -> Blame:
+        """For each property of one node or edge, and the ends of an edge, the commit that gave it its value.
+
+        A value that a merge brought is the merged branch's, as long as that branch exists. An entity that was
+        deleted and inserted again begins anew. It costs as much as the row was written, however long the history.
+        """
+        table_key = entity_key(self.catalog, text_argument("type", type))
+        state = self.snapshot(branch, at=at)
+        return blame(self._repository, state, table_key, text_argument("id", id))
 
     def commit(self, graph_commit_id: str) -> Commit:
-        """One commit, on whatever branch it was made."""
+        """One commit by its id or by a tag, on whatever branch it was made."""
         wanted = text_argument("graph_commit_id", graph_commit_id)
         return self._repository.commits.find(wanted, self._repository.branches.find(self._branch))

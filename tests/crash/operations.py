@@ -60,6 +60,25 @@ def branch_delete(store: Store) -> None:
     delete_branch(connect(store), "dev")
 
 
+def a_graph_with_a_tag(store: Store) -> None:
+    new_graph(store)
+    tag_create(store)
+
+
+def tag_create(store: Store) -> None:
+    graph = connect(store)
+    commit = graph.manifest.latest(None).head
+    assert commit is not None
+    with graph.locks.control() as lock:
+        graph.tags.create("v1", commit, graph.branches.names(), lock)
+
+
+def tag_delete(store: Store) -> None:
+    graph = connect(store)
+    with graph.locks.control() as lock:
+        graph.tags.delete("v1", lock)
+
+
 def migrate(store: Store) -> None:
     open_existing(store.address, read_only=False)
 
@@ -87,6 +106,8 @@ OPERATIONS = {
     "branch_delete": Operation(
         a_branch_with_a_commit, branch_delete, lambda view: view.without_branch("dev"), branch_create
     ),
+    "tag_create": Operation(a_graph, tag_create, lambda view: view.with_tags("v1"), tag_delete),
+    "tag_delete": Operation(a_graph_with_a_tag, tag_delete, lambda view: view.with_tags(), tag_create),
 }
 
 _VICTIMS = {name: operation.run for name, operation in OPERATIONS.items()} | {"init": a_graph, "migrate": migrate}

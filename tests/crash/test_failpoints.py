@@ -41,6 +41,10 @@ INTERRUPTED_CHANGES = [
     ("branch_delete.before_ref", "branch_delete", NOT_DONE),
     ("branch_delete.after_ref", "branch_delete", DONE),
     ("branch_delete.after_tree", "branch_delete", DONE),
+    ("tag_create.before_ref", "tag_create", NOT_DONE),
+    ("tag_create.after_ref", "tag_create", DONE),
+    ("tag_delete.before_ref", "tag_delete", NOT_DONE),
+    ("tag_delete.after_ref", "tag_delete", DONE),
 ]
 """Where a change is killed, and whether it has happened."""
 
@@ -51,6 +55,8 @@ ON_OBJECT_STORES = [
     ("publish.after_commit", "publish", DONE),
     ("branch_create.before_ref", "branch_create", NOT_DONE),
     ("branch_delete.after_ref", "branch_delete", DONE),
+    ("tag_create.after_ref", "tag_create", DONE),
+    ("tag_delete.before_ref", "tag_delete", NOT_DONE),
 ]
 
 

@@ -27,6 +27,7 @@ class View:
     """A whole graph. Ids that are new in every run are left out; commits are known by their messages."""
 
     branches: dict[str, BranchView] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
 
     def with_commit(self, branch: str, table_key: str, message: str) -> View:
         """The graph after one more commit that moved a table."""
@@ -38,16 +39,21 @@ class View:
             tables={**before.tables, table_key: replace(pin, table_version=pin.table_version + 1)},
             history=[message, *before.history],
         )
-        return View({**self.branches, branch: after})
+        return replace(self, branches={**self.branches, branch: after})
 
     def with_branch(self, name: str, parent: str = "main") -> View:
         """The graph after a branch was created."""
         origin = self.branches[parent]
-        return View({**self.branches, name: replace(origin, parent=parent, fork_version=origin.manifest_version)})
+        created = replace(origin, parent=parent, fork_version=origin.manifest_version)
+        return replace(self, branches={**self.branches, name: created})
 
     def without_branch(self, name: str) -> View:
         """The graph after a branch was deleted."""
-        return View({key: branch for key, branch in self.branches.items() if key != name})
+        return replace(self, branches={key: branch for key, branch in self.branches.items() if key != name})
+
+    def with_tags(self, *names: str) -> View:
+        """The graph with these tags."""
+        return replace(self, tags=names)
 
 
 NOTHING = View()
@@ -67,4 +73,4 @@ def look(store: Store, *, read_only: bool = True) -> View:
         branches[branch.name] = BranchView(
             branch.parent, branch.fork_version, snapshot.manifest_version, dict(snapshot.tables), history
         )
-    return View(branches)
+    return View(branches, tuple(tag.name for tag in graph.tags()))

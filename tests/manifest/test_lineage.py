@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.manifest.support import new_graph
 
-from omnigraph.manifest.lineage import history
+from omnigraph.manifest import lineage
+from omnigraph.manifest.lineage import Ancestry
 from omnigraph.manifest.state import Commit
 
 NOON = dt.datetime(2026, 5, 1, 12, 0, tzinfo=dt.UTC)
@@ -24,6 +25,13 @@ def commit(number: int, *parents: int, version: int = 0) -> Commit:
 
 def by_id(commits: Iterable[Commit]) -> dict[str, Commit]:
     return {found.graph_commit_id: found for found in commits}
+
+
+def history(
+    head: Commit | None, known: dict[str, Commit], places: Iterable[Callable[[], Mapping[str, Commit]]]
+) -> Iterator[Commit]:
+    """The walk from a head, with functions for the places that the rest of the commits lie in."""
+    return lineage.history(head, Ancestry(known, (place() for place in places)))
 
 
 CHAIN = [commit(1), *(commit(number, number - 1) for number in range(2, 7))]
@@ -93,6 +101,18 @@ class TestArchive:
         archive.append(CHAIN[:4])
         archive.append(CHAIN[2:])
         assert archive.read() == by_id(CHAIN)
+
+    def test_its_pages_begin_with_what_was_archived_last(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(lineage, "_FIRST_PAGE", 2)
+        archive = new_graph(tmp_path).manifest.archive
+        assert list(archive.pages()) == []
+        archive.append(CHAIN[:4])
+        archive.append(CHAIN[4:])
+        assert [list(page) for page in archive.pages()] == [["5", "6"], ["1", "2", "3", "4"]]
+        archive.append([commit(7, 6)])
+        assert [list(page) for page in archive.pages()] == [["6", "7"], ["2", "3", "4", "5"], ["1"]]
 
     def test_one_is_found_by_its_id(self, tmp_path: Path) -> None:
         archive = new_graph(tmp_path).manifest.archive

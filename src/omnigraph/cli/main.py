@@ -10,8 +10,8 @@ import typer
 
 import omnigraph
 from omnigraph.cli.data import embed, entity, explain, export, load, mutate, query
-from omnigraph.cli.graph import branch, commit, graphs, schema
-from omnigraph.cli.history import changes, diff, merge, undo
+from omnigraph.cli.graph import branch, commit, graphs, schema, tag
+from omnigraph.cli.history import blame, changes, diff, log, merge, undo
 from omnigraph.cli.lang import fmt, lint
 from omnigraph.cli.maintenance import indices, jobs, optimize, recovery, repair
 from omnigraph.cli.output import Json, print_json, print_text, print_warning
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 app.add_typer(schema.app, name="schema")
 app.add_typer(branch.app, name="branch")
+app.add_typer(tag.app, name="tag")
 app.add_typer(commit.app, name="commit")
 app.add_typer(changes.app, name="changes")
 app.add_typer(recovery.app, name="recovery")
@@ -41,6 +42,8 @@ app.command("repair")(repair.repair)
 app.command("embed")(embed.embed)
 app.command("index")(indices.index)
 app.command("optimize")(optimize.optimize)
+app.command("log")(log.log)
+app.command("blame")(blame.blame)
 app.command("diff")(diff.diff)
 branch.app.command("merge")(merge.merge)
 app.command("revert")(undo.revert)

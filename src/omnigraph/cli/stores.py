@@ -17,7 +17,9 @@ Store = Annotated[
 Address = Annotated[str | None, typer.Argument(help="The graph; the same as --store.", show_default=False)]
 At = Annotated[
     str | None,
-    typer.Option("--snapshot", "--at", metavar="ID", help="An older state: a commit id or a manifest version."),
+    typer.Option(
+        "--snapshot", "--at", metavar="ID", help="An older state: a commit id, a tag or a manifest version."
+    ),
 ]
 _LONGEST_VERSION: Final = 20
 Actor = Annotated[str | None, typer.Option("--as", help="Who is doing this; kept in the history.")]

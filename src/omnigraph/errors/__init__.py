@@ -22,6 +22,10 @@
     │   ├── BranchNotFound       no branch has that name
     │   ├── BranchInUse          delete: other branches were forked from it
     │   ├── BranchProtected      delete: this branch must stay
+    │   ├── BranchTagged         delete: tags name commits of the branch
+    │   ├── InvalidTagName       a name that breaks the rules, or is a branch's
+    │   ├── TagExists            tag: the name is taken
+    │   ├── TagNotFound          no tag has that name
     │   ├── SnapshotNotFound     no commit or manifest version like that
     │   ├── HistoryReclaimed     a commit or manifest version whose files are gone from the store
     │   ├── ParentlessCommit     the first commit, which changed nothing that was there before
@@ -61,6 +65,7 @@
     ├── OutcomeUnknown           look for the commit before you retry
     ├── BatchOutcomeUnknown      write the stream's micro-batch again; it is not written twice
     ├── BranchOutcomeUnknown     look at the list of branches before you retry
+    ├── TagOutcomeUnknown        look at the list of tags before you retry
     └── StorageError             ask an operator
         ├── IncompleteFile       the store did not keep all bytes of a file
         ├── ObjectDamaged        an object of the graph is missing, truncated or changed
@@ -116,6 +121,7 @@ from omnigraph.errors.outcomes import (
     BatchOutcomeUnknown,
     BranchOutcomeUnknown,
     OutcomeUnknown,
+    TagOutcomeUnknown,
 )
 from omnigraph.errors.pipeline import (
     ExportRefused,
@@ -141,6 +147,7 @@ from omnigraph.errors.requests import (
     BranchInUse,
     BranchNotFound,
     BranchProtected,
+    BranchTagged,
     ChangeFeedGap,
     CursorRejected,
     ForkedProcess,
@@ -151,12 +158,15 @@ from omnigraph.errors.requests import (
     InvalidAddress,
     InvalidArgument,
     InvalidBranchName,
+    InvalidTagName,
     MissingExtra,
     NotAGraph,
     ParentlessCommit,
     ReadOnlyGraph,
     RequestError,
     SnapshotNotFound,
+    TagExists,
+    TagNotFound,
 )
 from omnigraph.errors.storage import (
     IncompleteFile,
@@ -185,6 +195,7 @@ __all__ = [
     "BranchNotFound",
     "BranchOutcomeUnknown",
     "BranchProtected",
+    "BranchTagged",
     "ChangeFeedGap",
     "Conflict",
     "ConflictError",
@@ -205,6 +216,7 @@ __all__ = [
     "InvalidAddress",
     "InvalidArgument",
     "InvalidBranchName",
+    "InvalidTagName",
     "JavaUnavailable",
     "JobCancelled",
     "JobFailed",
@@ -250,6 +262,9 @@ __all__ = [
     "SumOverflow",
     "TableDrift",
     "TableMoved",
+    "TagExists",
+    "TagNotFound",
+    "TagOutcomeUnknown",
     "UpgradeRequired",
     "Violation",
 ]

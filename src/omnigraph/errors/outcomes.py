@@ -70,10 +70,13 @@ class BatchOutcomeUnknown(OmniError):
         }
 
 
-class BranchOutcomeUnknown(OmniError):
-    """A branch that the store may or may not have created or deleted, because it stopped answering."""
+class _RefOutcomeUnknown(OmniError):
+    """A branch or a tag that the store may or may not have created or deleted. ``what`` says which of the two, and
+    ``listing`` is the command that lists them."""
 
     outcome = Outcome.UNKNOWN
+    what = ""
+    listing = ""
 
     def __init__(self, name: str, action: str, reason: str) -> None:
         super().__init__(name, action, reason)
@@ -83,9 +86,23 @@ class BranchOutcomeUnknown(OmniError):
 
     def __str__(self) -> str:
         return (
-            f"it is not known whether branch '{self.name}' was {self.action}: {self.reason}."
-            " When the store answers again, `omnigraph branch list` shows whether the branch exists"
+            f"it is not known whether {self.what} '{self.name}' was {self.action}: {self.reason}."
+            f" When the store answers again, {self.listing} shows whether the {self.what} exists"
         )
 
     def as_json(self) -> dict[str, Any]:
-        return {"error": str(self), "branch": self.name, "action": self.action, "reason": self.reason}
+        return {"error": str(self), self.what: self.name, "action": self.action, "reason": self.reason}
+
+
+class BranchOutcomeUnknown(_RefOutcomeUnknown):
+    """A branch that the store may or may not have created or deleted, because it stopped answering."""
+
+    what = "branch"
+    listing = "`omnigraph branch list`"
+
+
+class TagOutcomeUnknown(_RefOutcomeUnknown):
+    """A tag that the store may or may not have created or deleted, because it stopped answering."""
+
+    what = "tag"
+    listing = "`omnigraph tag list`"

@@ -174,6 +174,61 @@ class BranchProtected(RequestError):
         return f"branch '{self.name}' cannot be deleted: {self.reason}"
 
 
+class BranchTagged(RequestError):
+    """A branch that cannot be deleted because tags name its commits, whose states would be lost."""
+
+    def __init__(self, name: str, tags: Sequence[str]) -> None:
+        super().__init__(name, tuple(tags))
+        self.name = name
+        self.tags = tuple(tags)
+
+    def __str__(self) -> str:
+        listed = ", ".join(self.tags)
+        return (
+            f"branch '{self.name}' holds the states that these tags name: {listed}; "
+            "delete the tags first, with `omnigraph tag delete`"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "branch": self.name, "tags": list(self.tags)}
+
+
+class InvalidTagName(RequestError):
+    """A tag name that breaks the rules for names, or is taken by a branch."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name = name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"'{self.name}' cannot be the name of a tag: {self.reason}"
+
+
+class TagExists(RequestError):
+    """A new tag with a name that is taken. Tags do not move."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"tag '{self.name}' exists already; delete it first, or choose another name"
+
+
+class TagNotFound(RequestError):
+    """A tag that does not exist. ``suggestion`` is the existing tag with the nearest name."""
+
+    def __init__(self, name: str, suggestion: str | None = None) -> None:
+        super().__init__(name, suggestion)
+        self.name = name
+        self.suggestion = suggestion
+
+    def __str__(self) -> str:
+        remedy = f"did you mean '{self.suggestion}'?" if self.suggestion else "`omnigraph tag list` shows the tags"
+        return f"there is no tag '{self.name}'; {remedy}"
+
+
 class SnapshotNotFound(RequestError):
     """A commit or manifest version that does not exist."""
 
@@ -188,12 +243,13 @@ class SnapshotNotFound(RequestError):
 class HistoryReclaimed(RequestError):
     """A commit or manifest version whose files are gone from the store."""
 
-    def __init__(self, wanted: str) -> None:
-        super().__init__(wanted)
+    def __init__(self, wanted: str, remedy: str = "choose a newer one") -> None:
+        super().__init__(wanted, remedy)
         self.wanted = wanted
+        self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.wanted} existed, but its files are gone from the store; choose a newer one"
+        return f"{self.wanted} existed, but its files are gone from the store; {self.remedy}"
 
 
 class ParentlessCommit(RequestError):

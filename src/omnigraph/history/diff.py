@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import InvalidArgument
-from omnigraph.history.tables import RowChanges, RowDeltas, Touched, changes_between
+from omnigraph.history.tables import RowChanges, RowDeltas, Touched, changes_between, followed
 from omnigraph.lang.schema.catalog import EdgeType, EntityType
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.result.cells import json_value, python_values
@@ -70,6 +71,21 @@ class ChangeFilter:
         """May the table have changes that are wanted?"""
         kind = table_key.partition(":")[0]
         return (self.kinds is None or kind in self.kinds) and (self.tables is None or table_key in self.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class Shifts:
+    """Rows, by table, by which either of two states is to be taken as different from its snapshot."""
+
+    before: Mapping[str, RowChanges] = field(default_factory=dict)
+    after: Mapping[str, RowChanges] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> set[str]:
+        return {*self.before, *self.after}
+
+
+UNSHIFTED: Final = Shifts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,26 +188,48 @@ def _as_arrow(table: TableDiff) -> pa.Table:
 
 
 def diff(
-    tables: Tables, before: Snapshot, after: Snapshot, wanted: ChangeFilter, touched: Touched | None = None
+    tables: Tables,
+    before: Snapshot,
+    after: Snapshot,
+    wanted: ChangeFilter,
+    touched: Touched | None = None,
+    shifts: Shifts = UNSHIFTED,
 ) -> Diff:
     """Compare two snapshots of one graph, at the cost of what differs."""
     find = touched or RowDeltas(tables)
-    found = (diff_table(tables, before, after, key, find) for key in moved_tables(before, after, wanted))
-    chosen = (selected(table, wanted.ops) for table in found)
+    moved = {*moved_tables(before, after, wanted), *filter(wanted.takes, shifts.tables)}
+    found = (diff_table(tables, before, after, key, find, shifts) for key in _in_order(moved))
+    chosen = (with_ops(table, wanted.ops) for table in found)
     return Diff(before, after, tuple(table for table in chosen if len(table.ids)))
 
 
 def moved_tables(before: Snapshot, after: Snapshot, wanted: ChangeFilter) -> list[str]:
     """The tables that may have changes: those whose versions differ, nodes before edges."""
-    keys = sorted(before.tables.keys() & after.tables.keys(), key=lambda key: (key.startswith("edge:"), key))
+    keys = _in_order(before.tables.keys() & after.tables.keys())
     return [key for key in keys if wanted.takes(key) and before.tables[key].ref != after.tables[key].ref]
 
 
-def diff_table(tables: Tables, before: Snapshot, after: Snapshot, table_key: str, touched: Touched) -> TableDiff:
+def _in_order(keys: Iterable[str]) -> list[str]:
+    return sorted(keys, key=lambda key: (key.startswith("edge:"), key))
+
+
+def diff_table(
+    tables: Tables,
+    before: Snapshot,
+    after: Snapshot,
+    table_key: str,
+    touched: Touched,
+    shifts: Shifts = UNSHIFTED,
+) -> TableDiff:
     """Compare one table of two snapshots, as far as the rows ``touched`` finds."""
     entity = after.entity(table_key)
     old, new = before.tables[table_key].ref, after.tables[table_key].ref
-    return compare_rows(entity, changes_between(tables, old, new, entity.columns, touched))
+    changes = changes_between(tables, old, new, entity.columns, touched)
+    if table_key in shifts.before:
+        changes = followed(shifts.before[table_key].reverse, changes)
+    if table_key in shifts.after:
+        changes = followed(changes, shifts.after[table_key])
+    return compare_rows(entity, changes)
 
 
 def compare_rows(entity: EntityType, changes: RowChanges) -> TableDiff:
@@ -209,18 +247,19 @@ def compare_rows(entity: EntityType, changes: RowChanges) -> TableDiff:
     updated = pa.array(touched)
     ops = pc.if_else(is_new, Op.INSERT.value, pc.if_else(is_gone, Op.DELETE.value, Op.UPDATE.value))
     kept = pc.or_(pc.or_(is_new, is_gone), updated)
-    shown = {name: mask.filter(kept) for name, mask in changed.items() if _is_shown(entity, name)}
+    shown = {name: mask.filter(kept) for name, mask in changed.items() if is_shown(entity, name)}
     return TableDiff(
         entity.table_key, ids.filter(kept), ops.filter(kept), before.filter(kept), after.filter(kept), shown
     )
 
 
-def _is_shown(entity: EntityType, name: str) -> bool:
+def is_shown(entity: EntityType, name: str) -> bool:
+    """Is a column a property, or an end of an edge, and not one of the engine's own?"""
     return name in entity.properties or (isinstance(entity, EdgeType) and name in _ENDS)
 
 
-def selected(found: TableDiff, ops: Collection[Op] | None) -> TableDiff:
-    """The changes with some operations, or all of them."""
+def with_ops(found: TableDiff, ops: Collection[Op] | None) -> TableDiff:
+    """The changes of some operations."""
     if ops is None:
         return found
     kept = pc.is_in(found.ops, value_set=pa.array([op.value for op in ops], pa.string()))
@@ -236,6 +275,8 @@ def selected(found: TableDiff, ops: Collection[Op] | None) -> TableDiff:
 
 def differs(left: pa.Array, right: pa.Array) -> pa.Array:
     """Where two columns differ, bit for bit: null is not empty, and NaN equals itself."""
+    if pa.types.is_fixed_size_list(left.type):
+        return _vectors_differ(left, right)
     if pa.types.is_nested(left.type):
         return _nested_differs(left, right)
     if pa.types.is_floating(left.type):
@@ -249,6 +290,21 @@ def _bits(column: pa.Array) -> pa.Array:
     """Floats as integers with the same bits, in which equal means identical."""
     kind = pa.int32() if column.type == pa.float32() else pa.int64()
     return column.view(kind)
+
+
+def _vectors_differ(left: pa.Array, right: pa.Array) -> pa.Array:
+    """Where two columns of vectors differ in any bit; the items of a vector are never null."""
+    one, other = _vector_bits(left), _vector_bits(right)
+    nulls = [pc.is_null(side).to_numpy(zero_copy_only=False) for side in (left, right)]
+    return pa.array((nulls[0] != nulls[1]) | (~nulls[0] & (one != other).any(axis=1)))
+
+
+def _vector_bits(column: pa.Array) -> npt.NDArray[np.int32]:
+    """The vectors of a column, one per row, as integers with the same bits."""
+    size = column.type.list_size
+    items = column.values.slice(column.offset * size, len(column) * size)
+    bits: npt.NDArray[np.int32] = items.view(pa.int32()).to_numpy(zero_copy_only=False)
+    return bits.reshape(len(column), size)
 
 
 def _nested_differs(left: pa.Array, right: pa.Array) -> pa.Array:

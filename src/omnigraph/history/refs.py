@@ -1,4 +1,4 @@
-"""What callers name a state of a graph by: a branch, a commit id, or a manifest version."""
+"""What callers name a state of a graph by: a branch, a commit id, a tag, or a manifest version."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from omnigraph.manifest.snapshot import Snapshot
 
 
 def resolve(repository: Repository, branch: Branch, name: str | int | Snapshot) -> Snapshot:
-    """The state behind a name: a number is a manifest version of the branch, a text a branch or else a commit."""
+    """The state behind a name: a number is a manifest version of the branch, a text a branch, commit or tag."""
     if isinstance(name, Snapshot):
         return name
     if isinstance(name, int) and not isinstance(name, bool):

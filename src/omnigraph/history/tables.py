@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.storage.tables import TableRef, Tables
 from omnigraph.storage.unavailable import translated
 
-_LOOKED_UP: Final = 4_096
+_LOOKED_UP: Final = 32_768
 """How many rows are fetched by one look-up of row ids."""
 _SCANNED: Final = 65_536
 """So many rows, if they are a good part of their table, are found by reading all of it once instead."""
@@ -37,6 +37,11 @@ class RowChanges:
 
     before: pa.Table
     after: pa.Table
+
+    @property
+    def reverse(self) -> RowChanges:
+        """The changes that undo these."""
+        return RowChanges(self.after, self.before)
 
     @property
     def ids(self) -> pa.Array:
@@ -118,7 +123,7 @@ def changes_since(
             rows_by_row_ids(tables, stretch.start, rows.before, columns),
             rows_by_row_ids(tables, stretch.end, rows.after, columns),
         )
-        changes = found if changes is None else _followed(changes, found)
+        changes = found if changes is None else followed(changes, found)
     if changes is None:
         none = _empty(tables, ref, columns)
         return RowChanges(none, none)
@@ -163,17 +168,17 @@ def rows_by_row_ids(
     """Rows by their row ids, in no certain order, blobs with their bytes. At most once the table is read."""
     handle = tables.verified(ref)
     wanted = [*columns, ROW_ID] if with_row_ids else list(columns)
+    known = np.sort(row_ids.to_numpy(zero_copy_only=False))
     with translated(tables.shown(ref.location)):
         parts = [handle.scanner(wanted, blob_handling="all_binary", limit=0).to_table()]
-        if len(row_ids) >= max(_SCANNED, handle.count_rows() // _GOOD_PART):
+        if len(known) >= max(_SCANNED, handle.count_rows() // _GOOD_PART):
             scanner = handle.scanner(list(columns), with_row_id=True, blob_handling="all_binary")
-            known = np.sort(row_ids.to_numpy())
             for batch in scanner.to_reader():
                 mask = pa.array(_is_among(batch[ROW_ID].to_numpy(), known))
                 parts.append(pa.Table.from_batches([batch]).filter(mask).select(wanted))
         else:
-            for start in range(0, len(row_ids), _LOOKED_UP):
-                listed = ", ".join(map(str, row_ids.slice(start, _LOOKED_UP).to_pylist()))
+            for start in range(0, len(known), _LOOKED_UP):
+                listed = ", ".join(map(str, known[start : start + _LOOKED_UP].tolist()))
                 scanner = handle.scanner(wanted, filter=f"{ROW_ID} in ({listed})", blob_handling="all_binary")
                 parts.append(scanner.to_table())
     return pa.concat_tables(parts)
@@ -186,7 +191,7 @@ def _is_among(values: npt.NDArray[np.uint64], known: npt.NDArray[np.uint64]) -> 
     return found
 
 
-def _followed(earlier: RowChanges, later: RowChanges) -> RowChanges:
+def followed(earlier: RowChanges, later: RowChanges) -> RowChanges:
     """Two changes, one after the other, as one."""
     return RowChanges(
         _together([earlier.before, _without(later.before, earlier.ids)]),

@@ -8,8 +8,7 @@ of either is unreachable.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterator, Set
-from contextlib import contextmanager
+from collections.abc import Collection, Set
 from difflib import get_close_matches
 from typing import Final
 
@@ -21,9 +20,10 @@ from omnigraph.errors import (
     BranchNotFound,
     BranchOutcomeUnknown,
     BranchProtected,
+    BranchTagged,
+    InvalidBranchName,
     ObjectDamaged,
     OmniError,
-    StorageUnavailable,
 )
 from omnigraph.failpoints import hit
 from omnigraph.manifest.drafts import branch_of
@@ -32,10 +32,11 @@ from omnigraph.manifest.publisher import BranchName, Manifest
 from omnigraph.manifest.refs import TRUNK, decode_ref, named_by
 from omnigraph.manifest.refs import Branch as Branch
 from omnigraph.manifest.refs import encode_ref as encode_ref
+from omnigraph.manifest.refwrites import RefWriter
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
 from omnigraph.manifest.state import MAIN, Commit, ManifestState
+from omnigraph.manifest.tags import Tags
 from omnigraph.storage import layout
-from omnigraph.storage.address import Scheme
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableRef, Tables
@@ -47,10 +48,12 @@ _UNKNOWN: Final = ""
 class Branches:
     """The branches of one graph."""
 
-    def __init__(self, manifest: Manifest, tables: Tables, objects: ObjectStore) -> None:
+    def __init__(self, manifest: Manifest, tables: Tables, objects: ObjectStore, tags: Tags) -> None:
         self._manifest = manifest
         self._tables = tables
         self._objects = objects
+        self._tags = tags
+        self._writer = RefWriter(objects, tables.address.scheme, BranchOutcomeUnknown)
 
     def find(self, name: str) -> Branch:
         """The branch of that name; BranchNotFound names the nearest one."""
@@ -122,6 +125,8 @@ class Branches:
         live, trimmed = self.names(), name.strip()
         if trimmed in live and trimmed != MAIN:
             raise BranchExists(self.find(trimmed).name)
+        if self._tags.has(trimmed):
+            raise InvalidBranchName(trimmed, "there is a tag of that name")
         return check_new_name(name, live), self.find(parent)
 
     def create(
@@ -157,43 +162,11 @@ class Branches:
         self._manifest.note_newest(native, state.version)
         hit("branch_create.before_ref")
         lock.verify()
-        self._write_ref(branch)
+        key = layout.branch_ref(branch.name)
+        if not self._writer.write(branch.name, key, encode_ref(branch), lambda: self.has(branch.ref)):
+            raise BranchExists(branch.name)
         hit("branch_create.after_ref")
         return branch
-
-    def _write_ref(self, branch: Branch) -> None:
-        """Write a new branch's ref; BranchExists if there is one. If the reply is lost, the ref is looked up."""
-        key = layout.branch_ref(branch.name)
-        try:
-            if self._objects.put_if_absent(key, encode_ref(branch)) is None and not self.has(branch.ref):
-                raise BranchExists(branch.name)
-        except StorageUnavailable as error:
-            with self._looking_up(branch.name, "created", error):
-                if not self.has(branch.ref):
-                    raise
-                self._objects.put(key, encode_ref(branch))
-
-    def _remove_ref(self, branch: Branch) -> None:
-        """Remove the ref of a branch. If the reply is lost, the ref is looked up."""
-        key = layout.branch_ref(branch.name)
-        try:
-            self._objects.retire(key)
-        except StorageUnavailable as error:
-            with self._looking_up(branch.name, "deleted", error):
-                if self._objects.has(key):
-                    raise
-                self._objects.retire(key)
-
-    @contextmanager
-    def _looking_up(self, name: str, action: str, error: StorageUnavailable) -> Iterator[None]:
-        """Run a block that looks up what became of a failed request. BranchOutcomeUnknown if the look-up fails
-        too, or if the request may still arrive."""
-        try:
-            yield
-        except StorageUnavailable as failure:
-            if failure is error and self._tables.address.scheme is not Scheme.S3:
-                raise
-            raise BranchOutcomeUnknown(name, action, str(error)) from error
 
     def check_delete(self, name: str) -> Branch:
         """The branch of a name; raises if it cannot be deleted."""
@@ -206,6 +179,9 @@ class Branches:
         descendants = self._descendants(branch)
         if descendants:
             raise BranchInUse(branch.name, descendants)
+        tags = [tag.name for tag in self._tags.pinned() if tag.branch == branch.name]
+        if tags:
+            raise BranchTagged(branch.name, tags)
         return branch
 
     def _descendants(self, branch: Branch) -> list[str]:
@@ -229,7 +205,7 @@ class Branches:
         assert branch.native is not None  # noqa: S101  only main has none
         if branch.native == _UNKNOWN:
             lock.verify()
-            self._remove_ref(branch)
+            self._writer.remove(branch.name, layout.branch_ref(branch.name))
             return branch
         state = self._manifest.latest(branch.native)
         own = [
@@ -239,7 +215,7 @@ class Branches:
             self._manifest.archive.append(own)
         hit("branch_delete.before_ref")
         lock.verify()
-        self._remove_ref(branch)
+        self._writer.remove(branch.name, layout.branch_ref(branch.name))
         hit("branch_delete.after_ref")
         self._reclaim(branch.native, state)
         return branch

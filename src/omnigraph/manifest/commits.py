@@ -4,44 +4,71 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 
 from omnigraph.errors import BranchNotFound, HistoryReclaimed, SnapshotNotFound
 from omnigraph.manifest.branches import Branch, Branches
-from omnigraph.manifest.lineage import history
+from omnigraph.manifest.lineage import Ancestry, history
+from omnigraph.manifest.names import is_commit_id
 from omnigraph.manifest.publisher import Manifest
 from omnigraph.manifest.state import Commit, ManifestState
+from omnigraph.manifest.tags import Tag, Tags
 
 
 class Commits:
     """The commits of all branches of one graph."""
 
-    def __init__(self, manifest: Manifest, branches: Branches) -> None:
+    def __init__(self, manifest: Manifest, branches: Branches, tags: Tags) -> None:
         self._manifest = manifest
         self._branches = branches
+        self._tags = tags
 
     def of(self, branch: Branch) -> Iterator[Commit]:
         """The history of a branch, newest first. The archive is read only if the caller goes that far back."""
         state = self._manifest.latest(branch.native)
         if state.head is None:
             archived = self._manifest.archive.read()
-            return history(self._branches.head_among(branch, state.version, archived.values()), archived, ())
-        known = {commit.graph_commit_id: commit for commit in state.commits}
-        return history(state.head, known, (self._manifest.archive.read, self._recent))
+            head = self._branches.head_among(branch, state.version, archived.values())
+            return history(head, Ancestry(archived, iter(())))
+        return history(state.head, self.ancestry(branch))
 
-    def find(self, graph_commit_id: str, near: Branch) -> Commit:
-        """One commit of any branch; the branch ``near`` is searched first.
+    def ancestry(self, *branches: Branch) -> Ancestry:
+        """All commits, to be found by id, with the newest ones of some branches at hand."""
+        known = {c.graph_commit_id: c for branch in branches for c in self._manifest.latest(branch.native).commits}
+        return Ancestry(known, self._places())
+
+    def _places(self) -> Iterator[dict[str, Commit]]:
+        """Where commits lie that are not at hand: the last ones of the archive, the branches, then the rest."""
+        pages = self._manifest.archive.pages()
+        yield from islice(pages, 1)
+        yield self._recent()
+        yield from pages
+
+    def find(self, name: str, near: Branch) -> Commit:
+        """One commit of any branch, by its id or by a tag; the branch ``near`` is searched first.
 
         If it is not found and a branch is damaged, the commit may be on that one: ObjectDamaged.
         """
-        wanted = graph_commit_id.strip()
+        wanted = name.strip()
+        tag = self._tag(wanted)
+        if tag is not None:
+            wanted, near = tag.graph_commit_id, self._branches.find(tag.branch)
         for commit in chain(self._manifest.latest(near.native).commits, self._tails()):
             if commit.graph_commit_id == wanted:
                 return commit
         archived = self._manifest.archive.find(wanted) if wanted.isalnum() else None
         if archived is None:
-            raise next(iter(self._branches.damaged()), SnapshotNotFound(f"commit {wanted}"))
+            raise next(iter(self._branches.damaged()), SnapshotNotFound(_described(wanted)))
         return archived
+
+    def id_of(self, name: str) -> str:
+        """The id of a commit that is named by its id or by a tag; it need not exist."""
+        wanted = name.strip()
+        tag = self._tag(wanted)
+        return wanted if tag is None else tag.graph_commit_id
+
+    def _tag(self, name: str) -> Tag | None:
+        return None if is_commit_id(name) else self._tags.get(name)
 
     def state_at(self, commit: Commit) -> tuple[Branch, ManifestState]:
         """The branch that a commit was made on and the state it made; HistoryReclaimed if either is gone."""
@@ -71,3 +98,7 @@ class Commits:
         for branch in self._branches.all():
             with contextlib.suppress(BranchNotFound):  # deleted since it was listed, and archived by now
                 yield from self._manifest.latest(branch.native).commits
+
+
+def _described(name: str) -> str:
+    return f"commit {name}" if is_commit_id(name) else f"commit or tag '{name}'"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -25,6 +26,9 @@ ARCHIVE_SCHEMA: Final = pa.schema(
         pa.field("message", pa.string()),
     ]
 )
+
+_FIRST_PAGE: Final = 256
+"""How many commits the first page of the archive has; each further page has twice as many."""
 
 
 class Archive:
@@ -53,7 +57,18 @@ class Archive:
         ref = self._newest()
         if ref is None:
             return {}
-        rows = self._tables.scan(ref, where=where).read_all()
+        return self._decoded(self._tables.scan(ref, where=where).read_all())
+
+    def pages(self) -> Iterator[dict[str, Commit]]:
+        """All archived commits, those that were archived last first, in pages that grow."""
+        ref = self._newest()
+        left, size = (0, 0) if ref is None else (self._tables.count(ref), _FIRST_PAGE)
+        while ref is not None and left > 0:
+            start = max(left - size, 0)
+            yield self._decoded(self._tables.rows_from(ref, start, left - start))
+            left, size = start, size * 2
+
+    def _decoded(self, rows: pa.Table) -> dict[str, Commit]:
         if "parents" not in rows.schema.names:
             actors = self._legacy_actors()
             return {row["graph_commit_id"]: _from_legacy(row, actors) for row in rows.to_pylist()}
@@ -72,43 +87,46 @@ class Archive:
         return {row["graph_commit_id"]: row["actor_id"] for row in rows.to_pylist()}
 
 
-def history(
-    head: Commit | None, known: Mapping[str, Commit], more: Iterable[Callable[[], Mapping[str, Commit]]]
-) -> Iterator[Commit]:
-    """A head and all its ancestors, newest first, merged ones included.
+class Ancestry:
+    """Commits by id. Those that are not known are loaded when they are first asked for, the cheapest place first.
 
-    ``more`` are functions that load further commits, the cheapest first; each is called only when the walk meets a
-    parent that is not yet known. A parent that none of them has ends its path.
+    ``places`` is read one by one, and only as far as it takes to find what is missing.
     """
-    places = iter(more)
-    seen: set[str] = set()
-    while True:
-        for commit in _reachable(head, known):
-            if commit.graph_commit_id not in seen:
-                seen.add(commit.graph_commit_id)
-                yield commit
-            if not all(parent in known for parent in commit.parents) and (place := next(places, None)):
-                known = {**place(), **known}
-                break
-        else:
-            return
+
+    def __init__(self, known: Mapping[str, Commit], places: Iterator[Mapping[str, Commit]]) -> None:
+        self._known = dict(known)
+        self._places = places
+
+    def find(self, graph_commit_id: str) -> Commit | None:
+        """One commit; None if no place has it."""
+        while graph_commit_id not in self._known:
+            place = next(self._places, None)
+            if place is None:
+                return None
+            self._known = {**place, **self._known}
+        return self._known[graph_commit_id]
+
+    def parents(self, commit: Commit) -> list[Commit]:
+        """The parents of a commit, the first one first. One that no place has ends its path, and is left out."""
+        found = map(self.find, commit.parents)
+        return [parent for parent in found if parent is not None]
 
 
-def _reachable(head: Commit | None, known: Mapping[str, Commit]) -> Iterator[Commit]:
+def history(head: Commit | None, ancestry: Ancestry) -> Iterator[Commit]:
+    """A head and all its ancestors, newest first, merged ones included."""
     waiting = [] if head is None else [head]
     seen = {commit.graph_commit_id for commit in waiting}
     while waiting:
-        waiting.sort(key=_age)
         commit = waiting.pop()
         yield commit
-        for parent in commit.parents:
-            found = known.get(parent)
-            if found is not None and parent not in seen:
-                seen.add(parent)
-                waiting.append(found)
+        for parent in ancestry.parents(commit):
+            if parent.graph_commit_id not in seen:
+                seen.add(parent.graph_commit_id)
+                insort(waiting, parent, key=age)
 
 
-def _age(commit: Commit) -> tuple[dt.datetime, int, str]:
+def age(commit: Commit) -> tuple[dt.datetime, int, str]:
+    """What commits are ordered by, the oldest first."""
     return commit.created_at, commit.manifest_version, commit.graph_commit_id
 
 

@@ -1,4 +1,4 @@
-"""The rules for branch names."""
+"""The rules for the names of branches and tags."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from omnigraph.errors import InvalidBranchName
+from omnigraph.errors import InvalidBranchName, InvalidTagName
 from omnigraph.manifest.state import MAIN
 
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+_COMMIT: Final = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
 _LONGEST: Final = 180
 """Lance names a file after a native branch: a slash takes five characters, and a suffix is added."""
 
@@ -17,29 +18,61 @@ _LONGEST: Final = 180
 def check_new_name(name: str, live: Iterable[str]) -> str:
     """The trimmed name of a new branch; InvalidBranchName says which rule it breaks."""
     trimmed = name.strip()
-    if not trimmed:
-        raise InvalidBranchName(name, "it is empty")
-    if len(trimmed.replace("/", "%252F")) > _LONGEST:
-        raise InvalidBranchName(trimmed[:40] + "…", f"it has more than {_LONGEST} characters ('/' counts as five)")
-    if trimmed == MAIN:
-        raise InvalidBranchName(trimmed, "every graph has its main branch already")
-    if trimmed.startswith("__"):
-        raise InvalidBranchName(trimmed, "names that start with two underscores are internal")
-    segments = trimmed.split("/")
-    if not all(_SEGMENT.fullmatch(segment) for segment in segments):
-        raise InvalidBranchName(
-            trimmed, "it is made of letters, digits, '.', '_' and '-', in parts separated by '/'"
-        )
-    if ".." in trimmed or any(segment.endswith(".") for segment in segments):
-        raise InvalidBranchName(trimmed, "no part may end with a dot, and no two dots may follow each other")
-    if any(segment.endswith(".json") for segment in segments):
-        raise InvalidBranchName(trimmed, "no part may end with '.json', because the refs of branches do")
-    for other in live:
-        if other.startswith(trimmed + "/") or trimmed.startswith(other + "/"):
-            raise InvalidBranchName(trimmed, f"it and branch '{other}' cannot be a folder and a name at once")
+    reason = _broken_rule(trimmed, live, "branch")
+    if reason is not None:
+        raise InvalidBranchName(_shown(trimmed), reason)
     return trimmed
 
 
+def check_new_tag(name: str, live: Iterable[str]) -> str:
+    """The trimmed name of a new tag; InvalidTagName says which rule it breaks.
+
+    The rules are those of branches. A tag is given where a commit or a manifest version could be, so it must not
+    look like one.
+    """
+    trimmed = name.strip()
+    reason = _broken_rule(trimmed, live, "tag")
+    if reason is None and trimmed.isdecimal():
+        reason = "a number is a manifest version"
+    if reason is None and is_commit_id(trimmed):
+        reason = "it looks like the id of a commit"
+    if reason is not None:
+        raise InvalidTagName(_shown(trimmed), reason)
+    return trimmed
+
+
+def is_commit_id(name: str) -> bool:
+    """Does a text look like the id of a commit?"""
+    return _COMMIT.fullmatch(name) is not None
+
+
+def _shown(name: str) -> str:
+    return name if len(name) <= _LONGEST else name[:40] + "…"
+
+
+def _broken_rule(name: str, live: Iterable[str], what: str) -> str | None:
+    """The rule that a new name breaks, in words; None if it breaks none."""
+    segments = name.split("/")
+    if not name:
+        return "it is empty"
+    if len(name.replace("/", "%252F")) > _LONGEST:
+        return f"it has more than {_LONGEST} characters ('/' counts as five)"
+    if name == MAIN:
+        return "every graph has its main branch already"
+    if name.startswith("__"):
+        return "names that start with two underscores are internal"
+    if not all(_SEGMENT.fullmatch(segment) for segment in segments):
+        return "it is made of letters, digits, '.', '_' and '-', in parts separated by '/'"
+    if ".." in name or any(segment.endswith(".") for segment in segments):
+        return "no part may end with a dot, and no two dots may follow each other"
+    if any(segment.endswith(".json") for segment in segments):
+        return "no part may end with '.json', because the refs of branches and tags do"
+    for other in live:
+        if other.startswith(name + "/") or name.startswith(other + "/"):
+            return f"it and {what} '{other}' cannot be a folder and a name at once"
+    return None
+
+
 def can_be_looked_up(name: str) -> bool:
-    """Can a branch have that name, also in an older release? Other names could lead outside the refs' folder."""
+    """Can a branch or tag have that name, also in an older release? Others could lead outside the refs' folder."""
     return len(name) <= 250 and all(_SEGMENT.fullmatch(part) and part.strip(".") for part in name.split("/"))

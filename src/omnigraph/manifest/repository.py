@@ -31,6 +31,7 @@ from omnigraph.manifest.migrations import Migrator
 from omnigraph.manifest.publisher import CommitDraft, Manifest, initial_state
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN, ManifestState, TablePin, encode
+from omnigraph.manifest.tags import Tags
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.control.sealed import damaged, digest, seal, unseal
@@ -44,7 +45,7 @@ _ARTIFACTS = (*layout.SCHEMA_FILES, layout.NODES, layout.EDGES, layout.COMMITS, 
 
 @dataclass(frozen=True)
 class Repository:
-    """One graph, opened: its objects, tables, locks, manifest, branches and commits."""
+    """One graph, opened: its objects, tables, locks, manifest, branches, tags and commits."""
 
     address: Address
     objects: ObjectStore
@@ -52,6 +53,7 @@ class Repository:
     locks: Locks
     manifest: Manifest
     branches: Branches
+    tags: Tags
     commits: Commits
     process: int
     read_only: bool = False
@@ -63,7 +65,8 @@ class Repository:
         objects = open_objects(address)
         tables = Tables(address, objects)
         manifest = Manifest(tables, objects)
-        branches = Branches(manifest, tables, objects)
+        tags = Tags(objects, address.scheme)
+        branches = Branches(manifest, tables, objects, tags)
         return cls(
             address,
             objects,
@@ -71,7 +74,8 @@ class Repository:
             Locks(address, objects),
             manifest,
             branches,
-            Commits(manifest, branches),
+            tags,
+            Commits(manifest, branches, tags),
             process,
             read_only,
         )
@@ -82,7 +86,7 @@ class Repository:
         return Snapshot.of(self.address, self.catalog, branch.name, found)
 
     def snapshot_at(self, branch: Branch, at: str | int | None) -> Snapshot:
-        """The newest state of a branch, or the one at a manifest version or a commit.
+        """The newest state of a branch, or the one at a manifest version, a commit or a tag.
 
         A commit may be on another branch; the snapshot is then of that one.
         """

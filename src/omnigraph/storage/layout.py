@@ -15,6 +15,7 @@ SIDECARS: Final = "__recovery"
 LOCKS: Final = "__locks"
 JOBS: Final = "__jobs"
 BRANCH_REFS: Final = "_refs/branches"
+TAG_REFS: Final = "_refs/tags"
 HEAD_HINTS: Final = "_refs/heads"
 INIT_CLAIM: Final = "__init.json"
 
@@ -47,6 +48,11 @@ def table_location(table_key: str, generation: int = 0) -> str:
 def branch_ref(name: str) -> str:
     """The metadata object of a graph branch."""
     return f"{BRANCH_REFS}/{name}.json"
+
+
+def tag_ref(name: str) -> str:
+    """The object that makes a tag."""
+    return f"{TAG_REFS}/{name}.json"
 
 
 def head_hint(native: str | None) -> str:

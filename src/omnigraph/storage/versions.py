@@ -192,6 +192,12 @@ class TableVersions:
             )
             return self.readable(ref, scanner.to_reader())
 
+    def rows_from(self, ref: TableRef, offset: int, limit: int) -> pa.Table:
+        """So many rows of one version from a position on, in the order they were written in."""
+        handle = self.verified(ref, LOOKUP_BYTES)
+        with translated(self.shown(ref.location)):
+            return handle.scanner(offset=offset, limit=limit).to_table()
+
     def verified(self, ref: TableRef, limit: int | None = None) -> LanceDataset:
         """The table at that version, its files compared with their checksums: all of them, or up to a limit of
         bytes for the look-up of single rows, which uses the indexes too."""
@@ -266,6 +272,13 @@ class TableVersions:
                 _row_ids(handle.scanner([], filter=updated, with_row_id=True).to_table().column(0)),
                 _row_ids(changes.get_deleted_row_ids().read_all().column(0)),
             )
+
+    def deleted_row_ids(self, ref: TableRef, since: int) -> list[int]:
+        """The row ids that an older version of the same native branch has and this one has not, sorted."""
+        with translated(self.shown(ref.location)):
+            changes = self.open(ref).delta(begin_version=since, end_version=ref.version)
+            found = changes.get_deleted_row_ids().read_all().column(0)
+        return sorted(found.to_pylist())
 
     def data_files(self, location: str, branch: str | None, since: dt.datetime) -> set[str]:
         """The names of the data files in all versions that were made since then, and in the newest one."""

@@ -6,6 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omnigraph.cli.history.log import (
+    After,
+    ByActor,
+    Filters,
+    Limit,
+    OfBranch,
+    OfKind,
+    Since,
+    Until,
+    log_options,
+    next_page,
+    print_next,
+)
 from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
 from omnigraph.cli.stores import Address, Store, open_graph
 
@@ -13,7 +26,6 @@ if TYPE_CHECKING:
     from omnigraph.manifest.state import Commit
 
 app = typer.Typer(help="Look at the history.", no_args_is_help=True)
-_FILTERS = ("actor", "kind")
 
 
 @app.command("list")
@@ -21,21 +33,21 @@ _FILTERS = ("actor", "kind")
 def list_(
     uri: Address = None,
     store: Store = None,
-    branch: Annotated[str, typer.Option("--branch", help="Whose history.")] = "main",
-    filters: Annotated[
-        list[str] | None, typer.Option("--filter", help="actor=NAME or kind=KIND; may be repeated.")
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 50,
-    after: Annotated[str | None, typer.Option("--after", help="Go on behind this commit.")] = None,
+    branch: OfBranch = "main",
+    filters: Filters = None,
+    actor: ByActor = None,
+    kind: OfKind = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 50,
+    after: After = None,
     as_json: Json = False,
 ) -> None:
     """List the commits that led to a branch, newest first."""
-    wanted = _parse_filters(filters or [])
-    graph = open_graph(uri, store, read_only=True)
-    found = graph.commits(branch, actor=wanted.get("actor"), kind=wanted.get("kind"), limit=limit + 1, after=after)
-    page, more = found[:limit], len(found) > limit
+    options = log_options(filters, actor=actor, kind=kind, since=since, until=until, after=after)
+    found = open_graph(uri, store, read_only=True).commits(branch, limit=limit + 1, **options)
+    page, following = found[:limit], next_page([commit.graph_commit_id for commit in found], limit)
     if as_json:
-        following = page[-1].graph_commit_id if more else None
         print_json({"branch": branch, "commits": [c.as_json() for c in page], "next": following})
         return
     print_table(
@@ -52,14 +64,13 @@ def list_(
             for c in page
         ],
     )
-    if more:
-        print_text(styled(f"more: --after {page[-1].graph_commit_id}", "cyan"))
+    print_next(following)
 
 
 @app.command("show")
 @reports_errors
 def show(
-    commit_id: Annotated[str, typer.Argument(metavar="ID", help="The commit.")],
+    commit_id: Annotated[str, typer.Argument(metavar="ID", help="The commit, or a tag.")],
     store: Store = None,
     as_json: Json = False,
 ) -> None:
@@ -83,13 +94,3 @@ def _print_commit(commit: Commit) -> None:
         ("message", commit.message or ""),
     ):
         print_text(styled(f"{label:8} ", "cyan"), value)
-
-
-def _parse_filters(given: list[str]) -> dict[str, str]:
-    wanted = {}
-    for entry in given:
-        name, equals, value = entry.partition("=")
-        if not equals or name not in _FILTERS:
-            raise typer.BadParameter(f"{entry!r} is not a filter; write actor=NAME or kind=KIND")
-        wanted[name] = value
-    return wanted

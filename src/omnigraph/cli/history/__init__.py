@@ -1,1 +1,1 @@
-"""Commands about what changed: diff, changes, merge, revert, cherry-pick and reset."""
+"""Commands about what changed: log, blame, diff, changes, merge, revert, cherry-pick and reset."""

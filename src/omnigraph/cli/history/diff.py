@@ -22,7 +22,9 @@ Ops = Annotated[list[str] | None, typer.Option("--op", help="insert, update or d
 
 @reports_errors
 def diff(
-    before: Annotated[str, typer.Argument(help="The older state: a branch, a commit id or a manifest version.")],
+    before: Annotated[
+        str, typer.Argument(help="The older state: a branch, a commit id, a tag or a manifest version.")
+    ],
     after: Annotated[str, typer.Argument(help="The newer state.")] = "main",
     store: Store = None,
     stat: Annotated[bool, typer.Option("--stat", help="Only how many entities changed, by type.")] = False,

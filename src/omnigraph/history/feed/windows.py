@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.history.diff import ChangeFilter, Op, TableDiff, diff_table, selected
+from omnigraph.history.diff import ChangeFilter, Op, TableDiff, diff_table, with_ops
 from omnigraph.history.tables import (
     ROW_ID,
     RowDeltas,
@@ -95,7 +95,7 @@ class TableWindows:
         return Window(found, begin + places.to_numpy(zero_copy_only=False).astype(np.int64), end)
 
     def _compared(self, touched: Touched) -> TableDiff:
-        return selected(diff_table(self._tables, *self._states, self._table_key, touched), self._ops)
+        return with_ops(diff_table(self._tables, *self._states, self._table_key, touched), self._ops)
 
 
 @dataclass(frozen=True, slots=True)
