@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.history.test_diff import content
 from tests.history.truth import BASE, SCHEMA, merged, write
+from tests.sampling import sampled
 from tests.stores import Store, memory_store
 
 import omnigraph
