@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 from omnigraph.arguments import LONGEST_MESSAGE, described, number_argument, optional_text, text_argument
 from omnigraph.bulk.merge.job import MergeJob
+from omnigraph.bulk.merge.workspaces import aside, in_graph
+from omnigraph.bulk.runner import Engine, RunnerChoice
 from omnigraph.errors import BranchNotFound, BranchProtected, InvalidArgument, ObjectDamaged, RequestError
 from omnigraph.handle import GraphHandle
 from omnigraph.history.blame import Blame, blame, commits_of
 from omnigraph.history.diff import ChangeFilter, Diff, diff, filtered
 from omnigraph.history.feed.blocks import PAGE_BYTES, PAGE_CHANGES, WALKED_COMMITS, HeldDiff, PageLimits
-from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest, commit_changes, cursor_at, poll
+from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest, commit_changes, poll
+from omnigraph.history.feed.positions import cursor_at
 from omnigraph.history.log import LogEntry, LogFilter, chosen_commits, entries, instant, wanted_commits
 from omnigraph.history.merge import MergeRequest, apply_request, merge, preview_merge
 from omnigraph.history.plans import MergePlan, MergeResult
@@ -254,7 +257,7 @@ class VersionedGraph(GraphHandle):
         side, ``choices`` decides single ones by table key and id. ``squash`` leaves out the second parent, and
         ``if_commit`` names the commit that the target must be at.
 
-        A change of up to 256 MiB is merged in the memory of this process, a larger one by tasks, on Spark if there
+        A change of up to 128 MiB is merged in the memory of this process, a larger one by tasks, on Spark if there
         is one; ``engine`` overrides that.
         """
         self._repository.require_writable()
@@ -263,14 +266,17 @@ class VersionedGraph(GraphHandle):
             return merge(self._repository, replace(request, combine=job, job_lock=job))
 
     def preview_merge(self, source: str, into: str | None = None, **options: Unpack[MergeKeywords]) -> MergePlan:
-        """What `merge` would do now: its outcome, its changes and its conflicts. Nothing is committed.
+        """What `merge` would do now: its outcome, its changes and its conflicts.
 
-        A graph that is opened for reading only holds all changed rows in memory for it.
+        Nothing is written, unless it runs on Spark: then workers stage rows in the graph, which are removed.
         """
-        request = self._merge_request(source, into, options)
-        if self._repository.read_only:
-            return preview_merge(self._repository, request)
-        with self._merge_job("merge", request.target, options) as job:
+        request, runners = self._merge_request(source, into, options), self._runners(options)
+        if runners.engine is Engine.SPARK or (runners.engine is Engine.AUTO and runners.is_spark_given):
+            self._repository.require_writable()
+            workspace = in_graph(self._repository, request.target, "preview", request.actor)
+        else:
+            runners, workspace = replace(runners, engine=Engine.LOCAL), aside(request.target)
+        with MergeJob(request.target, workspace, runners, self._settings.bulk) as job:
             return preview_merge(self._repository, replace(request, combine=job))
 
     def apply_merge(self, plan: MergePlan, **options: Unpack[ApplyKeywords]) -> MergeResult:
@@ -324,12 +330,14 @@ class VersionedGraph(GraphHandle):
 
     def _merge_job(self, kind: str, branch: Branch, options: ApplyKeywords) -> MergeJob:
         """The job of a merge or an undo, which runs tasks only if the change is large."""
+        workspace = in_graph(self._repository, branch, kind, self._who(options.get("actor")))
+        return MergeJob(branch, workspace, self._runners(options), self._settings.bulk)
+
+    def _runners(self, options: ApplyKeywords) -> RunnerChoice:
         from omnigraph.spark.choice import SparkChoice
 
         choice = SparkChoice(options.get("spark"), options.get("listener"), options.get("cancellation"))
-        runners = choice.or_local(engine_named(options.get("engine", "auto")))
-        actor = self._who(options.get("actor"))
-        return MergeJob(self._repository, branch, kind, actor, runners, self._settings.bulk)
+        return choice.or_local(engine_named(options.get("engine", "auto")))
 
     def _undo_request(self, branch: str | None, options: UndoKeywords) -> UndoRequest:
         self._repository.require_writable()

@@ -93,6 +93,36 @@ def _delete_branch(store: Store, graph: Graph | None) -> object:
     return _given(graph).delete_branch("dev")
 
 
+def _two_branches(store: Store) -> None:
+    """Main and dev have each changed nodes and edges."""
+    graph = new_graph(store)
+    WRITES["mutation"].run(graph, "dev")
+    WRITES["merge"].run(graph, "main")
+
+
+def _merge_branch(store: Store, graph: Graph | None) -> object:
+    return _given(graph).merge("dev")
+
+
+def _revert(store: Store, graph: Graph | None) -> object:
+    opened = _given(graph)
+    return opened.revert(opened.commits(kind="load")[0].graph_commit_id)
+
+
+def _cherry_pick(store: Store, graph: Graph | None) -> object:
+    opened = _given(graph)
+    return opened.cherry_pick(opened.commits("dev")[0].graph_commit_id)
+
+
+def _reset(store: Store, graph: Graph | None) -> object:
+    opened = _given(graph)
+    return opened.reset(opened.commits()[-2].graph_commit_id)
+
+
+def _optimize(store: Store, graph: Graph | None) -> object:
+    return _given(graph).optimize()
+
+
 def _ensure_indices(store: Store, graph: Graph | None, branch: str) -> object:
     return _given(graph).ensure_indices(branch=branch)
 
@@ -164,6 +194,11 @@ OPERATIONS: dict[str, Operation] = {
     "branch delete": Operation(_a_graph_with_branch_written, _delete_branch),
     "ensure indices on main": Operation(_a_graph, partial(_ensure_indices, branch="main")),
     "ensure indices on dev": Operation(_a_graph, partial(_ensure_indices, branch="dev"), "dev"),
+    "merge of a branch": Operation(_two_branches, _merge_branch),
+    "revert": Operation(_two_branches, _revert),
+    "cherry-pick": Operation(_two_branches, _cherry_pick),
+    "reset": Operation(_two_branches, _reset),
+    "optimize": Operation(_two_branches, _optimize),
     "ingest into a missing branch": Operation(_a_graph, _ingest, forks="new"),
     "a load of several files": Operation(_a_graph, _several_files),
     "a bulk load": Operation(_a_graph, _bulk_load),

@@ -27,6 +27,9 @@ QUICK = (
     "branch create",
     "branch delete",
     "ensure indices on main",
+    "merge of a branch",
+    "revert",
+    "optimize",
     "ingest into a missing branch",
     "a load of several files",
 )

@@ -76,5 +76,6 @@ def _shown(value: object) -> str:
 
 
 def _has_orphans(state: State) -> bool:
-    nodes = state["node:Person"]
-    return any(row[end] not in nodes for row in state["edge:Knows"].values() for end in ("src", "dst"))
+    nodes = {entity for table, rows in state.items() if table.startswith("node:") for entity in rows}
+    edges = [row for table, rows in state.items() if table.startswith("edge:") for row in rows.values()]
+    return any(row[end] not in nodes for row in edges for end in ("src", "dst"))

@@ -18,7 +18,7 @@ from tests.stores import S3Server, Store
 from omnigraph.errors import HistoryReclaimed, ObjectDamaged, StorageUnavailable
 from omnigraph.storage import layout
 from omnigraph.storage.staging import stage_append, stage_overwrite
-from omnigraph.storage.tables import TableRef, Tables
+from omnigraph.storage.tables import LOG_FILES, LOG_ROWS_PER_FILE, TableRef, Tables
 
 ADA_AND_BO = {"ada": 36, "bo": 7}
 
@@ -235,9 +235,30 @@ class TestLog:
         assert newest is not None
         assert tables.scan(TableRef("log", None, newest)).read_all()["line"].to_pylist() == ["first", "second"]
 
+    def test_it_stays_in_few_files(self, tables: Tables) -> None:
+        """Otherwise each append would add a request to every later look at the log."""
+        for number in range(3 * LOG_FILES):
+            tables.append_to_log("log", pa.Table.from_pylist([{"line": str(number)}], schema=self.LINES))
+        newest = tables.newest("log")
+        assert newest is not None
+        ref = TableRef("log", None, newest)
+        assert len(tables.open(ref).get_fragments()) < LOG_FILES
+        assert tables.scan(ref).read_all()["line"].to_pylist() == [str(number) for number in range(3 * LOG_FILES)]
+
+    def test_files_that_are_large_are_not_written_again(self, memory_store: Store) -> None:
+        tables = memory_store.tables()
+        many = [{"line": str(number)} for number in range(LOG_ROWS_PER_FILE)]
+        tables.append_to_log("log", pa.Table.from_pylist(many, schema=self.LINES))
+        for number in range(2 * LOG_FILES):
+            tables.append_to_log("log", pa.Table.from_pylist([{"line": str(number)}], schema=self.LINES))
+        newest = tables.newest("log")
+        assert newest is not None
+        first, *_ = tables.open(TableRef("log", None, newest)).get_fragments()
+        assert (first.fragment_id, first.count_rows()) == (0, LOG_ROWS_PER_FILE)
+
     def test_processes_that_append_together_lose_nothing(self, shared_store: Store) -> None:
         """From the first line on, when several find that there is no log yet."""
-        with children(*[(append_lines, shared_store, str(number), 6) for number in range(3)]) as writers:
+        with children(*[(append_lines, shared_store, str(number), 10) for number in range(3)]) as writers:
             start_together(writers)
             for child in writers:
                 child.join()
@@ -245,4 +266,4 @@ class TestLog:
         newest = tables.newest("log")
         assert newest is not None
         found = tables.scan(TableRef("log", None, newest)).read_all()["line"].to_pylist()
-        assert sorted(found) == sorted(f"{name}.{number}" for name in "012" for number in range(6))
+        assert sorted(found) == sorted(f"{name}.{number}" for name in "012" for number in range(10))

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
+from tests.history.model import merged_state
+from tests.history.test_diff import content
 from tests.torture.model import Model
-from tests.torture.steps import BRANCHES
+from tests.torture.steps import BRANCHES, UNDONE
 
-from omnigraph import Graph
+from omnigraph import Commit, Graph
+from omnigraph.errors import HistoryReclaimed
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.recovery.sidecar import list_sidecars
 from omnigraph.storage.tables import TableRef
 
+REPLAYED = 40
+"""How many commits of each branch are read as changes."""
 ITEM, ENTRY, NEXT = "node:Item", "node:Entry", "edge:Next"
 
 
 NEVER_TRUE = {"TableDrift", "HistoryReclaimed", "ObjectDamaged", "SidecarUnreadable", "RecoveryBlocked"}
 """Errors that blame somebody else, or a damage. In a torture run nobody else writes, and nothing is damaged."""
+
+
+MERGES = 5
+"""How many of the newest merges of each branch are compared with the model in each check."""
 
 
 class Broken(AssertionError):
@@ -103,33 +111,104 @@ def compare(graph: Graph, model: Model) -> None:
     for branch in sorted(present):
         _compare_branch(graph, model, branch, written)
         _check_history(graph, model, branch)
+        _check_changes(graph, branch)
 
 
 def _compare_branch(graph: Graph, model: Model, branch: str, written: Set[str]) -> None:
     found = tags(graph, graph.snapshot(branch))
     for (owner, tag), possible in model.stamps.items():
-        if owner == branch:
-            state = found.pop(tag, None)
+        if owner == branch and branch != UNDONE:
+            state = found.get(tag)
             stamp = None if state is None else next(iter(state.stamps))
             if stamp not in possible:
                 raise Broken(f"{tag} on {branch} has stamp {stamp}, and the logs allow {possible}")
-    unknown = found.keys() if branch in BRANCHES else found.keys() - written  # the others have their parent's tags
-    if unknown:
+    if unknown := found.keys() - written:  # tags of other branches come with merges and forks
         raise Broken(f"nobody wrote {sorted(unknown)[:5]} to {branch}")
 
 
 def _check_history(graph: Graph, model: Model, branch: str) -> None:
-    """Every commit has the one before it as its only parent, and all acknowledged ones are there once."""
+    """Every commit follows the one before it, all acknowledged ones are there once, and merges are right."""
     commits = graph.commits(branch, limit=10**9)
-    ids = [commit.graph_commit_id for commit in commits]
-    if len(set(ids)) != len(ids):
+    known = {commit.graph_commit_id: commit for commit in commits}
+    if len(known) != len(commits):
         raise Broken(f"commits appear twice on {branch}")
-    for commit, parent in pairwise(commits):
-        if commit.parents != (parent.graph_commit_id,):
-            raise Broken(f"{commit.graph_commit_id} of {branch} does not follow {parent.graph_commit_id}")
-    lost = model.commits.get(branch, set()) - set(ids)
+    line = _first_parents(commits[0], known)
+    for commit in line:
+        if len(commit.parents) > 1 and commit.kind != "merge":
+            raise Broken(f"{commit.graph_commit_id} of {branch} has two parents, and is no merge")
+    lost = model.commits.get(branch, set()) - {commit.graph_commit_id for commit in line}
     if lost:
         raise Broken(f"acknowledged commits are not in the history of {branch}: {sorted(lost)[:5]}")
+    for commit in [each for each in line if each.kind == "merge"][:MERGES]:
+        _check_merge(graph, known, commit)
+
+
+def _first_parents(head: Commit, known: Mapping[str, Commit]) -> list[Commit]:
+    """A head and its first parents, newest first; every parent has to be there."""
+    line = [head]
+    while line[-1].parents:
+        if lost := set(line[-1].parents) - known.keys():
+            raise Broken(f"{line[-1].graph_commit_id} follows {lost}, which are not there")
+        line.append(known[line[-1].parents[0]])
+    return line
+
+
+def _check_merge(graph: Graph, known: Mapping[str, Commit], commit: Commit) -> None:
+    """A merge made of its two parents and their base what the model makes of them.
+
+    States of deleted branches cannot be read, and with several bases there is no one answer.
+    """
+    ours, theirs = commit.parents
+    bases = _best(_ancestors(known, ours) & _ancestors(known, theirs), known)
+    if len(bases) != 1:
+        return
+    try:
+        base, mine, other, after = (
+            content(graph, each) for each in (*bases, ours, theirs, commit.graph_commit_id)
+        )
+    except HistoryReclaimed:
+        return
+    expected, conflicts = merged_state(base, mine, other)
+    if conflicts or after != expected:
+        raise Broken(f"merge {commit.graph_commit_id} is not what its parents make together ({conflicts})")
+
+
+def _best(common: Set[str], known: Mapping[str, Commit]) -> list[str]:
+    """The common ancestors that no other descends from."""
+    older = {parent for each in common for parent in _ancestors(known, each) - {each}}
+    return sorted(common - older)
+
+
+def _ancestors(known: Mapping[str, Commit], commit: str) -> set[str]:
+    found, waiting = {commit}, [commit]
+    while waiting:
+        for parent in known[waiting.pop()].parents:
+            if parent not in found:
+                found.add(parent)
+                waiting.append(parent)
+    return found
+
+
+def _check_changes(graph: Graph, branch: str) -> None:
+    """The changes of the newest commits, made to the state before them, give the newest state."""
+    commits = graph.commits(branch, limit=10**9)
+    line = _first_parents(commits[0], {commit.graph_commit_id: commit for commit in commits})
+    first, *later = [commit.graph_commit_id for commit in line[: REPLAYED + 1]][::-1]
+    entities = content(graph, first)
+    seen: list[str] = []
+    for page in graph.change_pages(branch, start=f"after:{first}"):
+        for block in page.blocks:
+            seen += [block.cause.graph_commit_id] if block.complete else []
+            for change in block.changes:
+                there = entities[change.table_key].pop(change.id, None)
+                if there != change.before:
+                    raise Broken(f"{block.cause.graph_commit_id} of {branch} changed what was not there: {change}")
+                if change.after is not None:
+                    entities[change.table_key][change.id] = change.after
+    if seen != later:
+        raise Broken(f"the feed of {branch} has the commits {seen}, and the history {later}")
+    if entities != content(graph, graph.snapshot(branch)):
+        raise Broken(f"the changes of the last {len(later)} commits of {branch} do not lead to its newest state")
 
 
 def check_settled(graph: Graph) -> None:

@@ -70,9 +70,7 @@ class Model:
                 self.created.setdefault(entry["branch"], False)
             case "delete branch":
                 self.deleted.setdefault(entry["branch"], False)
-            case "indices":
-                pass
-            case _:
+            case "mutation" | "load" | "update" | "delete":
                 self.stamps.setdefault((entry["branch"], entry["tag"]), {None}).add(_after(entry))
 
     def _is_done(self, entry: Mapping[str, Any]) -> None:
@@ -81,9 +79,7 @@ class Model:
                 self.created[entry["branch"]] = True
             case "delete branch":
                 self.deleted[entry["branch"]] = True
-            case "indices":
-                pass
-            case _:
+            case "mutation" | "load" | "update" | "delete":
                 self.stamps[entry["branch"], entry["tag"]] = {_after(entry)}
         if entry.get("commit"):
             self.commits.setdefault(entry["branch"], set()).add(entry["commit"])

@@ -14,15 +14,21 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from omnigraph import Graph
+from omnigraph import Commit, Graph
 
 SCHEMA = """
 node Item { name: String @key  tag: String @index  size: I64  stamp: I64 }
 node Entry { tag: String @key  size: I64 }
 edge Next: Item -> Item { tag: String }
 """
-BRANCHES = ("main", "left", "right")
-"""The branches that are always there."""
+BRANCHES = ("main", "left", "right", "undone")
+"""The branches that are always there. `left` is merged into `main`, `main` into `right`, and short-lived branches
+into their parents. On `undone`, which is merged into no branch, commits are reverted and repeated, so that only
+there a tag may vanish or come back."""
+
+UNDONE = "undone"
+MERGED = {"main": ["left"], "right": ["main"], UNDONE: ["main", "left", "right"]}
+"""Which of the branches that are always there are merged into which."""
 
 SHORT = "short-"
 """How the names of branches begin that come and go. No name is used twice."""
@@ -38,12 +44,29 @@ query add($a: String, $b: String, $tag: String) {
 UPDATE = "query touch($tag: String, $stamp: I64) { update Item set { stamp: $stamp } where tag = $tag }"
 DELETE = "query drop($tag: String) { delete Item where tag = $tag  delete Entry where tag = $tag }"
 
-Kind = Literal["mutation", "load", "update", "delete", "create branch", "delete branch", "indices"]
+Kind = Literal[
+    "mutation",
+    "load",
+    "update",
+    "delete",
+    "create branch",
+    "delete branch",
+    "indices",
+    "optimize",
+    "merge",
+    "revert",
+    "cherry-pick",
+    "reset",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing a writer does: to a tag, or without one to a branch as a whole."""
+    """One thing a writer does: to a tag, or without one to a branch as a whole.
+
+    ``parent`` is the branch that a new one is forked from, or that is merged. ``of`` is the commit that is undone,
+    repeated or gone back to.
+    """
 
     kind: Kind
     branch: str
@@ -51,6 +74,7 @@ class Step:
     size: int = 0
     stamp: int = 0
     parent: str = "main"
+    of: str = ""
 
 
 class Log:
@@ -103,7 +127,30 @@ def _delete_branch(graph: Graph, step: Step) -> None:
 
 
 def _build_indices(graph: Graph, step: Step) -> str | None:
-    commit = graph.ensure_indices(branch=step.branch).commit
+    return _id(graph.ensure_indices(branch=step.branch).commit)
+
+
+def _optimize(graph: Graph, step: Step) -> str | None:
+    return _id(graph.optimize(branch=step.branch).commit)
+
+
+def _merge(graph: Graph, step: Step) -> str | None:
+    return _id(graph.merge(step.parent, step.branch).commit)
+
+
+def _revert(graph: Graph, step: Step) -> str | None:
+    return _id(graph.revert(step.of, step.branch).commit)
+
+
+def _cherry_pick(graph: Graph, step: Step) -> str | None:
+    return _id(graph.cherry_pick(step.of, step.branch).commit)
+
+
+def _reset(graph: Graph, step: Step) -> str | None:
+    return _id(graph.reset(step.of, step.branch).commit)
+
+
+def _id(commit: Commit | None) -> str | None:
     return None if commit is None else commit.graph_commit_id
 
 
@@ -115,6 +162,11 @@ _ACTIONS: dict[Kind, Callable[[Graph, Step], str | None]] = {
     "create branch": _create_branch,
     "delete branch": _delete_branch,
     "indices": _build_indices,
+    "optimize": _optimize,
+    "merge": _merge,
+    "revert": _revert,
+    "cherry-pick": _cherry_pick,
+    "reset": _reset,
 }
 
 

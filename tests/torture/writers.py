@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.stores import Store
 from tests.torture.clients import impatient, short_leases
 from tests.torture.fates import Fate
-from tests.torture.steps import BRANCHES, SHORT, Kind, Log, Step, perform
+from tests.torture.steps import BRANCHES, MERGED, SHORT, UNDONE, Kind, Log, Step, perform
 from tests.torture.troubles import Weather, calm, faulty_disk, fork_soon, size_limit
 
 import omnigraph
@@ -43,6 +43,11 @@ _WEIGHTS: dict[Kind, int] = {
     "create branch": 1,
     "delete branch": 1,
     "indices": 1,
+    "optimize": 1,
+    "merge": 4,
+    "revert": 1,
+    "cherry-pick": 1,
+    "reset": 1,
 }
 
 
@@ -66,16 +71,48 @@ class Writer:
         match kind:
             case "create branch":
                 name = f"{SHORT}{self._name}-{self._number}"
-                return self.do(Step(kind, name, parent=self._chance.choice(list(self._alive))))
+                parents = [branch for branch in self._alive if branch != UNDONE]
+                return self.do(Step(kind, name, parent=self._chance.choice(parents)))
+            case "merge":
+                return self._merge()
+            case "revert" | "cherry-pick" | "reset":
+                return self._undo(kind)
             case "delete branch":
                 return self._delete_a_branch()
-            case "indices":
+            case "indices" | "optimize":
                 return self.do(Step(kind, self._chance.choice(list(self._alive))))
             case _:
                 return self._write(kind, self._chance.choice(list(self._alive)))
 
+    def _merge(self) -> OmniError | None:
+        """Merge as `MERGED` says, or a short-lived branch into its parent."""
+        pairs = [(source, target) for target, sources in MERGED.items() for source in sources]
+        try:
+            short = [branch for branch in self._graph.branches() if branch.name.startswith(SHORT)]
+        except OmniError as error:
+            return self._unread(error)
+        pairs += [(branch.name, branch.parent) for branch in short if branch.parent is not None]
+        source, target = self._chance.choice(pairs)
+        return self.do(Step("merge", target, parent=source))
+
+    def _undo(self, kind: Kind) -> OmniError | None:
+        """Undo, repeat or go back to one of the last commits, on the branch that is there for this."""
+        other = UNDONE if kind == "revert" else self._chance.choice([*MERGED, "left"])
+        try:
+            commits = [commit for commit in self._graph.commits(other, limit=20) if commit.branch == other]
+        except OmniError as error:
+            return self._unread(error)
+        if not commits:
+            return None
+        chosen = self._chance.choice(commits[:5])
+        return self.do(Step(kind, UNDONE, of=chosen.graph_commit_id))
+
+    def _unread(self, error: OmniError) -> OmniError:
+        self._log.note("could not read", error=type(error).__name__)
+        return error
+
     def _write(self, kind: Kind, branch: str) -> OmniError | None:
-        known = self._alive[branch]
+        known = [] if branch == UNDONE else self._alive[branch]
         if kind in ("update", "delete") and known:
             tag, size = self._chance.choice(known)
             return self.do(Step(kind, branch, tag, size, self._number))
@@ -88,8 +125,7 @@ class Writer:
         try:
             names = [branch.name for branch in self._graph.branches() if branch.name.startswith(SHORT)]
         except OmniError as error:
-            self._log.note("could not read", error=type(error).__name__)
-            return error
+            return self._unread(error)
         return self.do(Step("delete branch", self._chance.choice(names))) if names else None
 
     def must(self, step: Step) -> None:

@@ -22,8 +22,9 @@ from omnigraph.manifest.state import Commit
 class MergeBase:
     """The best common ancestor whose state can be read.
 
-    A better one may lie on a branch that was deleted. ``merges`` are the commits by which either history got what
-    such ancestors have changed, the oldest first: together with the base they tell what the better one was.
+    A better one may lie on a branch that was deleted, and after a criss-cross merge there are several best ones.
+    ``merges`` are the commits by which either history got what those ancestors have changed, the oldest first:
+    together with the base they tell what both sides have in common.
     """
 
     commit: Commit
@@ -102,8 +103,8 @@ def merge_base(
     """The best common ancestor of two commits that can be read.
 
     After a criss-cross merge there are several that no other descends from; of these the one nearest to both heads
-    is taken, and of equally near ones the newest. HistoryReclaimed if none can be read, RequestError if there is
-    none at all.
+    is taken, and of equally near ones the newest; the merges of the others go on top. HistoryReclaimed if none can
+    be read, RequestError if there is none at all.
     """
     walk = _Walk(ancestry)
     walk.meet(ours, _Side.OURS)
@@ -126,17 +127,18 @@ def merge_base(
             raise RequestError(f"{heads} have no history in common; only branches of one graph can be merged")
         remedy = "bring single commits over with `omnigraph cherry-pick`"
         raise HistoryReclaimed(f"the state that {heads} have in common", remedy)
-    return MergeBase(_chosen(found, ours, theirs, walk), _merges_of(lost, walk, is_readable))
+    chosen, *others = _best(found, ours, theirs, walk)
+    return MergeBase(chosen, _merges_of([*lost, *others], walk, is_readable))
 
 
-def _chosen(found: list[Commit], ours: Commit, theirs: Commit, walk: _Walk) -> Commit:
-    """The best of several common ancestors."""
+def _best(found: list[Commit], ours: Commit, theirs: Commit, walk: _Walk) -> list[Commit]:
+    """The common ancestors that no other one descends from, the best of them first."""
     for head in (ours, theirs):
         if head in found:
-            return head
+            return [head]
     older = _ancestors(found, walk.met)
     near, far = _distances(ours, walk.met), _distances(theirs, walk.met)
-    return min(
+    return sorted(
         (commit for commit in found if commit.graph_commit_id not in older),
         key=lambda commit: (
             near[commit.graph_commit_id] + far[commit.graph_commit_id],
@@ -146,11 +148,11 @@ def _chosen(found: list[Commit], ours: Commit, theirs: Commit, walk: _Walk) -> C
     )
 
 
-def _merges_of(lost: list[Commit], walk: _Walk, is_readable: Callable[[Commit], bool]) -> tuple[Commit, ...]:
-    """The merges of commits whose states are gone, where the states before and after the merge can be read."""
-    if not lost:
+def _merges_of(others: list[Commit], walk: _Walk, is_readable: Callable[[Commit], bool]) -> tuple[Commit, ...]:
+    """The merges of commits that are not the base, where the states before and after the merge can be read."""
+    if not others:
         return ()
-    order = {commit.graph_commit_id: age(commit) for commit in lost}
+    order = {commit.graph_commit_id: age(commit) for commit in others}
     found = []
     for commit in walk.met.values():
         merged = [order[parent] for parent in commit.parents[1:] if parent in order]

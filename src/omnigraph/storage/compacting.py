@@ -22,9 +22,6 @@ ROWS_PER_FILE: Final = 65_536
 """Fragments with fewer rows are put together. Lance makes files of nearly equal size, at most half as large again.
 """
 _ROWS_AT_A_TIME: Final = 1_024
-_OPTIONS: Final = CompactionOptions(
-    target_rows_per_fragment=ROWS_PER_FILE, batch_size=_ROWS_AT_A_TIME, num_threads=1
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +34,11 @@ class CompactionPlan:
     handle: LanceDataset
     groups: tuple[CompactionTask, ...]
 
+    @property
+    def fragments(self) -> list[int]:
+        """The fragments that are written again."""
+        return [fragment.id for group in self.groups for fragment in group.fragments]
+
 
 @dataclass(frozen=True, slots=True)
 class StagedCompaction:
@@ -48,10 +50,13 @@ class StagedCompaction:
     uncovered_indexes: tuple[str, ...]
 
 
-def plan_compaction(handle: LanceDataset) -> CompactionPlan:
+def plan_compaction(handle: LanceDataset, rows_per_file: int | None = None) -> CompactionPlan:
     """Look for fragments that are too small, or that have many deleted rows. No data is read."""
+    options = CompactionOptions(
+        target_rows_per_fragment=rows_per_file or ROWS_PER_FILE, batch_size=_ROWS_AT_A_TIME, num_threads=1
+    )
     with translated(handle.uri):
-        return CompactionPlan(handle, tuple(Compaction.plan(handle, _OPTIONS).tasks))
+        return CompactionPlan(handle, tuple(Compaction.plan(handle, options).tasks))
 
 
 def stage_compaction(plan: CompactionPlan, location: str, branch: str | None, operation: str) -> StagedCompaction:

@@ -8,16 +8,19 @@ the commit lock, which the caller holds, makes looking and committing one step.
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.commit import CommitConflictError
 
-from omnigraph.errors import IncompleteFile, StorageUnavailable, TableMoved
+from omnigraph.errors import IncompleteFile, OmniError, StorageUnavailable, TableMoved
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
+from omnigraph.storage.compacting import plan_compaction, stage_compaction
 from omnigraph.storage.files.checksums import is_whole, require_whole
 from omnigraph.storage.files.durability import sync_files
 from omnigraph.storage.forkpoints import clear_torn_entries, fork_point, fork_points
@@ -26,6 +29,12 @@ from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import Delta, TableRef, TableVersions, described
 
 __all__ = ["Delta", "TableRef", "Tables"]
+
+LOG_FILES: Final = 8
+"""From so many small files on, those of a log are put together."""
+
+LOG_ROWS_PER_FILE: Final = 1_024
+"""Files of a log with so many rows are left as they are: an append costs the same however long the log is."""
 
 
 class Tables(TableVersions):
@@ -147,7 +156,24 @@ class Tables(TableVersions):
         staged = stage_append(handle, location, None, rows, "log")
         with translated(self.shown(location)):
             after = LanceDataset.commit(handle, staged.transaction, storage_options=self.options)
-        self._committed(TableRef(location, None, after.version), after)
+        done = self._committed(TableRef(location, None, after.version), after)
+        with suppress(OmniError):  # the rows are there; the next append tries again
+            self._compact_log(done)
+
+    def _compact_log(self, ref: TableRef) -> None:
+        """Put the small files of a log together when there are several, so that reading it does not cost a request
+        for each append. Rows that others add at the same time stay; of two compactions one wins."""
+        own = self.dataset(ref.location, None, ref.version)
+        if own is None or len(own.get_fragments()) < LOG_FILES:
+            return
+        plan = plan_compaction(own, LOG_ROWS_PER_FILE)
+        if len(plan.fragments) < LOG_FILES:
+            return
+        staged = stage_compaction(plan, ref.location, None, "log").staged
+        self._clear_torn(ref)
+        with translated(self.shown(ref.location)), suppress(CommitConflictError):
+            after = LanceDataset.commit(own, staged.transaction, storage_options=self.options)
+            self._committed(TableRef(ref.location, None, after.version), after)
 
     def _first_version(self, location: str, schema: pa.Schema) -> int:
         """Create a log, unless another process does at the same time."""

@@ -19,6 +19,7 @@ from omnigraph.cli.output import (
     reports_errors,
     styled,
 )
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
 from omnigraph.cli.stores import Actor, Store, open_graph
 from omnigraph.errors import Conflict, InvalidArgument, OmniError, PreconditionFailed
 
@@ -61,6 +62,9 @@ def merge(
     ] = False,
     if_commit: IfCommit = None,
     message: Message = None,
+    engine: Engine = EngineName.AUTO,
+    master: Master = None,
+    remote: Remote = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
@@ -71,19 +75,24 @@ def merge(
         **decisions(ours, theirs, choose),
         "if_commit": if_commit,
     }
+    spark: dict[str, Any] = {"engine": engine.value, "spark": remote or master}
     _check(source, into, options, preview=preview, out=out, apply=apply)
-    graph = open_graph(store, read_only=preview, actor=actor)
+    # On Spark a preview stages rows in the graph, which are removed.
+    on_spark = engine is EngineName.SPARK or bool(remote or master)
+    graph = open_graph(store, read_only=preview and not on_spark, actor=actor)
     if preview:
-        plan = graph.preview_merge(source or "", into, message=message, **options)
+        with progress() as listener:
+            plan = graph.preview_merge(source or "", into, message=message, **options, **spark, listener=listener)
         if out is not None:
             _store(plan, out)
         _show_plan(plan, as_json=as_json)
         return
     try:
-        if apply is not None:
-            done = graph.apply_merge(_stored(apply), message=message)
-        else:
-            done = graph.merge(source or "", into, message=message, **options)
+        with progress() as listener:
+            if apply is not None:
+                done = graph.apply_merge(_stored(apply), message=message, **spark, listener=listener)
+            else:
+                done = graph.merge(source or "", into, message=message, **options, **spark, listener=listener)
     except PreconditionFailed as error:
         raise lost_race(error, as_json=as_json) from None
     _report(done, as_json=as_json)

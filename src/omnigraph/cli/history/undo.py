@@ -10,6 +10,7 @@ import typer
 from omnigraph.cli.history.diff import print_stat
 from omnigraph.cli.history.merge import Choose, IfCommit, Message, Ours, Theirs, decisions
 from omnigraph.cli.output import Json, lost_race, print_json, print_text, reports_errors, styled
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
 from omnigraph.cli.stores import Actor, Store, open_graph
 from omnigraph.errors import PreconditionFailed
 
@@ -30,12 +31,16 @@ def revert(
     choose: Choose = None,
     if_commit: IfCommit = None,
     message: Message = None,
+    engine: Engine = EngineName.AUTO,
+    master: Master = None,
+    remote: Remote = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
     """Undo commits by one new commit, the newest first. What was changed again since is a conflict."""
     graph = open_graph(store, read_only=False, actor=actor)
     options = {**decisions(ours, theirs, choose), "if_commit": if_commit, "message": message}
+    options |= {"engine": engine.value, "spark": remote or master}
     done = _attempt(graph.revert, commits, branch, options, as_json)
     print_json(done.as_json()) if as_json else _report(done)
 
@@ -50,12 +55,16 @@ def cherry_pick(
     choose: Choose = None,
     if_commit: IfCommit = None,
     message: Message = None,
+    engine: Engine = EngineName.AUTO,
+    master: Master = None,
+    remote: Remote = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
     """Do on a branch what a commit of any branch did."""
     graph = open_graph(store, read_only=False, actor=actor)
     options = {**decisions(ours, theirs, choose), "if_commit": if_commit, "message": message}
+    options |= {"engine": engine.value, "spark": remote or master}
     done = _attempt(graph.cherry_pick, commit, branch, options, as_json)
     print_json(done.as_json()) if as_json else _report(done)
 
@@ -67,12 +76,16 @@ def reset(
     store: Store = None,
     if_commit: IfCommit = None,
     message: Message = None,
+    engine: Engine = EngineName.AUTO,
+    master: Master = None,
+    remote: Remote = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
     """Bring a branch back to its content at a commit, by a new commit: the history stays."""
     graph = open_graph(store, read_only=False, actor=actor)
-    done = _attempt(graph.reset, to, branch, {"if_commit": if_commit, "message": message}, as_json)
+    options = {"if_commit": if_commit, "message": message, "engine": engine.value, "spark": remote or master}
+    done = _attempt(graph.reset, to, branch, options, as_json)
     print_json(done.as_json()) if as_json else _report(done)
 
 
@@ -80,7 +93,8 @@ def _attempt(
     act: Callable[..., UndoResult], commit: str | list[str], branch: str, options: dict[str, Any], as_json: bool
 ) -> UndoResult:
     try:
-        return act(commit, branch, **options)
+        with progress() as listener:
+            return act(commit, branch, **options, listener=listener)
     except PreconditionFailed as error:
         raise lost_race(error, as_json=as_json) from None
 

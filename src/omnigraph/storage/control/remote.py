@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import hashlib
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +18,7 @@ from omnigraph.storage.control.contents import Versioned
 from omnigraph.storage.unavailable import translated, unavailable
 
 if TYPE_CHECKING:
-    from obstore import PutMode
+    from obstore import ObjectMeta, PutMode
     from obstore.store import RetryConfig
 
 _MEMORY: dict[str, MemoryStore] = {}
@@ -25,6 +26,9 @@ _MEMORY_LOCK = threading.Lock()
 
 _RETIRED: Final = b"Here was an object that was removed.\n"
 """The content of an object that counts as absent."""
+
+_RETIRED_TAG: Final = f'"{hashlib.md5(_RETIRED, usedforsecurity=False).hexdigest()}"'
+"""The ETag of such an object on most stores: a listing then tells what it is. On others its content is read."""
 
 
 class RemoteObjects:
@@ -77,8 +81,14 @@ class RemoteObjects:
     def list(self, prefix: str) -> list[str]:
         with translated(self._shown):
             pages = list(obstore.list(self._store, self._folder(prefix)))
-        sizes = {entry["path"].removeprefix(self._prefix): entry["size"] for page in pages for entry in page}
-        return sorted(key for key, size in sizes.items() if size != len(_RETIRED) or self.get(key) is not None)
+        entries = (entry for page in pages for entry in page)
+        return sorted(entry["path"].removeprefix(self._prefix) for entry in entries if self._is_there(entry))
+
+    def _is_there(self, entry: ObjectMeta) -> bool:
+        """Is an object that the store lists more than the rest of one that was removed?"""
+        if entry["size"] != len(_RETIRED):
+            return True
+        return entry["e_tag"] != _RETIRED_TAG and self.get(entry["path"].removeprefix(self._prefix)) is not None
 
     def delete(self, key: str) -> None:
         with translated(self._shown), contextlib.suppress(FileNotFoundError):
@@ -109,7 +119,7 @@ class RemoteObjects:
                 found = obstore.head(self._store, self._prefix + key)
             except FileNotFoundError:
                 return False
-        return found["size"] != len(_RETIRED) or self.get(key) is not None
+        return self._is_there(found)
 
     def _has_below(self, prefix: str) -> bool:
         with translated(self._shown):
