@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from tests.history.test_diff import content
 from tests.history.truth import BASE, SCHEMA, merged, write
+from tests.recovery.racers import once
 from tests.stores import Store
 
 import omnigraph
-from omnigraph import Graph
-from omnigraph.errors import BranchNotFound, InvalidArgument, MergeConflicts, PreconditionFailed
+from omnigraph import Graph, failpoints
+from omnigraph.errors import BranchNotFound, InvalidArgument, ManifestConflict, MergeConflicts, PreconditionFailed
 
 
 @pytest.fixture
@@ -82,6 +83,35 @@ class TestHistory:
         assert merged(graph, "dev", "main") == "merged"
         assert merged(graph, "main", "dev") == "fast_forward"
         assert len(graph.diff("main", "dev")) == 0
+
+    def test_another_process_merges_more_of_the_branch_meanwhile(self, local_store: Store) -> None:
+        """What is merged was captured before; the newer state of the branch that came in since is not undone."""
+        graph = omnigraph.init(local_store.uri, SCHEMA)
+        graph.load(BASE, mode="append")
+        graph.create_branch("dev")
+        write(graph, "dev", "set age", 1)
+        other = omnigraph.open(local_store.uri)
+
+        def merge_more() -> None:
+            write(other, "dev", "set city", 0)
+            assert other.merge("dev").outcome == "fast_forward"
+
+        with failpoints.armed("recovery.sidecar_list", once(merge_more)):
+            assert graph.merge("dev").outcome == "already_up_to_date"
+        assert len(graph.diff("main", "dev")) == 0
+
+    def test_another_process_writes_meanwhile(self, local_store: Store) -> None:
+        """Then what was compared is out of date; nothing is written, and merging again takes both."""
+        graph = omnigraph.init(local_store.uri, SCHEMA)
+        graph.load(BASE, mode="append")
+        graph.create_branch("dev")
+        write(graph, "dev", "set age", 1)
+        other = omnigraph.open(local_store.uri)
+        meanwhile = once(lambda: write(other, "main", "set city", 0))
+        with failpoints.armed("write.after_stage", meanwhile), pytest.raises(ManifestConflict):
+            graph.merge("dev")
+        assert graph.merge("dev").outcome == "merged"
+        assert [change.changed for change in graph.diff("dev", "main")] == [("city",)]
 
     def test_criss_cross(self, graph: Graph) -> None:
         """Each side merges the other's older state, so that there are two merge bases."""
