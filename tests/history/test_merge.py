@@ -58,6 +58,50 @@ def test_values_of_every_shape(memory_store: Store) -> None:
     assert graph.entity("Item", "a") == {"id": "a", **wanted, "raw": b"\x00\x01\x02"}
 
 
+RULES = """
+node Person { name: String @key  badge: I32? @unique  row: I32?  seat: I32?  @unique(row, seat) }
+edge Owns: Person -> Person @card(0..1)
+"""
+BROKEN = {
+    "a value twice": (
+        'update Person set { badge: 7 } where name = "Ada"',
+        'update Person set { badge: 7 } where name = "Bo"',
+        "unique_violation",
+    ),
+    "a pair of values twice, each from one side": (
+        'update Person set { row: 1 } where name = "Ada"',
+        'update Person set { seat: 1 } where name = "Ada"',
+        "unique_violation",
+    ),
+    "an edge too many": (
+        'insert Owns { from: "Ada", to: "Bo" }',
+        'insert Owns { from: "Ada", to: "Cy" }',
+        "cardinality_violation",
+    ),
+    "an edge to a node that is gone": (
+        'insert Owns { from: "Ada", to: "Bo" }',
+        'delete Person where name = "Bo"',
+        "orphan_edge",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+@pytest.mark.parametrize("target", ["main", "dev"])
+def test_rules_that_hold_on_each_side_and_not_together(case: str, target: str, memory_store: Store) -> None:
+    graph = omnigraph.init(memory_store.uri, RULES)
+    seats = {"Ada": (0, 0), "Bo": (1, 1), "Cy": (2, 2)}
+    people = [{"name": name, "row": row, "seat": seat} for name, (row, seat) in seats.items()]
+    graph.load([{"type": "Person", "data": data} for data in people], mode="append")
+    graph.create_branch("dev")
+    *writes, kind = BROKEN[case]
+    for branch, statement in zip(("main", "dev"), writes, strict=True):
+        graph.mutate(f"query q() {{ {statement} }}", branch=branch)
+    source = "dev" if target == "main" else "main"
+    assert merged(graph, source, target) == kind
+    assert merged(graph, source, target, resolve="theirs") == kind
+
+
 class TestHistory:
     def test_a_merge_has_two_parents_and_is_not_repeated(self, graph: Graph) -> None:
         graph.create_branch("dev")
