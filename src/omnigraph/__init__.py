@@ -105,9 +105,17 @@ if TYPE_CHECKING:
     from omnigraph.history.feed.blocks import ChangeBlock
     from omnigraph.history.feed.pages import ChangePage, CommitChanges
     from omnigraph.history.log import LogEntry
-    from omnigraph.history.merge import MergeOutcome, MergePlan, MergeResult
+    from omnigraph.history.plans import MergeOutcome, MergePlan, MergeResult
     from omnigraph.history.undo import UndoResult
-    from omnigraph.keywords import At, ChangeKeywords, LoadKeywords, LogKeywords, MergeKeywords, UndoKeywords
+    from omnigraph.keywords import (
+        ApplyKeywords,
+        At,
+        ChangeKeywords,
+        LoadKeywords,
+        LogKeywords,
+        MergeKeywords,
+        UndoKeywords,
+    )
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
     from omnigraph.maintenance.compaction import OptimizeReport
@@ -128,6 +136,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ApplyKeywords",
     "AsyncGraph",
     "At",
     "BadValue",
@@ -261,6 +270,7 @@ __all__ = [
 ]
 
 _LAZY = {
+    "ApplyKeywords": "omnigraph.keywords",
     "AsyncGraph": "omnigraph.asynchronous",
     "At": "omnigraph.keywords",
     "Baseline": "omnigraph.bulk.export.baseline",
@@ -290,9 +300,9 @@ _LAZY = {
     "LogEntry": "omnigraph.history.log",
     "LogKeywords": "omnigraph.keywords",
     "MergeKeywords": "omnigraph.keywords",
-    "MergeOutcome": "omnigraph.history.merge",
-    "MergePlan": "omnigraph.history.merge",
-    "MergeResult": "omnigraph.history.merge",
+    "MergeOutcome": "omnigraph.history.plans",
+    "MergePlan": "omnigraph.history.plans",
+    "MergeResult": "omnigraph.history.plans",
     "MutationResult": "omnigraph.write.mutations.requests",
     "OptimizeReport": "omnigraph.maintenance.compaction",
     "PropertyBlame": "omnigraph.history.blame",

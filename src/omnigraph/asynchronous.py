@@ -180,6 +180,7 @@ class AsyncGraph:
     snapshot = _InThread(Graph.snapshot)
     merge = _InThread(Graph.merge)
     preview_merge = _InThread(Graph.preview_merge)
+    apply_merge = _InThread(Graph.apply_merge)
     revert = _InThread(Graph.revert)
     cherry_pick = _InThread(Graph.cherry_pick)
     reset = _InThread(Graph.reset)

@@ -284,7 +284,7 @@ class Graph(VersionedGraph):
 
         state = self.snapshot(branch, at=at)
         require_shared(state.address)
-        return SparkGraph(spark_session(spark), state, self._embedder)
+        return SparkGraph(spark_session(spark), state, self._embedder, self._settings.bulk)
 
     def stream(
         self,

@@ -55,19 +55,24 @@ class LogKeywords(TypedDict, total=False):
     after: str | None
 
 
-class UndoKeywords(TypedDict, total=False):
-    """Keywords of `Graph.revert`, `Graph.cherry_pick` and `Graph.reset`."""
+class ApplyKeywords(TypedDict, total=False):
+    """Keywords of `Graph.apply_merge`."""
 
-    strict: bool
-    resolve: Side | None
-    choices: Mapping[tuple[str, str], Side] | None
-    if_commit: str | None
     actor: str | None
     message: str | None
     engine: EngineName
     spark: SparkSession | str | None
     listener: Listener | None
     cancellation: Cancellation | None
+
+
+class UndoKeywords(ApplyKeywords, total=False):
+    """Keywords of `Graph.revert`, `Graph.cherry_pick` and `Graph.reset`."""
+
+    strict: bool
+    resolve: Side | None
+    choices: Mapping[tuple[str, str], Side] | None
+    if_commit: str | None
 
 
 class MergeKeywords(UndoKeywords, total=False):

@@ -69,9 +69,9 @@ class BulkSettings:
     """Bytes of data files up to which an export to a directory runs in this process."""
     small_embedding: int = 20_000
     """Rows without vectors up to which they are filled in this process, as one change in memory."""
-    small_merge: int = 256 << 20
+    small_merge: int = 128 << 20
     """About how many bytes of changed rows, of both sides, a merge holds in the memory of this process."""
-    merge_bucket: int = 64 << 20
+    merge_bucket: int = 32 << 20
     """About how many bytes of changed rows one task of a larger merge holds."""
     key_budget: int = 512 << 20
     """Bytes of keys that one task may hold. Checks that need more are joins of Spark."""

@@ -10,20 +10,25 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, Unpack
 
-from omnigraph.arguments import LONGEST_MESSAGE, number_argument, optional_text, text_argument
+from omnigraph.arguments import LONGEST_MESSAGE, described, number_argument, optional_text, text_argument
 from omnigraph.bulk.merge.job import MergeJob
+from omnigraph.bulk.merge.workspaces import aside, in_graph
+from omnigraph.bulk.runner import Engine, RunnerChoice
 from omnigraph.errors import BranchNotFound, BranchProtected, InvalidArgument, ObjectDamaged, RequestError
 from omnigraph.handle import GraphHandle
-from omnigraph.history.blame import Blame, blame
+from omnigraph.history.blame import Blame, blame, commits_of
 from omnigraph.history.diff import ChangeFilter, Diff, diff, filtered
 from omnigraph.history.feed.blocks import PAGE_BYTES, PAGE_CHANGES, WALKED_COMMITS, HeldDiff, PageLimits
-from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest, commit_changes, cursor_at, poll
-from omnigraph.history.log import LogEntry, LogFilter, entries, instant, wanted_commits
-from omnigraph.history.merge import MergePlan, MergeRequest, MergeResult, merge, preview_merge
+from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest, commit_changes, poll
+from omnigraph.history.feed.positions import cursor_at
+from omnigraph.history.log import LogEntry, LogFilter, chosen_commits, entries, instant, wanted_commits
+from omnigraph.history.merge import MergeRequest, apply_request, merge, preview_merge
+from omnigraph.history.plans import MergePlan, MergeResult
 from omnigraph.history.refs import resolve
 from omnigraph.history.sides import Decisions
 from omnigraph.history.undo import UndoRequest, UndoResult, cherry_pick, reset, revert
 from omnigraph.keywords import (
+    ApplyKeywords,
     At,
     ChangeKeywords,
     ChangeKind,
@@ -252,7 +257,7 @@ class VersionedGraph(GraphHandle):
         side, ``choices`` decides single ones by table key and id. ``squash`` leaves out the second parent, and
         ``if_commit`` names the commit that the target must be at.
 
-        A change of up to 256 MiB is merged in the memory of this process, a larger one by tasks, on Spark if there
+        A change of up to 128 MiB is merged in the memory of this process, a larger one by tasks, on Spark if there
         is one; ``engine`` overrides that.
         """
         self._repository.require_writable()
@@ -261,19 +266,48 @@ class VersionedGraph(GraphHandle):
             return merge(self._repository, replace(request, combine=job, job_lock=job))
 
     def preview_merge(self, source: str, into: str | None = None, **options: Unpack[MergeKeywords]) -> MergePlan:
-        """What `merge` would do now: its outcome, its changes and its conflicts. Nothing is committed.
+        """What `merge` would do now: its outcome, its changes and its conflicts.
 
-        A graph that is opened for reading only holds all changed rows in memory for it.
+        Nothing is written, unless it runs on Spark: then workers stage rows in the graph, which are removed.
         """
-        request = self._merge_request(source, into, options)
-        if self._repository.read_only:
-            return preview_merge(self._repository, request)
-        with self._merge_job("merge", request.target, options) as job:
+        request, runners = self._merge_request(source, into, options), self._runners(options)
+        if runners.engine is Engine.SPARK or (runners.engine is Engine.AUTO and runners.is_spark_given):
+            self._repository.require_writable()
+            workspace = in_graph(self._repository, request.target, "preview", request.actor)
+        else:
+            runners, workspace = replace(runners, engine=Engine.LOCAL), aside(request.target)
+        with MergeJob(request.target, workspace, runners, self._settings.bulk) as job:
             return preview_merge(self._repository, replace(request, combine=job))
 
-    def revert(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
-        """Undo a commit by a new one. What was changed again since is a conflict, as in a merge."""
-        return self._undone(revert, commit, branch, options)
+    def apply_merge(self, plan: MergePlan, **options: Unpack[ApplyKeywords]) -> MergeResult:
+        """Do exactly what a preview has planned, or nothing.
+
+        PreconditionFailed if either branch has moved since the preview, MergeConflicts if the plan has conflicts
+        that its decisions leave open. The plan may come from another process, by `MergePlan.from_json`.
+        """
+        self._repository.require_writable()
+        if not isinstance(plan, MergePlan):
+            raise InvalidArgument("plan", f"it is a MergePlan, not {described(plan)}; use MergePlan.from_json")
+        source, target = self._merged_branch("plan", plan.source), self._merged_branch("plan", plan.target)
+        message = optional_text("message", options.get("message"), LONGEST_MESSAGE)
+        request = replace(
+            apply_request(plan, source, target), actor=self._who(options.get("actor")), message=message
+        )
+        with self._merge_job("merge", target, options) as job:
+            return merge(self._repository, replace(request, combine=job, job_lock=job))
+
+    def revert(
+        self, commit: str | Sequence[str], branch: str | None = None, **options: Unpack[UndoKeywords]
+    ) -> UndoResult:
+        """Undo a commit, or several of them, by one new commit; of several the newest is undone first.
+
+        They must be in the branch's history. What was changed again since is a conflict, as in a merge.
+        """
+        request = self._undo_request(branch, options)
+        names = commit if isinstance(commit, Sequence) and not isinstance(commit, str) else [commit]
+        found = [self.commit(name) for name in names]
+        with self._merge_job("revert", request.branch, options) as job:
+            return revert(self._repository, replace(request, combine=job, job_lock=job), found)
 
     def cherry_pick(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
         """Do on a branch, as a new commit, what a commit of any branch did."""
@@ -294,14 +328,16 @@ class VersionedGraph(GraphHandle):
         with self._merge_job(undo.__name__, request.branch, options) as job:
             return undo(self._repository, replace(request, combine=job, job_lock=job), found)
 
-    def _merge_job(self, kind: str, branch: Branch, options: UndoKeywords) -> MergeJob:
+    def _merge_job(self, kind: str, branch: Branch, options: ApplyKeywords) -> MergeJob:
         """The job of a merge or an undo, which runs tasks only if the change is large."""
+        workspace = in_graph(self._repository, branch, kind, self._who(options.get("actor")))
+        return MergeJob(branch, workspace, self._runners(options), self._settings.bulk)
+
+    def _runners(self, options: ApplyKeywords) -> RunnerChoice:
         from omnigraph.spark.choice import SparkChoice
 
         choice = SparkChoice(options.get("spark"), options.get("listener"), options.get("cancellation"))
-        runners = choice.or_local(engine_named(options.get("engine", "auto")))
-        actor = self._who(options.get("actor"))
-        return MergeJob(self._repository, branch, kind, actor, runners, self._settings.bulk)
+        return choice.or_local(engine_named(options.get("engine", "auto")))
 
     def _undo_request(self, branch: str | None, options: UndoKeywords) -> UndoRequest:
         self._repository.require_writable()
@@ -339,23 +375,40 @@ class VersionedGraph(GraphHandle):
         ``actor``, ``kind``, ``since`` and ``until`` choose among them, ``limit`` is how many there are at most
         (50), and ``after`` goes on behind a commit of an earlier page.
         """
-        return list(self._wanted_commits(branch, options))
+        found, wanted, most = self._log_request(branch, options)
+        return list(islice(wanted_commits(self._repository, found, wanted, options.get("after")), most))
 
     def log(
-        self, branch: str | None = None, *, stat: bool = False, **options: Unpack[LogKeywords]
+        self,
+        branch: str | None = None,
+        *,
+        type: str | None = None,  # noqa: A002  what it is called
+        id: str | None = None,  # noqa: A002
+        stat: bool = False,
+        **options: Unpack[LogKeywords],
     ) -> list[LogEntry]:
         """The commits that `commits` gives, with the branches and tags that lead to each.
 
-        With ``stat`` the entities that each commit changed are counted, at the cost of the changes.
+        With ``type`` and ``id`` only those that changed one entity since it was inserted, found as `blame` finds
+        them. With ``stat`` the entities that each commit changed are counted, at the cost of the changes.
         """
-        return entries(self._repository, self._wanted_commits(branch, options), stat=stat)
+        found, wanted, most = self._log_request(branch, options)
+        after = options.get("after")
+        if type is None and id is None:
+            commits = wanted_commits(self._repository, found, wanted, after)
+        else:
+            key = entity_key(self.catalog, text_argument("type", type))
+            entity_id = text_argument("id", id)
+            history = iter(commits_of(self._repository, self._repository.snapshot(found), key, entity_id))
+            commits = chosen_commits(self._repository, history, f"history of {key} '{entity_id}'", wanted, after)
+        return entries(self._repository, islice(commits, most), stat=stat)
 
-    def _wanted_commits(self, branch: str | None, options: LogKeywords) -> Iterator[Commit]:
-        actor, kind, after = (optional_text(name, options.get(name)) for name in ("actor", "kind", "after"))
+    def _log_request(self, branch: str | None, options: LogKeywords) -> tuple[Branch, LogFilter, int]:
+        """The branch of a log, which commits are wanted, and how many."""
+        actor, kind, _ = (optional_text(name, options.get(name)) for name in ("actor", "kind", "after"))
         times = (instant("since", options.get("since")), instant("until", options.get("until")))
         most = max(number_argument("limit", options.get("limit", 50)), 0)
-        found = self._repository.branches.find(self._named(branch))
-        return islice(wanted_commits(self._repository, found, LogFilter(actor, kind, *times), after), most)
+        return self._repository.branches.find(self._named(branch)), LogFilter(actor, kind, *times), most
 
     def blame(
         self,

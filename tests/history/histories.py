@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from tests.history.test_diff import content
 from tests.stores import memory_store
 
 import omnigraph
-from omnigraph import Graph
+from omnigraph import Graph, UndoResult
 from omnigraph.errors import MergeConflicts
 
 SCHEMA = """
@@ -231,10 +232,13 @@ class History:
     def undo(self, step: Step, branch: str) -> None:
         """Revert or repeat a commit, or go back to it; conflicts are those of the model."""
         every = [commit for commit, parents in self.parents.items() if parents and parents[0] in self.states]
+        if step.kind == "revert":
+            every = [commit for commit in every if commit in self._ancestors(self.head(branch))]
         if not every:
             return
         commit = every[step.other % len(every)]
         before, after, ours = self.states[self.parents[commit][0]], self.states[commit], self.state(branch)
+        run: Callable[..., UndoResult]
         match step.kind:
             case "revert":
                 expected, kinds = merged_state(after, ours, before)

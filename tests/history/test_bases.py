@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
+import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.history.test_diff import content
 from tests.history.truth import BASE, SCHEMA, merged, write
-from tests.stores import Store
+from tests.sampling import sampled
+from tests.stores import Store, memory_store
 
 import omnigraph
-from omnigraph import Graph
-from omnigraph.errors import HistoryReclaimed, MergeConflicts
+from omnigraph import BulkSettings, Graph, Settings
+from omnigraph.errors import HistoryReclaimed, MergeConflicts, RequestError
 from omnigraph.history.bases import MergeBase, merge_base
 from omnigraph.history.merge import MergeRequest, _compared
 from omnigraph.manifest.lineage import Ancestry
@@ -80,8 +84,10 @@ def test_a_state_that_is_gone_is_no_base(drawn: str, gone: str, expected: str, m
 
 
 def test_without_any_state_that_can_be_read_there_is_no_base() -> None:
-    with pytest.raises(HistoryReclaimed, match="the state that a and b have in common existed, but its files"):
+    with pytest.raises(HistoryReclaimed, match="gone from the store; bring single commits over"):
         base(commits("o, a < o, b < o"), "a", "b", gone="o")
+    with pytest.raises(RequestError, match="commits a and b have no history in common"):
+        base(commits("a, b"), "a", "b")
 
 
 @pytest.mark.parametrize("history", [10, 10_000])
@@ -208,6 +214,66 @@ class TestDeletedBranches:
         graph.create_branch("fix")
         write(graph, "fix", "set age", 1)
         assert merged(graph, "b", "c") == "merged"
+
+
+class Telling:
+    """A random story in which a branch is merged into two others, told twice alike if need be."""
+
+    def __init__(self, seed: int, store: Store) -> None:
+        self.chance = random.Random(seed)
+        self.graph = omnigraph.init(store.uri, SCHEMA)
+        self.graph.load(BASE, mode="append")
+        for branch in ("fix", "b", "c"):
+            self.graph.create_branch(branch)
+        for _ in range(self.chance.randrange(1, 3)):
+            self.write("fix", "b", "c")
+            for branch in ("b", "c"):
+                side: Any = self.chance.choice(["ours", "theirs"])
+                with contextlib.suppress(MergeConflicts):
+                    self.graph.merge("fix", branch, resolve=side)
+        self.write("b", "c")
+
+    def write(self, *branches: str) -> None:
+        for branch in branches:
+            for _ in range(self.chance.randrange(3)):
+                name, age = self.chance.choice(["Alice", "Bob", "Eve", "Fay"]), self.chance.randrange(29, 32)
+                if self.chance.randrange(4):
+                    person: Any = {"name": name, "age": age, "city": self.chance.choice(["Rome", "Oslo", None])}
+                    self.graph.load([{"type": "Person", "data": person}], mode="merge", branch=branch)
+                else:
+                    self.graph.mutate(f'query q() {{ delete Person where name = "{name}" }}', branch=branch)
+
+
+@pytest.mark.parametrize("seed", sampled(range(60), 6))
+def test_a_merge_does_not_depend_on_the_branch_of_its_base(seed: int) -> None:
+    """Deleted or not: without conflicts the same graph, else at least the same conflicts."""
+    kept, deleted = Telling(seed, memory_store()).graph, Telling(seed, memory_store()).graph
+    deleted.delete_branch("fix")
+    plans = [graph.preview_merge("b", "c") for graph in (kept, deleted)]
+    found = [{(c.table_key, c.id, c.kind) for c in plan.conflicts} for plan in plans]
+    assert found[0] <= found[1]
+    if not found[1]:
+        for graph in (kept, deleted):
+            graph.merge("b", "c")
+        states = [content(graph, graph.snapshot("c"))["node:Person"] for graph in (kept, deleted)]
+        assert states[0] == states[1]
+
+
+def test_a_base_that_is_lost_is_no_matter_of_size(local_store: Store) -> None:
+    """Also where a merge of that size would run by tasks."""
+    omnigraph.init(local_store.uri, SCHEMA).load(BASE, mode="append")
+    graph = omnigraph.open(local_store.uri, settings=Settings(bulk=BulkSettings(small_merge=0)))
+    for branch in ("fix", "b", "c"):
+        graph.create_branch(branch)
+        write(graph, branch, {"fix": "set age", "b": "add edge", "c": "set city"}[branch], 7)
+    for branch in ("b", "c"):
+        graph.merge("fix", branch, engine="local")
+    graph.delete_branch("fix")
+    write(graph, "c", "set age", 30)
+    assert graph.merge("b", "c", engine="local").outcome == "merged"
+    found = graph.entity("Person", "Alice", branch="c")
+    assert found is not None
+    assert (found["age"], found["city"]) == (30, "Rome")
 
 
 def test_a_source_that_moves_on_is_merged_as_it_was_read(memory_store: Store) -> None:

@@ -14,7 +14,7 @@ from tests.stores import Store
 
 import omnigraph
 from omnigraph import AsyncGraph, Graph
-from omnigraph.errors import BranchNotFound, MergeConflicts, RequestError, SnapshotNotFound
+from omnigraph.errors import BranchNotFound, InvalidArgument, MergeConflicts, RequestError, SnapshotNotFound
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  city: String? }
@@ -38,6 +38,8 @@ class Story:
                     self.graph.create_branch(branch, parent)
                 case ["drop", branch]:
                     self.graph.delete_branch(branch)
+                case ["compact"]:
+                    self.graph.optimize()
                 case ["index"]:
                     self.graph.ensure_indices()
                 case ["merge", source, "into", target, *side]:
@@ -169,6 +171,18 @@ HISTORIES = {
         merge dev into main""",
         {"age": "dev: ada age 3 city Rome", "city": "main: ada age 2 city Rome"},
     ),
+    "compaction": (
+        """main: ada age 1
+        main: bob age 1
+        dev from main
+        dev: ada age 1 city Rome
+        compact
+        main: ada age 2
+        merge dev into main
+        compact
+        main: bob age 3""",
+        {"name": "main: ada age 1", "age": "main: ada age 2", "city": "dev: ada age 1 city Rome"},
+    ),
     "indexes": (
         """main: ada age 1
         index
@@ -203,6 +217,56 @@ def test_older_states_and_other_branches(story: Story) -> None:
     assert story.blame("ada", at=story.graph.snapshot("dev"))["age"] == "dev: ada age 4"
     quiet = story.graph.branch("quiet")
     assert quiet.blame("Person", "ada", at=2)["age"].value == 1
+
+
+class TestLogOfAnEntity:
+    def told(self, story: Story, name: str, **options: Any) -> list[str]:
+        found = story.graph.log(type="Person", id=name, **options)
+        return [story.known[entry.commit.graph_commit_id] for entry in found]
+
+    def test_all_commits_that_changed_it(self, story: Story) -> None:
+        text, _ = HISTORIES["back and forth"]
+        story.tell("main: bob age 1")
+        story.tell(text)
+        story.tell("main: bob age 2\nmain: ada age 3 city Rome")
+        assert self.told(story, "ada") == [
+            "merge dev into main",
+            "dev: ada age 3 city Rome",
+            "merge main into dev",
+            "main: ada age 2 city Rome",
+            "merge dev into main",
+            "dev: ada age 2",
+            "main: ada age 1",
+        ]
+        assert self.told(story, "bob") == ["main: bob age 2", "main: bob age 1"]
+
+    def test_it_is_filtered_and_paged_as_any_log(self, story: Story) -> None:
+        story.tell("\n".join(f"main: ada age {age}\nmain: bob age {age}" for age in range(5)))
+        first = story.graph.log(type="Person", id="ada", limit=2, stat=True)
+        rest = self.told(story, "ada", after=first[-1].commit.graph_commit_id)
+        assert rest == ["main: ada age 2", "main: ada age 1", "main: ada age 0"]
+        assert first[0].changes == {"node:Person": {"insert": 0, "update": 1, "delete": 0}}
+        assert self.told(story, "ada", kind="merge") == []
+        with pytest.raises(SnapshotNotFound, match="in the history of node:Person 'ada'"):
+            self.told(story, "ada", after=story.graph.commits()[0].graph_commit_id)
+        with pytest.raises(RequestError, match="there is no Person with id 'eve'"):
+            self.told(story, "eve")
+        with pytest.raises(InvalidArgument, match="'id' cannot be used"):
+            story.graph.log(type="Person")
+
+    def test_the_command(self, story: Story) -> None:
+        story.tell("main: ada age 1\nmain: bob age 1\nmain: ada age 2")
+        shown = run("log", "Person", "ada", "--store", story.graph.address, "--json").json["commits"]
+        assert [story.known[entry["graph_commit_id"]] for entry in shown] == ["main: ada age 2", "main: ada age 1"]
+        assert "give its id too" in run("log", "Person", "--store", story.graph.address).err
+
+
+@pytest.mark.long
+def test_on_an_object_store(s3_store: Store) -> None:
+    story = Story(omnigraph.init(s3_store.uri, SCHEMA, storage_options=s3_store.options))
+    for text, expected in (HISTORIES["a branch of a branch"],):
+        story.tell(text)
+        assert expected.items() <= story.blame("ada").items()
 
 
 def test_an_edge_has_ends(story: Story) -> None:

@@ -62,6 +62,9 @@ def test_undo(graph: Graph) -> None:
     made = done.json["commit"]["graph_commit_id"]
     assert run("revert", made, "--store", graph.address).out.startswith(f"revert {made} on main as ")
     assert graph.entity("Person", "Eve") is None
+    both = [commit.graph_commit_id for commit in graph.commits(limit=2)]
+    several = run("revert", *reversed(both), "--store", graph.address, "--json")
+    assert (several.code, several.json["of"], several.json["commit"]) == (0, both, None)
     write(graph, "main", "set city", 0)
     assert run("reset", "--to", before, "--store", graph.address).code == 0
     assert len(graph.diff(before)) == 0

@@ -20,7 +20,7 @@ from tests.torture.clients import short_leases
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.history.merge import MergeResult
+from omnigraph.history.plans import MergeResult
 from omnigraph.history.undo import UndoResult
 
 MEET = 'query q() { insert Person { name: "Gus" }  insert Knows { from: "Gus", to: "Dan" } }'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from tests.history.test_diff import content
 from tests.history.truth import BASE, SCHEMA, write
@@ -76,6 +78,93 @@ class TestRevert:
             graph.revert(head(graph), if_commit=first)
         with pytest.raises(ReadOnlyGraph):
             omnigraph.open(graph.address, read_only=True).revert(head(graph))
+
+
+class TestRevertOfSeveral:
+    def write_all(self, graph: Graph) -> list[str]:
+        for operation, number in (
+            ("add node", 1),
+            ("set age", 2),
+            ("set age", 3),
+            ("add edge", 0),
+            ("set city", 0),
+        ):
+            write(graph, "main", operation, number)
+        return [commit.graph_commit_id for commit in graph.commits(limit=5)]
+
+    def test_all_of_them_in_one_commit(self, graph: Graph) -> None:
+        """Whatever the order they are named in, the newest is undone first."""
+        before = content(graph, graph.snapshot())
+        for shuffled in range(4):
+            commits = self.write_all(graph)
+            count = len(graph.commits(limit=1_000))
+            done = graph.revert(random.Random(shuffled).sample(commits, 5))
+            assert content(graph, graph.snapshot()) == before
+            assert done.commit is not None
+            assert (done.of, done.commit.message) == (tuple(commits), f"revert {', '.join(commits)}")
+            assert len(graph.commits(limit=1_000)) == count + 1
+            assert done.changes == {
+                "node:Person": {"insert": 0, "update": 1, "delete": 1},
+                "edge:Knows": {"insert": 0, "update": 0, "delete": 1},
+            }
+
+    def test_it_is_like_reverting_one_after_the_other(self, graph: Graph) -> None:
+        graph.create_branch("singly")
+        for branch in ("main", "singly"):
+            for number in range(1, 5):
+                write(graph, branch, "set age", number)
+                write(graph, branch, "set city" if number == 2 else "add, remove", 0)
+        for branch in ("main", "singly"):
+            commits = [c.graph_commit_id for c in graph.commits(branch, kind="mutation") if c.branch == branch][
+                :-4
+            ]
+            if branch == "main":
+                graph.revert(commits, branch)
+            else:
+                for commit in commits:
+                    graph.revert(commit, branch)
+        assert len(graph.diff("main", "singly")) == 0
+
+    def test_what_was_changed_since_is_a_conflict_and_is_reported_once(self, graph: Graph) -> None:
+        commits = self.write_all(graph)
+        before = content(graph, graph.snapshot())
+        with pytest.raises(MergeConflicts) as raised:
+            graph.revert([commits[3], commits[0]])
+        (conflict,) = raised.value.conflicts
+        assert (conflict.id, conflict.properties) == ("Alice", ("age",))
+        assert content(graph, graph.snapshot()) == before
+        graph.revert([commits[3], commits[0]], choices={("node:Person", "Alice"): "ours"})
+        found = graph.entity("Person", "Alice")
+        assert found is not None
+        assert (found["age"], found["city"]) == (3, None)
+
+    def test_what_cancels_out_is_no_change(self, graph: Graph) -> None:
+        write(graph, "main", "set age", 1)
+        write(graph, "main", "set age", 30)
+        commits = [commit.graph_commit_id for commit in graph.commits(limit=2)]
+        assert graph.revert(commits).commit is None
+
+    def test_a_rule_of_the_schema_is_a_conflict(self, graph: Graph) -> None:
+        commits = self.write_all(graph)
+        graph.mutate('query q() { insert Knows { from: "Eve", to: "Bob" } }')
+        with pytest.raises(MergeConflicts, match="orphan_edge"):
+            graph.revert(commits)
+
+    def test_refusals(self, graph: Graph) -> None:
+        graph.create_branch("dev")
+        write(graph, "dev", "add node", 1)
+        elsewhere = head(graph, "dev")
+        write(graph, "main", "set age", 1)
+        with pytest.raises(InvalidArgument, match="is not in the history of 'main', so there is nothing to undo"):
+            graph.revert([head(graph), elsewhere])
+        with pytest.raises(InvalidArgument, match="each of them once"):
+            graph.revert([head(graph), head(graph)])
+        with pytest.raises(InvalidArgument, match="name one commit or several"):
+            graph.revert([])
+        with pytest.raises(InvalidArgument, match="created the graph"):
+            graph.revert([head(graph), graph.commits()[-1].graph_commit_id])
+        graph.merge("dev")
+        assert graph.revert([elsewhere]).commit is not None
 
 
 def test_cherry_pick(graph: Graph) -> None:

@@ -7,12 +7,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omnigraph.failpoints import hit
 from omnigraph.spark.datasource.source import register
 from omnigraph.spark.sessions import spark_session
 from omnigraph.spark.streaming.stream import stream
@@ -40,7 +42,26 @@ def run_sink(spark: SparkSession, graph: str, folder: str, checkpoint: str) -> N
     query.awaitTermination()
 
 
-RUNS = {"stream": run_stream, "sink": run_sink}
+def changes(spark: SparkSession, graph: str, **options: str) -> DataFrame:
+    """A stream of a graph's changes from the beginning, two commits per micro-batch."""
+    register(spark)
+    given = {"start": "beginning", "commits": "2", **options}
+    return spark.readStream.format("omnigraph").options(**given).load(graph)
+
+
+def run_changes(spark: SparkSession, graph: str, folder: str, checkpoint: str) -> None:
+    """Write each micro-batch of changes as a file of its own, so that one that comes twice replaces itself."""
+
+    def write(frame: DataFrame, batch: int) -> None:
+        rows = [row.asDict() for row in frame.select("graph_commit_id", "op", "id", "before", "after").collect()]
+        Path(folder, f"{batch}.json").write_text(json.dumps(rows))
+        hit("stream.after_commit")
+
+    writer = changes(spark, graph).writeStream.foreachBatch(write)
+    writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
+
+
+RUNS = {"stream": run_stream, "sink": run_sink, "changes": run_changes}
 
 
 def kill_at(failpoint: str, kind: str, *arguments: Path | str) -> int:

@@ -18,6 +18,8 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.recovery.sidecar import list_sidecars
 from omnigraph.storage.tables import TableRef
 
+REPLAYED = 40
+"""How many commits of each branch are read as changes."""
 ITEM, ENTRY, NEXT = "node:Item", "node:Entry", "edge:Next"
 
 
@@ -109,6 +111,7 @@ def compare(graph: Graph, model: Model) -> None:
     for branch in sorted(present):
         _compare_branch(graph, model, branch, written)
         _check_history(graph, model, branch)
+        _check_changes(graph, branch)
 
 
 def _compare_branch(graph: Graph, model: Model, branch: str, written: Set[str]) -> None:
@@ -129,18 +132,25 @@ def _check_history(graph: Graph, model: Model, branch: str) -> None:
     known = {commit.graph_commit_id: commit for commit in commits}
     if len(known) != len(commits):
         raise Broken(f"commits appear twice on {branch}")
-    line = [commits[0]]
-    while line[-1].parents:
-        if lost := set(line[-1].parents) - known.keys():
-            raise Broken(f"{line[-1].graph_commit_id} of {branch} follows {lost}, which are not there")
-        if len(line[-1].parents) > 1 and line[-1].kind != "merge":
-            raise Broken(f"{line[-1].graph_commit_id} of {branch} has two parents, and is no merge")
-        line.append(known[line[-1].parents[0]])
+    line = _first_parents(commits[0], known)
+    for commit in line:
+        if len(commit.parents) > 1 and commit.kind != "merge":
+            raise Broken(f"{commit.graph_commit_id} of {branch} has two parents, and is no merge")
     lost = model.commits.get(branch, set()) - {commit.graph_commit_id for commit in line}
     if lost:
         raise Broken(f"acknowledged commits are not in the history of {branch}: {sorted(lost)[:5]}")
     for commit in [each for each in line if each.kind == "merge"][:MERGES]:
         _check_merge(graph, known, commit)
+
+
+def _first_parents(head: Commit, known: Mapping[str, Commit]) -> list[Commit]:
+    """A head and its first parents, newest first; every parent has to be there."""
+    line = [head]
+    while line[-1].parents:
+        if lost := set(line[-1].parents) - known.keys():
+            raise Broken(f"{line[-1].graph_commit_id} follows {lost}, which are not there")
+        line.append(known[line[-1].parents[0]])
+    return line
 
 
 def _check_merge(graph: Graph, known: Mapping[str, Commit], commit: Commit) -> None:
@@ -177,6 +187,28 @@ def _ancestors(known: Mapping[str, Commit], commit: str) -> set[str]:
                 found.add(parent)
                 waiting.append(parent)
     return found
+
+
+def _check_changes(graph: Graph, branch: str) -> None:
+    """The changes of the newest commits, made to the state before them, give the newest state."""
+    commits = graph.commits(branch, limit=10**9)
+    line = _first_parents(commits[0], {commit.graph_commit_id: commit for commit in commits})
+    first, *later = [commit.graph_commit_id for commit in line[: REPLAYED + 1]][::-1]
+    entities = content(graph, first)
+    seen: list[str] = []
+    for page in graph.change_pages(branch, start=f"after:{first}"):
+        for block in page.blocks:
+            seen += [block.cause.graph_commit_id] if block.complete else []
+            for change in block.changes:
+                there = entities[change.table_key].pop(change.id, None)
+                if there != change.before:
+                    raise Broken(f"{block.cause.graph_commit_id} of {branch} changed what was not there: {change}")
+                if change.after is not None:
+                    entities[change.table_key][change.id] = change.after
+    if seen != later:
+        raise Broken(f"the feed of {branch} has the commits {seen}, and the history {later}")
+    if entities != content(graph, graph.snapshot(branch)):
+        raise Broken(f"the changes of the last {len(later)} commits of {branch} do not lead to its newest state")
 
 
 def check_settled(graph: Graph) -> None:

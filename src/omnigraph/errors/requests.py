@@ -243,12 +243,13 @@ class SnapshotNotFound(RequestError):
 class HistoryReclaimed(RequestError):
     """A commit or manifest version whose files are gone from the store."""
 
-    def __init__(self, wanted: str) -> None:
-        super().__init__(wanted)
+    def __init__(self, wanted: str, remedy: str = "choose a newer one") -> None:
+        super().__init__(wanted, remedy)
         self.wanted = wanted
+        self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.wanted} existed, but its files are gone from the store; choose a newer one"
+        return f"{self.wanted} existed, but its files are gone from the store; {self.remedy}"
 
 
 class ParentlessCommit(RequestError):

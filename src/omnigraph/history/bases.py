@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Flag, auto
 
-from omnigraph.errors import HistoryReclaimed
+from omnigraph.errors import HistoryReclaimed, RequestError
 from omnigraph.manifest.lineage import Ancestry, age
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
@@ -104,7 +104,7 @@ def merge_base(
 
     After a criss-cross merge there are several that no other descends from; of these the one nearest to both heads
     is taken, and of equally near ones the newest; the merges of the others go on top. HistoryReclaimed if none can
-    be read.
+    be read, RequestError if there is none at all.
     """
     walk = _Walk(ancestry)
     walk.meet(ours, _Side.OURS)
@@ -122,8 +122,11 @@ def merge_base(
         for parent in ancestry.parents(commit):
             walk.meet(parent, sides)
     if not found:
-        heads = f"{ours.graph_commit_id} and {theirs.graph_commit_id}"
-        raise HistoryReclaimed(f"the state that {heads} have in common")
+        heads = f"commits {ours.graph_commit_id} and {theirs.graph_commit_id}"
+        if not lost:
+            raise RequestError(f"{heads} have no history in common; only branches of one graph can be merged")
+        remedy = "bring single commits over with `omnigraph cherry-pick`"
+        raise HistoryReclaimed(f"the state that {heads} have in common", remedy)
     chosen, *others = _best(found, ours, theirs, walk)
     return MergeBase(chosen, _merges_of([*lost, *others], walk, is_readable))
 

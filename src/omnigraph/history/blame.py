@@ -17,6 +17,7 @@ from omnigraph.errors import HistoryReclaimed, RequestError, SnapshotNotFound
 from omnigraph.history.diff import differs, is_shown
 from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.lineage import age
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit, ManifestState, TablePin
@@ -105,14 +106,22 @@ def blame(repository: Repository, snapshot: Snapshot, table_key: str, entity_id:
     """The commits behind the properties of one entity; RequestError if there is no such entity."""
     entity = snapshot.entity(table_key)
     walk = _Walk(repository, entity, entity_id)
-    branch, state = _located(repository, snapshot)
-    row = walk.find(branch, state)
-    if row is None:
-        raise RequestError(f"there is no {entity.name} with id '{entity_id}'")
+    row = walk.start(snapshot)
     names = [name for name in entity.columns if is_shown(entity, name)]
     commits = walk.explain(row, names)
     found = (PropertyBlame(name, python_values(row.columns[name])[0], commits[name]) for name in names)
     return Blame(table_key, entity_id, tuple(found))
+
+
+def commits_of(repository: Repository, snapshot: Snapshot, table_key: str, entity_id: str) -> list[Commit]:
+    """The commits that changed an entity since it was inserted, newest first, those of merged branches included.
+
+    RequestError if there is no such entity.
+    """
+    entity = snapshot.entity(table_key)
+    walk = _Walk(repository, entity, entity_id)
+    found = walk.history(walk.start(snapshot), [name for name in entity.columns if is_shown(entity, name)])
+    return sorted(found, key=age, reverse=True)
 
 
 def _located(repository: Repository, snapshot: Snapshot) -> tuple[Branch, ManifestState]:
@@ -130,6 +139,31 @@ class _Walk:
     repository: Repository
     entity: EntityType
     entity_id: str
+
+    def start(self, snapshot: Snapshot) -> _Row:
+        """The row in a snapshot."""
+        row = self.find(*_located(self.repository, snapshot))
+        if row is None:
+            raise RequestError(f"there is no {self.entity.name} with id '{self.entity_id}'")
+        return row
+
+    def history(self, row: _Row, names: Collection[str]) -> list[Commit]:
+        """The commits that changed any of these columns, in no certain order."""
+        found: dict[str, Commit] = {}
+        waiting = [row]
+        while waiting:
+            here = waiting.pop()
+            written = self._last_write(here)
+            earlier = self._before(here, written)
+            changed = set(names) - (set() if earlier is None else here.equal(earlier, names))
+            if changed and written.commit.graph_commit_id not in found:
+                found[written.commit.graph_commit_id] = written.commit
+                waiting.extend(
+                    source for source in self._merged(here, written.commit) if here.equal(source, changed)
+                )
+            if earlier is not None:
+                waiting.append(earlier)
+        return list(found.values())
 
     def explain(self, row: _Row, names: Collection[str]) -> dict[str, Commit]:
         """The commit behind each of these columns."""

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -198,7 +199,7 @@ def diff(
     find = touched or RowDeltas(tables)
     moved = {*moved_tables(before, after, wanted), *filter(wanted.takes, shifts.tables)}
     found = (diff_table(tables, before, after, key, find, shifts) for key in _in_order(moved))
-    chosen = (_selected(table, wanted.ops) for table in found)
+    chosen = (with_ops(table, wanted.ops) for table in found)
     return Diff(before, after, tuple(table for table in chosen if len(table.ids)))
 
 
@@ -237,7 +238,7 @@ def table_diff(
     """The changes of one table between two snapshots; None if it is the same version, or in one of them only."""
     if table_key not in moved_tables(before, after, ChangeFilter(tables=frozenset({table_key}))):
         return None
-    return _selected(diff_table(tables, before, after, table_key, RowDeltas(tables)), ops)
+    return with_ops(diff_table(tables, before, after, table_key, RowDeltas(tables)), ops)
 
 
 def compare_rows(entity: EntityType, changes: RowChanges) -> TableDiff:
@@ -266,7 +267,8 @@ def is_shown(entity: EntityType, name: str) -> bool:
     return name in entity.properties or (isinstance(entity, EdgeType) and name in _ENDS)
 
 
-def _selected(found: TableDiff, ops: Collection[Op] | None) -> TableDiff:
+def with_ops(found: TableDiff, ops: Collection[Op] | None) -> TableDiff:
+    """The changes of some operations."""
     if ops is None:
         return found
     kept = pc.is_in(found.ops, value_set=pa.array([op.value for op in ops], pa.string()))
@@ -282,6 +284,8 @@ def _selected(found: TableDiff, ops: Collection[Op] | None) -> TableDiff:
 
 def differs(left: pa.Array, right: pa.Array) -> pa.Array:
     """Where two columns differ, bit for bit: null is not empty, and NaN equals itself."""
+    if pa.types.is_fixed_size_list(left.type):
+        return _vectors_differ(left, right)
     if pa.types.is_nested(left.type):
         return _nested_differs(left, right)
     if pa.types.is_floating(left.type):
@@ -295,6 +299,21 @@ def _bits(column: pa.Array) -> pa.Array:
     """Floats as integers with the same bits, in which equal means identical."""
     kind = pa.int32() if column.type == pa.float32() else pa.int64()
     return column.view(kind)
+
+
+def _vectors_differ(left: pa.Array, right: pa.Array) -> pa.Array:
+    """Where two columns of vectors differ in any bit; the items of a vector are never null."""
+    one, other = _vector_bits(left), _vector_bits(right)
+    nulls = [pc.is_null(side).to_numpy(zero_copy_only=False) for side in (left, right)]
+    return pa.array((nulls[0] != nulls[1]) | (~nulls[0] & (one != other).any(axis=1)))
+
+
+def _vector_bits(column: pa.Array) -> npt.NDArray[np.int32]:
+    """The vectors of a column, one per row, as integers with the same bits."""
+    size = column.type.list_size
+    items = column.values.slice(column.offset * size, len(column) * size)
+    bits: npt.NDArray[np.int32] = items.view(pa.int32()).to_numpy(zero_copy_only=False)
+    return bits.reshape(len(column), size)
 
 
 def _nested_differs(left: pa.Array, right: pa.Array) -> pa.Array:

@@ -70,10 +70,16 @@ def wanted_commits(
     repository: Repository, branch: Branch, wanted: LogFilter, after: str | None = None
 ) -> Iterator[Commit]:
     """The commits that led to a branch and are wanted, newest first; ``after`` goes on behind a commit or tag."""
-    history = repository.commits.of(branch)
+    return chosen_commits(repository, repository.commits.of(branch), f"history of '{branch.name}'", wanted, after)
+
+
+def chosen_commits(
+    repository: Repository, history: Iterator[Commit], shown: str, wanted: LogFilter, after: str | None
+) -> Iterator[Commit]:
+    """Those commits of a history that are wanted. ``shown`` is what messages call the history."""
     last = None if after is None else repository.commits.id_of(after)
     if last is not None and not any(commit.graph_commit_id == last for commit in history):
-        raise SnapshotNotFound(f"commit {last} in the history of '{branch.name}'")
+        raise SnapshotNotFound(f"commit {last} in the {shown}")
     for commit in history:
         if wanted.ends_at(commit):
             return

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Any
 
 from omnigraph.errors import Conflict, InvalidArgument, MergeConflicts, PreconditionFailed, RequestError
 from omnigraph.history.bases import MergeBase, merge_base, readable_states
 from omnigraph.history.brought import brought
+from omnigraph.history.plans import MergeOutcome, MergePlan, MergeResult
 from omnigraph.history.sides import Combine, Combined, Decisions, Three, combine_in_memory
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
@@ -20,18 +19,11 @@ from omnigraph.write.base import Base
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
 
 
-class MergeOutcome(StrEnum):
-    """What a merge came to."""
-
-    ALREADY_UP_TO_DATE = "already_up_to_date"
-    FAST_FORWARD = "fast_forward"
-    MERGED = "merged"
-
-
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
     """Which branch is merged into which, and how. ``if_commit`` names the commit that the target must be at.
 
+    ``planned`` is a plan that the merge must come to, from the source commit that it names.
     ``combine`` puts the changed rows together; a job that does so by tasks holds its ``job_lock`` meanwhile.
     """
 
@@ -44,59 +36,21 @@ class MergeRequest:
     if_commit: str | None = None
     combine: Combine = combine_in_memory
     job_lock: Held | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MergePlan:
-    """What a merge would do: its outcome, what it changes in the target, and the conflicts in its way."""
-
-    outcome: MergeOutcome
-    source: str
-    target: str
-    source_commit: str | None
-    target_commit: str | None
-    base_commit: str | None
-    changes: Mapping[str, Mapping[str, int]]
-    conflicts: tuple[Conflict, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "outcome": self.outcome.value,
-            "source": self.source,
-            "target": self.target,
-            "source_commit": self.source_commit,
-            "target_commit": self.target_commit,
-            "base_commit": self.base_commit,
-            "changes": {key: dict(counts) for key, counts in self.changes.items()},
-            "conflicts": [conflict.as_json() for conflict in self.conflicts],
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class MergeResult:
-    """What a merge did. ``commit`` is None if there was nothing to merge."""
-
-    plan: MergePlan
-    commit: Commit | None
-
-    @property
-    def outcome(self) -> MergeOutcome:
-        return self.plan.outcome
-
-    def as_json(self) -> dict[str, Any]:
-        commit = None if self.commit is None else self.commit.as_json()
-        return {**self.plan.as_json(), "commit": commit}
+    planned: MergePlan | None = None
 
 
 def merge(repository: Repository, request: MergeRequest) -> MergeResult:
     """Merge, as one commit; raises MergeConflicts, with all of them, if anything stands in the way."""
     _check(request)
     source = repository.snapshot(request.source)
+    _check_source(request, source)
 
     def prepare(base: Base) -> Prepared[MergePlan]:
         plan, found = _compared(request, source, base)
         if plan.conflicts:
             raise MergeConflicts(plan.source, plan.target, plan.conflicts, found.total)
+        if request.planned is not None and plan.digest != request.planned.digest:
+            raise InvalidArgument("plan", "the merge would come to something else by now; preview it again")
         return Prepared(
             found.delta,
             plan,
@@ -126,6 +80,29 @@ def preview_merge(repository: Repository, request: MergeRequest) -> MergePlan:
 def _check(request: MergeRequest) -> None:
     if request.source.name == request.target.name:
         raise InvalidArgument("source", f"'{request.source.name}' cannot be merged into itself")
+
+
+def _check_source(request: MergeRequest, source: Snapshot) -> None:
+    """Refuse a source that has moved since the merge was planned."""
+    expected = None if request.planned is None else request.planned.source_commit
+    if expected is not None and expected != source.graph_commit_id:
+        raise PreconditionFailed(request.source.name, expected, source.graph_commit_id)
+
+
+def apply_request(plan: MergePlan, source: Branch, target: Branch) -> MergeRequest:
+    """The request for exactly the merge that was planned; MergeConflicts if conflicts are left in the plan."""
+    if plan.conflicts:
+        raise MergeConflicts(plan.source, plan.target, plan.conflicts)
+    if plan.source_commit is None or plan.target_commit is None:
+        raise InvalidArgument("plan", "it names no commits; preview it on a graph that is opened for writing")
+    return MergeRequest(
+        source,
+        target,
+        decisions=plan.decisions,
+        squash=plan.squash,
+        if_commit=plan.target_commit,
+        planned=plan,
+    )
 
 
 def _compared(request: MergeRequest, source: Snapshot, base: Base) -> tuple[MergePlan, Combined]:
@@ -178,4 +155,6 @@ def _plan(
         base,
         changes,
         conflicts,
+        request.decisions,
+        request.squash,
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from omnigraph.errors import Conflict, ConflictKind, ConstraintViolation, InvalidArgument, KeyConflict
-from omnigraph.history.diff import ChangeFilter, Shifts, diff
+from omnigraph.history.diff import ChangeFilter, Shifts, TableDiff, diff
 from omnigraph.history.tables import RowChanges, RowDeltas, Touched
-from omnigraph.history.threeway import Choices, merge_table
+from omnigraph.history.threeway import Choices, Merged, merge_table
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.write.base import Base, with_blobs
 from omnigraph.write.delta import TableDelta
@@ -83,35 +83,73 @@ Combine = Callable[[Base, Three, Decisions], Combined]
 """Compares source and target with their base, puts the changes together and checks the rules of the schema."""
 
 
+@dataclass(frozen=True, slots=True)
+class MergedSides:
+    """What both sides have changed, and what becomes of the target, by table; nodes before edges."""
+
+    theirs: Mapping[str, TableDiff]
+    ours: Mapping[str, TableDiff]
+    merged: Mapping[str, Merged]
+
+    @property
+    def conflicts(self) -> list[Conflict]:
+        return [conflict for merged in self.merged.values() for conflict in merged.conflicts]
+
+    @property
+    def decided(self) -> set[tuple[str, str]]:
+        return {entity for merged in self.merged.values() for entity in merged.decided}
+
+
 def combine_in_memory(base: Base, sides: Three, decisions: Decisions, touched: Touched | None = None) -> Combined:
     """Combine the sides with all changed rows in the memory of this process."""
-    tables, find = base.repository.tables, touched or RowDeltas(base.repository.tables)
-    shifts = Shifts(before=sides.lost)
-    theirs = diff(tables, sides.base, sides.source, ChangeFilter(), find, shifts)
-    reads = frozenset(table.table_key for table in theirs.tables)
-    ours = diff(tables, sides.base, sides.target, ChangeFilter(tables=reads), find, shifts)
-    by_key = {table.table_key: table for table in ours.tables}
-    delta: dict[str, TableDelta] = {}
-    conflicts: list[Conflict] = []
-    decided: set[tuple[str, str]] = set()
-    for table in theirs.tables:
-        key = table.table_key
-        merged = merge_table(table, by_key.get(key), decisions.choices, decisions.resolve, strict=decisions.strict)
-        if merged.delta is not None:
-            rows = with_blobs(sides.target.entity(key), merged.delta.upserts)
-            delta[key] = replace(merged.delta, upserts=rows)
-        conflicts += merged.conflicts
-        decided |= merged.decided
-    require_used(decisions.choices, decided)
-    counts = {table.table_key: table.counts() for table in theirs.tables if table.table_key in delta}
+    find = touched or RowDeltas(base.repository.tables)
+    found = merge_sides(base, sides, decisions, find, {})
+    require_used(decisions.choices, found.decided)
+    delta = {key: merged.delta for key, merged in found.merged.items() if merged.delta is not None}
+    counts = {key: found.theirs[key].counts() for key in delta}
+    return checked(base, delta, counts, frozenset(found.theirs), found.conflicts)
+
+
+def merge_sides(
+    base: Base, sides: Three, decisions: Decisions, touched: Touched, ahead: Mapping[str, RowChanges]
+) -> MergedSides:
+    """Compare source and target with the base, and put their changes together.
+
+    ``ahead`` has, by table, rows by which the target is to be taken as different from its snapshot.
+    """
+    tables = base.repository.tables
+    theirs = diff(tables, sides.base, sides.source, ChangeFilter(), touched, Shifts(before=sides.lost))
+    mine = {table.table_key: table for table in theirs.tables}
+    shifts = Shifts(before=sides.lost, after=ahead)
+    ours = diff(tables, sides.base, sides.target, ChangeFilter(tables=frozenset(mine)), touched, shifts)
+    others = {table.table_key: table for table in ours.tables}
+    choices, resolve, strict = decisions.choices, decisions.resolve, decisions.strict
+    merged = {
+        key: merge_table(table, others.get(key), choices, resolve, strict=strict) for key, table in mine.items()
+    }
+    return MergedSides(mine, others, merged)
+
+
+def checked(
+    base: Base,
+    delta: Mapping[str, TableDelta],
+    counts: Mapping[str, Mapping[str, int]],
+    reads: frozenset[str],
+    conflicts: Sequence[Conflict],
+) -> Combined:
+    """A change in memory, if there are no conflicts and it keeps the rules of the schema."""
     if conflicts:
         return Combined(counts, reads, tuple(conflicts), len(conflicts))
+    whole = {
+        key: replace(rows, upserts=with_blobs(base.snapshot.entity(key), rows.upserts))
+        for key, rows in delta.items()
+    }
     try:
-        validate(delta, base, LISTED)
+        validate(whole, base, LISTED)
     except (ConstraintViolation, KeyConflict) as error:
         broken, total = as_conflicts(error)
         return Combined(counts, reads, tuple(broken), total)
-    return Combined(counts, reads, delta=delta)
+    return Combined(counts, reads, delta=whole)
 
 
 def require_used(choices: Choices, decided: Set[tuple[str, str]]) -> None:

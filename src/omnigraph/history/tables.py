@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.storage.tables import TableRef, Tables
 from omnigraph.storage.unavailable import translated
 
-_LOOKED_UP: Final = 4_096
+_LOOKED_UP: Final = 32_768
 """How many rows are fetched by one look-up of row ids."""
 _SCANNED: Final = 65_536
 """So many rows, if they are a good part of their table, are found by reading all of it once instead."""
@@ -168,17 +168,17 @@ def rows_by_row_ids(
     """Rows by their row ids, in no certain order, blobs with their bytes. At most once the table is read."""
     handle = tables.verified(ref)
     wanted = [*columns, ROW_ID] if with_row_ids else list(columns)
+    known = np.sort(row_ids.to_numpy(zero_copy_only=False))
     with translated(tables.shown(ref.location)):
         parts = [handle.scanner(wanted, blob_handling="all_binary", limit=0).to_table()]
-        if len(row_ids) >= max(_SCANNED, handle.count_rows() // _GOOD_PART):
+        if len(known) >= max(_SCANNED, handle.count_rows() // _GOOD_PART):
             scanner = handle.scanner(list(columns), with_row_id=True, blob_handling="all_binary")
-            known = np.sort(row_ids.to_numpy())
             for batch in scanner.to_reader():
                 mask = pa.array(_is_among(batch[ROW_ID].to_numpy(), known))
                 parts.append(pa.Table.from_batches([batch]).filter(mask).select(wanted))
         else:
-            for start in range(0, len(row_ids), _LOOKED_UP):
-                listed = ", ".join(map(str, row_ids.slice(start, _LOOKED_UP).to_pylist()))
+            for start in range(0, len(known), _LOOKED_UP):
+                listed = ", ".join(map(str, known[start : start + _LOOKED_UP].tolist()))
                 scanner = handle.scanner(wanted, filter=f"{ROW_ID} in ({listed})", blob_handling="all_binary")
                 parts.append(scanner.to_table())
     return pa.concat_tables(parts)

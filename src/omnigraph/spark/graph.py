@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 from omnigraph.bulk.pieces import open_table
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import RequestError
+from omnigraph.history.diff import filtered
+from omnigraph.history.refs import resolve
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query.compile import compile_read
 from omnigraph.lang.schema.catalog import Catalog, EntityType
-from omnigraph.lang.schema.lookup import checked_columns, edge_type, node_type
+from omnigraph.lang.schema.lookup import checked_columns, edge_type, node_type, table_keys
+from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.settings import BulkSettings
 from omnigraph.spark.frames import table_frame
 
 if TYPE_CHECKING:
@@ -27,6 +31,7 @@ class SparkGraph:
     spark: SparkSession
     snapshot: Snapshot
     embedder: Callable[[], EmbeddingClient | None] = configured_client
+    settings: BulkSettings = field(default_factory=BulkSettings)
 
     def __repr__(self) -> str:
         address, branch, at = self.snapshot.address, self.snapshot.branch, self.snapshot.manifest_version
@@ -53,6 +58,31 @@ class SparkGraph:
         compiled = compile_read(text, self.catalog, name)
         values = bind_parameters(compiled.name, compiled.params, params)
         return query_frame(self.spark, self.snapshot, compiled, values, embedder=self.embedder)
+
+    def diff(
+        self,
+        before: str | int | Snapshot,
+        after: str | int | Snapshot | None = None,
+        *,
+        kinds: Sequence[Literal["node", "edge"]] | None = None,
+        types: Iterable[str] | None = None,
+        ops: Sequence[Literal["insert", "update", "delete"]] | None = None,
+    ) -> DataFrame:
+        """What changed from one state to another, by default to this one; see `Graph.diff`.
+
+        The columns are `op`, `table_key`, `id`, `changed` (the names of the properties that an update changed),
+        `before` and `after`: JSON, or structs with typed columns if ``types`` names one type. The changes come in
+        no certain order.
+        """
+        from omnigraph.spark.diff import diff_frame
+
+        repository = Repository.at(self.snapshot.address, read_only=True)
+        branch = repository.branches.find(self.snapshot.branch)
+        old = resolve(repository, branch, before)
+        new = self.snapshot if after is None else resolve(repository, branch, after)
+        keys = None if types is None else table_keys(self.catalog, types)
+        typed = self.snapshot.entity(keys[0]) if keys is not None and len(keys) == 1 else None
+        return diff_frame(self.spark, old, new, filtered(kinds, keys, ops), typed, self.settings)
 
     def _frame(self, entity: EntityType, columns: Iterable[str] | None, where: str | None) -> DataFrame:
         chosen = checked_columns(entity, columns)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.bulk.merge.histories import SCHEMA, SMALL_BUCKETS, outcome_of, preview_of, two_branches
+from tests.cli.command import omnigraph as run
 from tests.history.test_diff import content
 from tests.history.truth import BASE, OPERATIONS, merged, truth, write
 from tests.history.truth import SCHEMA as PEOPLE
@@ -53,7 +54,8 @@ def test_random_histories_merge_by_tasks_as_in_memory(seeds: range, tmp_path: Pa
         large = two_branches(Store(f"{tmp_path}/large{seed}"), seed, SMALL_BUCKETS)
         before = row_ids(large)
         expected = outcome_of(small, **options)
-        assert preview_of(large, engine="local", **options) == expected
+        reader = omnigraph.open(large.address, read_only=True, settings=SMALL_BUCKETS)
+        assert preview_of(reader, **options) == expected
         assert outcome_of(large, engine="local", **options) == expected
         assert content(large, large.snapshot()) == content(small, small.snapshot())
         after = row_ids(large)
@@ -196,6 +198,18 @@ def test_a_merge_that_is_killed_is_wholly_there_or_not_at_all(failpoint: str, lo
     assert len([commit for commit in again.commits() if commit.kind == "merge"]) == 1
 
 
+@pytest.mark.long_on_s3
+def test_in_a_bucket(s3_store: Store) -> None:
+    """Row ids, deleted ids and data files of tasks are objects beside the graph, and are gone afterwards."""
+    graph = two_branches(s3_store, 3, SMALL_BUCKETS)
+    before = graph.preview_merge("dev", resolve="theirs")
+    done = graph.merge("dev", resolve="theirs", engine="local")
+    assert (done.plan, done.outcome) == (before, "merged")
+    assert graph.merge("dev").outcome == "already_up_to_date"
+    assert graph.jobs() == []
+    assert s3_store.objects().list(layout.JOBS) == []
+
+
 class TestOnSpark:
     @pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 10))])
     def test_random_histories_merge_as_in_memory(self, seed: int, tmp_path: Path, spark: SparkSession) -> None:
@@ -217,3 +231,19 @@ class TestOnSpark:
         images = [image["age"] for image in (conflict.base, conflict.ours, conflict.theirs) if image is not None]
         assert (conflict.kind.value, images) == ("divergent_update", [30, 2, 1])
         assert_nothing_left(graph)
+
+
+def test_the_command_names_an_engine(local_store: Store) -> None:
+    graph = omnigraph.init(local_store.uri, PEOPLE)
+    graph.load(BASE, mode="append")
+    graph.create_branch("dev")
+    write(graph, "dev", "add node", 1)
+    merge = ("branch", "merge", "dev", "--store", graph.address, "--json", "--engine", "local")
+    assert run(*merge, "--preview").json["outcome"] == "fast_forward"
+    done = run(*merge).json
+    assert done["changes"] == {"node:Person": {"insert": 1, "update": 0, "delete": 0}}
+    undone = run(
+        "revert", done["commit"]["graph_commit_id"], "--store", graph.address, "--engine", "local", "--json"
+    )
+    assert undone.json["changes"] == {"node:Person": {"insert": 0, "update": 0, "delete": 1}}
+    assert run(*merge[:-1], "flink").code == 2

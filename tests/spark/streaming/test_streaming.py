@@ -216,16 +216,6 @@ def test_the_sink(place: Place, spark: SparkSession) -> None:
     assert place.graph.jobs() == []
 
 
-def test_there_is_no_change_feed_yet(place: Place, spark: SparkSession) -> None:
-    register(spark)
-    changes = spark.readStream.format("omnigraph").option("type", "Person").load(place.graph.address)
-    query = changes.writeStream.format("noop").option("checkpointLocation", str(place.checkpoint)).start()
-    with pytest.raises(
-        Exception, match=r"NotOnSpark: a stream of a graph's changes .* there is no change feed yet"
-    ):
-        query.awaitTermination()
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -53,8 +53,8 @@ class RowList:
 class SplitTask:
     """Sorts some rows into buckets. Their row ids are an object of the job."""
 
-    address: Address
-    job: str
+    graph: Address
+    workspace: Address
     stretch: Stretch
     is_after: bool
     ref: TableRef
@@ -105,20 +105,20 @@ def row_lists(touched: Touched, stretches: Sequence[Stretch], rows: int) -> Iter
                 yield RowList(stretch, is_after, row_ids.slice(start, rows))
 
 
-def split_task(address: Address, job: str, listed: RowList, buckets: int) -> SplitTask:
+def split_task(graph: Address, workspace: Address, job: str, listed: RowList, buckets: int) -> SplitTask:
     """A task for some rows, whose row ids are written for it."""
     key = f"{layout.job_folder(job)}/rows-{ULID()}"
-    open_objects(address).hint(key, listed.row_ids.to_numpy(zero_copy_only=False).tobytes())
-    return SplitTask(address, job, listed.stretch, listed.is_after, listed.ref, key, buckets)
+    open_objects(workspace).hint(key, listed.row_ids.to_numpy(zero_copy_only=False).tobytes())
+    return SplitTask(graph, workspace, listed.stretch, listed.is_after, listed.ref, key, buckets)
 
 
 def split(task: SplitTask) -> TaskResult[SplitRows]:
     """Read the ids of some rows, and write their row ids again, sorted by bucket."""
-    objects = open_objects(task.address)
+    objects = open_objects(task.workspace)
     found = objects.get(task.key)
     assert found is not None, task.key  # noqa: S101  written by the driver of this job
     row_ids = pa.array(np.frombuffer(found.content, np.uint64))
-    rows = rows_by_row_ids(open_tables(task.address), task.ref, row_ids, ["id"], with_row_ids=True)
+    rows = rows_by_row_ids(open_tables(task.graph), task.ref, row_ids, ["id"], with_row_ids=True)
     numbers = bucket_numbers(one_chunk(rows["id"]), task.buckets)
     order = np.argsort(numbers, kind="stable")
     key = f"{task.key}-split-{ULID()}"

@@ -22,7 +22,6 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-from omnigraph.bulk.jobs import destination, job_record
 from omnigraph.bulk.merge.buckets import (
     SplitRows,
     SplitTask,
@@ -35,6 +34,7 @@ from omnigraph.bulk.merge.buckets import (
 from omnigraph.bulk.merge.staged import StagedChange, StagedMerge, check_rules
 from omnigraph.bulk.merge.tasks import MergedBucket, MergedTable, MergeTask, merge_bucket
 from omnigraph.bulk.merge.transactions import stage_table
+from omnigraph.bulk.merge.workspaces import OpenWorkspace, Workspace
 from omnigraph.bulk.pieces import require_shared
 from omnigraph.bulk.runner import Engine, Runner, RunnerChoice
 from omnigraph.errors import Conflict, ConstraintViolation, JavaUnavailable, MissingExtra
@@ -52,8 +52,7 @@ from omnigraph.history.sides import (
 from omnigraph.history.tables import RowDeltas, Stretch, stretches_between
 from omnigraph.history.threeway import IMAGES
 from omnigraph.manifest.branches import Branch
-from omnigraph.manifest.repository import Repository
-from omnigraph.recovery.jobs import RunningJob, running
+from omnigraph.recovery.jobs import RunningJob
 from omnigraph.settings import BulkSettings
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.tables import TableRef
@@ -69,23 +68,14 @@ class MergeJob:
     """
 
     def __init__(
-        self,
-        repository: Repository,
-        branch: Branch,
-        kind: str,
-        actor: str | None,
-        runners: RunnerChoice,
-        settings: BulkSettings,
+        self, branch: Branch, open_workspace: OpenWorkspace, runners: RunnerChoice, settings: BulkSettings
     ) -> None:
-        self.repository = repository
         self.branch = branch
-        self.kind = kind
-        self.actor = actor
+        self.open_workspace = open_workspace
         self.runners = runners
         self.settings = settings
         self._stack = ExitStack()
-        self._job: RunningJob | None = None
-        self._runner: Runner | None = None
+        self._work: tuple[Runner, Workspace] | None = None
         self._files: frozenset[str] = frozenset()
 
     def __enter__(self) -> Self:
@@ -97,6 +87,10 @@ class MergeJob:
         if self._job is not None and error is None:
             self._job.committed = self._files
         self._stack.__exit__(kind, error, trace)
+
+    @property
+    def _job(self) -> RunningJob | None:
+        return None if self._work is None else self._work[1].job
 
     def verify(self) -> None:
         """Raise LockLost if the job has lost its lock: the process that took it may have removed staged files."""
@@ -116,17 +110,18 @@ class MergeJob:
             key: row_bytes(sides.target.entity(key)) * sum(len(deltas(stretch)) for stretch in found)
             for key, found in stretches.items()
         }
-        runner = self._started(sum(sizes.values()))
-        if runner is None:
+        work = self._started(base, sum(sizes.values()))
+        if work is None:
             return combine_in_memory(base, sides, decisions, deltas)
-        parts = self._split(runner, base, deltas, stretches, sizes)
+        runner, workspace = work
+        parts = self._split(runner, workspace, base, deltas, stretches, sizes)
         tables = {
             key: MergedTable(
                 runner.job,
                 key,
                 sides,
                 decisions,
-                destination(base, self.branch, key),
+                workspace.destination(base, self.branch, key),
                 _buckets(sizes[key], self.settings),
                 self.settings.rows_per_file,
             )
@@ -144,22 +139,19 @@ class MergeJob:
         hit("merge.after_stage")
         return self._combined(runner, base, sides, decisions, tables, done)
 
-    def _started(self, size: int) -> Runner | None:
-        """The runner of the tasks, with the job's record and lock; None if the change fits this process."""
+    def _started(self, base: Base, size: int) -> tuple[Runner, Workspace] | None:
+        """What runs the tasks, and where they put their files; None if the change fits this process."""
+        scheme = base.repository.address.scheme
         engine, runners = self.runners.engine, self.runners
         needs_spark = engine is Engine.SPARK or (engine is Engine.AUTO and runners.is_spark_given)
         if engine is Engine.SPARK:
-            require_shared(self.repository.address)
-        elif self.repository.address.scheme is Scheme.MEMORY or (
-            not needs_spark and size <= self.settings.small_merge
-        ):
+            require_shared(base.repository.address)
+        elif scheme is Scheme.MEMORY or (not needs_spark and size <= self.settings.small_merge):
             return None
-        if self._runner is None:
-            self._runner = self._chosen(needs_spark=needs_spark)
-            pins = self.repository.manifest.latest(self.branch.native).tables.values()
-            record = job_record(self._runner.job, self.kind, self.branch, (p.location for p in pins), self.actor)
-            self._job = self._stack.enter_context(running(self.repository, record))
-        return self._runner
+        if self._work is None:
+            runner = self._chosen(needs_spark=needs_spark)
+            self._work = runner, self._stack.enter_context(self.open_workspace(runner.job))
+        return self._work
 
     def _chosen(self, *, needs_spark: bool) -> Runner:
         if self.runners.engine is not Engine.LOCAL:
@@ -173,6 +165,7 @@ class MergeJob:
     def _split(
         self,
         runner: Runner,
+        workspace: Workspace,
         base: Base,
         deltas: RowDeltas,
         stretches: Mapping[str, Sequence[Stretch]],
@@ -184,7 +177,8 @@ class MergeJob:
         keys: list[str] = []
         for key, found in stretches.items():
             for listed in row_lists(deltas, found, rows):
-                tasks.append(split_task(address, runner.job, listed, _buckets(sizes[key], self.settings)))
+                buckets = _buckets(sizes[key], self.settings)
+                tasks.append(split_task(address, workspace.address, runner.job, listed, buckets))
                 keys.append(key)
         parts: dict[str, list[SplitRows]] = {key: [] for key in stretches}
         for key, part in zip(keys, runner.run("finding changed entities", split, tasks), strict=True):

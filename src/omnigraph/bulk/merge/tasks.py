@@ -43,10 +43,6 @@ class MergedTable:
     rows_per_file: int
 
     @property
-    def address(self) -> Address:
-        return self.target.address
-
-    @property
     def images(self) -> int:
         """Of how many conflicts a task returns the rows: with those of all buckets, surely of the first ones."""
         return min(IMAGES, 2 * IMAGES // self.buckets + 64)
@@ -103,7 +99,8 @@ def merge_bucket(task: MergeTask) -> TaskResult[MergedBucket]:
     """Compare and merge the entities of one bucket, and stage the rows that the target gets."""
     table, key = task.table, task.table.table_key
     sides, decisions = table.sides, table.decisions
-    tables, touched = open_tables(table.address), touched_in(table.address, task.rows)
+    tables = open_tables(sides.target.address)
+    touched = touched_in(table.target.address, task.rows)
     theirs = diff_table(tables, sides.base, sides.source, key, touched)
     ours = diff_table(tables, sides.base, sides.target, key, touched)
     merged = merge_table(
@@ -161,7 +158,7 @@ def _written(table: MergedTable, ids: pa.Array) -> DeletedIds | None:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, _DELETED) as writer:
         writer.write_table(pa.table([ids], schema=_DELETED))
-    open_objects(table.address).hint(key, sink.getvalue().to_pybytes())
+    open_objects(table.target.address).hint(key, sink.getvalue().to_pybytes())
     return DeletedIds(key, len(ids))
 
 

@@ -36,15 +36,15 @@ def blame(
 
 def _row(found: PropertyBlame) -> tuple[str, ...]:
     from omnigraph.read.result.cells import json_value
-    from omnigraph.read.result.display import cell_text
+    from omnigraph.read.result.display import cell_text, on_one_line
 
     commit = found.commit
     return (
         found.property,
-        cell_text(json_value(found.value)),
+        on_one_line(cell_text(json_value(found.value))),
         commit.graph_commit_id,
         f"{commit.created_at:%Y-%m-%d %H:%M:%S}",
         commit.kind,
         commit.actor_id or "",
-        commit.message or "",
+        on_one_line(commit.message or ""),
     )

@@ -27,6 +27,10 @@ _FILTERS = ("actor", "kind")
 
 @reports_errors
 def log(
+    type_name: Annotated[
+        str | None, typer.Argument(metavar="TYPE", help="With an id: only commits that changed one entity.")
+    ] = None,
+    entity_id: Annotated[str | None, typer.Argument(metavar="ID", help="The entity's id.")] = None,
     branch: OfBranch = "main",
     store: Store = None,
     actor: ByActor = None,
@@ -39,9 +43,12 @@ def log(
     after: After = None,
     as_json: Json = False,
 ) -> None:
-    """Show the commits that led to a branch, newest first."""
+    """Show the commits that led to a branch, newest first, or those that changed one node or edge."""
+    if type_name is not None and entity_id is None:
+        raise typer.BadParameter(f"which {type_name}? give its id too")
     options = log_options(filters, actor=actor, kind=kind, since=since, until=until, after=after)
-    found = open_graph(store, read_only=True).log(branch, stat=stat, limit=limit + 1, **options)
+    graph = open_graph(store, read_only=True)
+    found = graph.log(branch, type=type_name, id=entity_id, stat=stat, limit=limit + 1, **options)
     page, following = found[:limit], next_page([entry.commit.graph_commit_id for entry in found], limit)
     if as_json:
         print_json({"branch": branch, "commits": [entry.as_json() for entry in page], "next": following})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,12 +19,14 @@ from omnigraph.cli.output import (
     reports_errors,
     styled,
 )
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
 from omnigraph.cli.stores import Actor, Store, open_graph
-from omnigraph.errors import OmniError, PreconditionFailed
+from omnigraph.errors import Conflict, InvalidArgument, OmniError, PreconditionFailed
 
 if TYPE_CHECKING:
-    from omnigraph.graph import Graph
-    from omnigraph.history.merge import MergePlan, MergeResult
+    from collections.abc import Iterator
+
+    from omnigraph.history.plans import MergePlan, MergeResult
 
 Ours = Annotated[bool, typer.Option("--ours", help="Decide conflicts for the target's side.")]
 Theirs = Annotated[bool, typer.Option("--theirs", help="Decide conflicts for the other side.")]
@@ -36,10 +40,18 @@ IfCommit = Annotated[str | None, typer.Option("--if-commit", help="Only if the b
 
 @reports_errors
 def merge(
-    source: Annotated[str, typer.Argument(help="The branch whose changes are brought in.")],
+    source: Annotated[str | None, typer.Argument(help="The branch whose changes are brought in.")] = None,
     into: Annotated[str, typer.Option("--into", help="The branch that gets them.")] = "main",
     store: Store = None,
     preview: Annotated[bool, typer.Option("--preview", help="Show what would happen; write nothing.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", dir_okay=False, help="Store the preview in a file, to be applied later."),
+    ] = None,
+    apply: Annotated[
+        Path | None,
+        typer.Option("--apply", exists=True, dir_okay=False, help="Do exactly what a stored preview says."),
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="No two changes of one entity merge.")] = False,
     squash: Annotated[bool, typer.Option("--squash", help="Leave out the second parent.")] = False,
     ours: Ours = False,
@@ -50,35 +62,75 @@ def merge(
     ] = False,
     if_commit: IfCommit = None,
     message: Message = None,
+    engine: Engine = EngineName.AUTO,
+    master: Master = None,
+    remote: Remote = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
     """Merge a branch into another, as one commit, or show all conflicts and change nothing."""
-    graph = open_graph(store, read_only=preview, actor=actor)
     options: dict[str, Any] = {
         "strict": strict,
         "squash": squash,
         **decisions(ours, theirs, choose),
         "if_commit": if_commit,
-        "message": message,
     }
+    spark: dict[str, Any] = {"engine": engine.value, "spark": remote or master}
+    _check(source, into, options, preview=preview, out=out, apply=apply)
+    # On Spark a preview stages rows in the graph, which are removed.
+    on_spark = engine is EngineName.SPARK or bool(remote or master)
+    graph = open_graph(store, read_only=preview and not on_spark, actor=actor)
     if preview:
-        _show_plan(graph.preview_merge(source, into, **options), as_json=as_json)
+        with progress() as listener:
+            plan = graph.preview_merge(source or "", into, message=message, **options, **spark, listener=listener)
+        if out is not None:
+            _store(plan, out)
+        _show_plan(plan, as_json=as_json)
         return
-    done = _merged(graph, source, into, options, as_json=as_json)
+    try:
+        with progress() as listener:
+            if apply is not None:
+                done = graph.apply_merge(_stored(apply), message=message, **spark, listener=listener)
+            else:
+                done = graph.merge(source or "", into, message=message, **options, **spark, listener=listener)
+    except PreconditionFailed as error:
+        raise lost_race(error, as_json=as_json) from None
     _report(done, as_json=as_json)
     if delete_branch:
         try:
-            graph.delete_branch(source)
+            graph.delete_branch(done.plan.source)
         except OmniError as error:
-            print_warning(f"merged, but branch {source} was not deleted: {error}")
+            print_warning(f"merged, but branch {done.plan.source} was not deleted: {error}")
 
 
-def _merged(graph: Graph, source: str, into: str, options: dict[str, Any], *, as_json: bool) -> MergeResult:
+def _check(
+    source: str | None, into: str, options: dict[str, Any], *, preview: bool, out: Path | None, apply: Path | None
+) -> None:
+    """Refuse options that do not go together."""
+    if out is not None and not preview:
+        raise typer.BadParameter("--out stores a preview; add --preview")
+    if apply is None:
+        if source is None:
+            raise typer.BadParameter("which branch? name the one to merge, or a stored preview with --apply")
+    elif source is not None or preview or into != "main" or any(options.values()):
+        raise typer.BadParameter("--apply takes all of that from the stored preview; leave it out")
+
+
+def _store(plan: MergePlan, out: Path) -> None:
     try:
-        return graph.merge(source, into, **options)
-    except PreconditionFailed as error:
-        raise lost_race(error, as_json=as_json) from None
+        out.write_text(json.dumps(plan.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise typer.BadParameter(f"{out} cannot be written: {error.strerror}") from None
+
+
+def _stored(path: Path) -> MergePlan:
+    from omnigraph.history.plans import MergePlan
+
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidArgument("plan", f"{path} is not JSON ({error!s:.80}); preview again") from None
+    return MergePlan.from_json(stored)
 
 
 def decisions(ours: bool, theirs: bool, choose: list[str] | None) -> dict[str, Any]:
@@ -104,8 +156,32 @@ def _show_plan(plan: MergePlan, *, as_json: bool) -> None:
     print_text(styled(plan.outcome.value, "bold"), f"  {plan.source} into {plan.target} (at {plan.target_commit})")
     print_stat({key: dict(counts) for key, counts in plan.changes.items()})
     if plan.conflicts:
-        rows = [(c.kind.value, c.table_key, c.id or "", c.message) for c in plan.conflicts]
-        print_table(("conflict", "table", "id", "what"), rows)
+        header = ("conflict", "table", "id", "what", "property", "base", "ours", "theirs")
+        print_table(header, [row for conflict in plan.conflicts for row in _conflict_rows(conflict)])
+
+
+def _conflict_rows(conflict: Conflict) -> list[tuple[str, ...]]:
+    """A conflict as lines of a table: one for each property about which the branches disagree."""
+    what = (conflict.kind.value, conflict.table_key, conflict.id or "", conflict.message)
+    images = (conflict.base, conflict.ours, conflict.theirs)
+    if conflict.ours is None and conflict.theirs is None:
+        return [(*what, "", "", "", "")]
+    differing = conflict.properties or tuple(_differing(conflict))
+    return [(*what, name, *(_cell(image, name) for image in images)) for name in differing]
+
+
+def _differing(conflict: Conflict) -> Iterator[str]:
+    """The properties in which the three sides of a conflict differ; the id itself if one side has no row."""
+    rows = [image for image in (conflict.base, conflict.ours, conflict.theirs) if image is not None]
+    names = [name for name in rows[0] if name != "id" and any(row[name] != rows[0][name] for row in rows)]
+    yield from names or ["id"]
+
+
+def _cell(image: dict[str, Any] | None, name: str) -> str:
+    from omnigraph.read.result.cells import json_value
+    from omnigraph.read.result.display import cell_text, on_one_line
+
+    return "absent" if image is None else on_one_line(cell_text(json_value(image[name])))
 
 
 def _report(done: MergeResult, *, as_json: bool) -> None:

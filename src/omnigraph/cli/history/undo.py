@@ -10,6 +10,7 @@ import typer
 from omnigraph.cli.history.diff import print_stat
 from omnigraph.cli.history.merge import Choose, IfCommit, Message, Ours, Theirs, decisions
 from omnigraph.cli.output import Json, lost_race, print_json, print_text, reports_errors, styled
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
 from omnigraph.cli.stores import Actor, Store, open_graph
 from omnigraph.errors import PreconditionFailed
 
@@ -22,9 +23,7 @@ BranchOption = Annotated[str, typer.Option("--branch", help="The branch that get
 
 @reports_errors
 def revert(
-    commits: Annotated[
-        list[str], typer.Argument(metavar="COMMIT…", help="Commit ids or tags; undone in this order.")
-    ],
+    commits: Annotated[list[str], typer.Argument(metavar="COMMIT…", help="Commit ids or tags.")],
     branch: BranchOption = "main",
     store: Store = None,
     ours: Ours = False,
@@ -32,20 +31,18 @@ def revert(
     choose: Choose = None,
     if_commit: IfCommit = None,
     message: Message = None,
+    engine: Engine = EngineName.AUTO,
+    master: Master = None,
+    remote: Remote = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Undo commits, each by a new commit. What was changed again since is a conflict."""
-    if if_commit is not None and len(commits) > 1:
-        raise typer.BadParameter("--if-commit goes with one commit")
+    """Undo commits by one new commit, the newest first. What was changed again since is a conflict."""
     graph = open_graph(store, read_only=False, actor=actor)
     options = {**decisions(ours, theirs, choose), "if_commit": if_commit, "message": message}
-    done = [_attempt(graph.revert, commit, branch, options, as_json) for commit in commits]
-    if as_json:
-        print_json({"reverts": [one.as_json() for one in done]})
-        return
-    for one in done:
-        _report(one)
+    options |= {"engine": engine.value, "spark": remote or master}
+    done = _attempt(graph.revert, commits, branch, options, as_json)
+    print_json(done.as_json()) if as_json else _report(done)
 
 
 @reports_errors
@@ -58,12 +55,16 @@ def cherry_pick(
     choose: Choose = None,
     if_commit: IfCommit = None,
     message: Message = None,
+    engine: Engine = EngineName.AUTO,
+    master: Master = None,
+    remote: Remote = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
     """Do on a branch what a commit of any branch did."""
     graph = open_graph(store, read_only=False, actor=actor)
     options = {**decisions(ours, theirs, choose), "if_commit": if_commit, "message": message}
+    options |= {"engine": engine.value, "spark": remote or master}
     done = _attempt(graph.cherry_pick, commit, branch, options, as_json)
     print_json(done.as_json()) if as_json else _report(done)
 
@@ -75,28 +76,35 @@ def reset(
     store: Store = None,
     if_commit: IfCommit = None,
     message: Message = None,
+    engine: Engine = EngineName.AUTO,
+    master: Master = None,
+    remote: Remote = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
     """Bring a branch back to its content at a commit, by a new commit: the history stays."""
     graph = open_graph(store, read_only=False, actor=actor)
-    done = _attempt(graph.reset, to, branch, {"if_commit": if_commit, "message": message}, as_json)
+    options = {"if_commit": if_commit, "message": message, "engine": engine.value, "spark": remote or master}
+    done = _attempt(graph.reset, to, branch, options, as_json)
     print_json(done.as_json()) if as_json else _report(done)
 
 
 def _attempt(
-    act: Callable[..., UndoResult], commit: str, branch: str, options: dict[str, Any], as_json: bool
+    act: Callable[..., UndoResult], commit: str | list[str], branch: str, options: dict[str, Any], as_json: bool
 ) -> UndoResult:
     try:
-        return act(commit, branch, **options)
+        with progress() as listener:
+            return act(commit, branch, **options, listener=listener)
     except PreconditionFailed as error:
         raise lost_race(error, as_json=as_json) from None
 
 
 def _report(done: UndoResult) -> None:
     if done.commit is None:
-        print_text(f"nothing to change: {done.kind} of {done.of} on {done.branch}")
+        print_text(f"nothing to change: {done.kind} of {', '.join(done.of)} on {done.branch}")
         return
     name = done.kind.replace("_", "-")
-    print_text(styled(f"{name} ", "green"), f"{done.of} on {done.branch} as {done.commit.graph_commit_id}")
+    print_text(
+        styled(f"{name} ", "green"), f"{', '.join(done.of)} on {done.branch} as {done.commit.graph_commit_id}"
+    )
     print_stat({key: dict(counts) for key, counts in done.changes.items()})

@@ -68,9 +68,9 @@ class BranchLine:
         reason = f"commit {commit.graph_commit_id} is not among the first parents of '{self.branch.name}'"
         raise InvalidArgument("start", reason)
 
-    def reclaimed(self, step: Step) -> ChangeFeedGap:
+    def reclaimed(self, commit: Commit) -> ChangeFeedGap:
         """The error for a commit whose tables cannot be read any more."""
-        return ChangeFeedGap(self.branch.name, self._cursor, step.commit.graph_commit_id)
+        return ChangeFeedGap(self.branch.name, self._cursor, commit.graph_commit_id)
 
     def _snapshot(self, state: ManifestState) -> Snapshot:
         return self._repository.snapshot(self._owner(state.version), state)

@@ -25,6 +25,7 @@ from omnigraph.history.feed.blocks import (
     ordered_types,
 )
 from omnigraph.history.feed.line import BranchLine, Step
+from omnigraph.history.feed.positions import cursor_behind, position, verified, version_at, version_behind
 from omnigraph.history.feed.tokens import (
     Scope,
     TokenKind,
@@ -36,7 +37,6 @@ from omnigraph.history.feed.tokens import (
 )
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
 
 
@@ -120,7 +120,7 @@ def poll(repository: Repository, held: HeldDiff, request: PollRequest) -> Change
                 break
         version += 1
     if place is None and version >= begun.cut:
-        cursor = _token(TokenKind.FEED_CURSOR, line, scope, version, {})
+        cursor = cursor_behind(line, scope, version)
         return ChangePage(request.branch.name, tuple(blocks), cursor=cursor, caught_up=begun.reaches_head)
     rest = {
         "cut": begun.cut,
@@ -128,14 +128,8 @@ def poll(repository: Repository, held: HeldDiff, request: PollRequest) -> Change
         "type": None if place is None else place.type_id,
         "offset": 0 if place is None else place.offset,
     }
-    token = _token(TokenKind.FEED_PAGE, line, scope, version, rest)
+    token = encode_token(TokenKind.FEED_PAGE, scope, {**position(line, version), **rest})
     return ChangePage(request.branch.name, tuple(blocks), next_page_token=token)
-
-
-def cursor_at(repository: Repository, branch: Branch, wanted: ChangeFilter, snapshot: Snapshot) -> str:
-    """The cursor behind a state of a branch, from which a consumer goes on that has the state itself."""
-    fields = {"at": snapshot.manifest_version, "commit": snapshot.graph_commit_id}
-    return encode_token(TokenKind.FEED_CURSOR, branch_scope(repository.catalog, branch, wanted), fields)
 
 
 def commit_changes(
@@ -180,7 +174,7 @@ def _block(
     try:
         changes, rest = cut_changes(repository.tables, held, states, wanted, place, room)
     except HistoryReclaimed:
-        raise line.reclaimed(step) from None
+        raise line.reclaimed(step.commit) from None
     return ChangeBlock(step.commit, tuple(changes), rest is None, types), rest
 
 
@@ -188,46 +182,17 @@ def _begun(line: BranchLine, scope: Scope, request: PollRequest) -> _Poll:
     """Where a poll begins and ends."""
     if request.page_token is not None:
         fields = decode_token(TokenKind.FEED_PAGE, scope, request.page_token)
-        version, cut = _verified(line, fields), count_in(fields, "cut")
+        version, cut = verified(line, fields), count_in(fields, "cut")
         if cut > line.head().version:
             raise CursorRejected(f"'{line.branch.name}' does not reach as far as when the poll began")
         return _Poll(version, _place(fields), cut, fields.get("reaches_head") is True)
     head = line.head().version
     if request.cursor is not None:
-        version = _verified(line, decode_token(TokenKind.FEED_CURSOR, scope, request.cursor))
+        version = version_behind(line, scope, request.cursor)
     else:
-        version = _started(line, request.start or "now", head)
+        version = version_at(line, request.start or "now")
     cut = min(head, version + request.limits.commits)
     return _Poll(version, None, cut, cut == head)
-
-
-def _started(line: BranchLine, start: str, head: int) -> int:
-    if start == "now":
-        return head
-    if start == "beginning":
-        return 0
-    kind, colon, commit = start.partition(":")
-    if kind != "after" or not colon or not commit.strip():
-        raise InvalidArgument("start", f"it is now, beginning or after:COMMIT, not '{start}'")
-    return line.position_of(commit)
-
-
-def _verified(line: BranchLine, fields: Mapping[str, Any]) -> int:
-    """The version that a token stands behind; CursorRejected if that version holds another commit."""
-    version, commit = count_in(fields, "at"), fields.get("commit")
-    if version == 0:
-        return 0
-    if version <= line.head().version:
-        head = line.state(version).head
-        if head is not None and head.graph_commit_id == commit:
-            return version
-    raise CursorRejected(f"'{line.branch.name}' has no commit {commit} where it had one")
-
-
-def _token(kind: TokenKind, line: BranchLine, scope: Scope, version: int, fields: Mapping[str, Any]) -> str:
-    head = line.state(version).head if version else None
-    commit = None if head is None else head.graph_commit_id
-    return encode_token(kind, scope, {"at": version, "commit": commit, **fields})
 
 
 def _place(fields: Mapping[str, Any]) -> Place | None:

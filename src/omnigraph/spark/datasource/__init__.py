@@ -1,4 +1,4 @@
-"""`spark.read.format("omnigraph")` and its sinks `df.write` and `df.writeStream`.
+"""`spark.read.format("omnigraph")`, `spark.readStream`, and the sinks `df.write` and `df.writeStream`.
 
-Read `source` first, then `staging`, which both sinks use, `batch` and `stream`.
+Read `source` first, then `changes`, the streaming source; `staging`, which both sinks use, `batch` and `stream`.
 """

@@ -19,7 +19,8 @@ from omnigraph.errors import RequestError
 from omnigraph.formats.columnar import check_columns, read_columns
 from omnigraph.manifest.state import MAIN
 from omnigraph.recovery.jobs import running
-from omnigraph.spark.datasource.source import check_options, entity_of, opened
+from omnigraph.spark.datasource.opening import entity_of, opened
+from omnigraph.spark.datasource.source import check_options
 from omnigraph.spark.datasource.staging import StagedPart, Staging, parts_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Graphs as a data source of Spark: `spark.read.format("omnigraph")`, `df.write` and `df.writeStream`.
+"""Graphs as a data source of Spark: `spark.read.format("omnigraph")`, `spark.readStream`, and their sinks.
 
 Filters are not pushed down: Spark 4.3 keeps a pushed filter on the loaded relation, where it leaks into every
 other use of the DataFrame. The options `columns` and `filter` choose columns and rows instead.
@@ -21,23 +21,22 @@ from pyspark.sql.datasource import (
 )
 
 from omnigraph.bulk.pieces import Piece, pieces_of, require_shared
-from omnigraph.errors import NotOnSpark, RequestError
+from omnigraph.errors import RequestError
 from omnigraph.lang.diagnostics import suggest
-from omnigraph.lang.schema.catalog import Catalog, EntityType
-from omnigraph.lang.schema.lookup import checked_columns, edge_type, node_type
-from omnigraph.manifest.repository import Repository, open_existing
+from omnigraph.lang.schema.lookup import checked_columns
+from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN
+from omnigraph.spark.datasource.changes import ChangeReader, ChangeSource, wants_changes
+from omnigraph.spark.datasource.opening import STORAGE, entity_of, opened
 from omnigraph.spark.frames import as_spark, spark_schema, spark_types
 from omnigraph.spark.graph import check_filter
-from omnigraph.storage.address import parse_address
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 NAME: Final = "omnigraph"
-STORAGE: Final = "storage."
 _OPTIONS: Final = ("path", "type", "edge", "branch", "snapshot", "columns", "filter")
 _LONGEST_VERSION: Final = 20
 
@@ -70,9 +69,13 @@ class OmnigraphSource(DataSource):
         return NAME
 
     def schema(self) -> str:
+        if wants_changes(self._options):
+            return spark_schema(ChangeSource.of(self._options).types)
         return spark_schema(self._plan().types)
 
     def reader(self, schema: StructType) -> OmnigraphReader:
+        if wants_changes(self._options):
+            raise RequestError("changes are read as a stream: spark.readStream, with trigger(availableNow=True)")
         scan = self._plan()
         if schema.fieldNames() != list(scan.types):
             raise RequestError("the schema is the graph's; to read some columns, use the option 'columns'")
@@ -88,8 +91,15 @@ class OmnigraphSource(DataSource):
 
         return GraphSink(self._options, schema, overwrite=overwrite)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        raise NotOnSpark("a stream of a graph's changes", "there is no change feed yet; spark.read has snapshots")
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        if not wants_changes(self._options):
+            raise RequestError(
+                "where does the stream begin? give option('start', …): now, beginning or after:COMMIT"
+            )
+        source = ChangeSource.of(self._options)
+        if schema.fieldNames() != list(source.types):
+            raise RequestError("the schema of a stream of changes is the graph's; leave it out")
+        return ChangeReader(source)
 
     def _plan(self) -> _TableScan:
         """Open the graph and pin its state, once. Spark keeps this object for the life of the DataFrame."""
@@ -135,17 +145,6 @@ def check_options(options: Mapping[str, str], known: tuple[str, ...]) -> None:
         raise RequestError("which graph? give its address: load(path), save(path) or option('path', …)")
     if ("type" in options) == ("edge" in options):
         raise RequestError("which type? give option('type', …) for nodes or option('edge', …) for edges")
-
-
-def opened(options: Mapping[str, str], *, read_only: bool) -> Repository:
-    """The graph that options name; options called `storage.NAME` are storage options."""
-    storage = {name.removeprefix(STORAGE): value for name, value in options.items() if name.startswith(STORAGE)}
-    return open_existing(parse_address(options["path"], storage or None), read_only=read_only)
-
-
-def entity_of(options: Mapping[str, str], catalog: Catalog) -> EntityType:
-    """The type that options name."""
-    return node_type(catalog, options["type"]) if "type" in options else edge_type(catalog, options["edge"])
 
 
 def _snapshot(repository: Repository, options: Mapping[str, str]) -> Snapshot:

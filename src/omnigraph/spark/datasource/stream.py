@@ -24,7 +24,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import MAIN
 from omnigraph.manifest.streams import Batch
 from omnigraph.recovery.jobs import running
-from omnigraph.spark.datasource.source import STORAGE, opened
+from omnigraph.spark.datasource.opening import STORAGE, opened
 from omnigraph.spark.datasource.staging import StagedPart, Staging, parts_of
 from omnigraph.spark.streaming.records import read_values
 from omnigraph.spark.streaming.stream import QUERY_ID, StreamOptions, load_mode, require_open

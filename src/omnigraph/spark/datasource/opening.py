@@ -1,0 +1,24 @@
+"""The graph and the type that the options of a source or a sink name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from omnigraph.lang.schema.catalog import Catalog, EntityType
+from omnigraph.lang.schema.lookup import edge_type, node_type
+from omnigraph.manifest.repository import Repository, open_existing
+from omnigraph.storage.address import parse_address
+
+STORAGE: Final = "storage."
+
+
+def opened(options: Mapping[str, str], *, read_only: bool) -> Repository:
+    """The graph that options name; options called `storage.NAME` are storage options."""
+    storage = {name.removeprefix(STORAGE): value for name, value in options.items() if name.startswith(STORAGE)}
+    return open_existing(parse_address(options["path"], storage or None), read_only=read_only)
+
+
+def entity_of(options: Mapping[str, str], catalog: Catalog) -> EntityType:
+    """The type that options name."""
+    return node_type(catalog, options["type"]) if "type" in options else edge_type(catalog, options["edge"])
