@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import InvalidArgument
 from omnigraph.history.columns import Columns, columns_of, same_type
 from omnigraph.history.tables import RowChanges, RowDeltas, Touched, changes_between, followed
-from omnigraph.lang.schema.catalog import EdgeType, EntityType
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
 from omnigraph.lang.schema.migration import steps_between
 from omnigraph.lang.schema.steps import Step
 from omnigraph.manifest.snapshot import Snapshot
@@ -65,16 +65,28 @@ def _json_image(image: dict[str, Any] | None) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class ChangeFilter:
-    """Which changes are wanted: kinds (`node`, `edge`), types and operations; None means all of them."""
+    """Which changes are wanted: kinds (`node`, `edge`), types and operations; None means all of them.
+
+    Types are ``tables``, by their keys, and if ``types`` has their stable ids, by these: in older states they may have
+    had other names.
+    """
 
     kinds: frozenset[str] | None = None
     tables: frozenset[str] | None = None
     ops: frozenset[Op] | None = None
+    types: frozenset[int] | None = None
 
     def takes(self, table_key: str) -> bool:
         """May the table have changes that are wanted?"""
         kind = table_key.partition(":")[0]
         return (self.kinds is None or kind in self.kinds) and (self.tables is None or table_key in self.tables)
+
+    def takes_type(self, entity: EntityType) -> bool:
+        """May a type of some schema have changes that are wanted?"""
+        if self.types is None:
+            return self.takes(entity.table_key)
+        kind = entity.table_key.partition(":")[0]
+        return (self.kinds is None or kind in self.kinds) and entity.id in self.types
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +238,8 @@ def moved_tables(
 ) -> list[str]:
     """The tables that may have changes: those whose versions differ, nodes before edges."""
     terms = terms or after
-    return [key for key in _in_order(terms.tables) if wanted.takes(key) and _is_moved(before, after, terms, key)]
+    keys = [key for key in _in_order(terms.tables) if wanted.takes_type(terms.entity(key))]
+    return [key for key in keys if _is_moved(before, after, terms, key)]
 
 
 def _is_moved(before: Snapshot, after: Snapshot, terms: Snapshot, table_key: str) -> bool:
@@ -278,15 +291,6 @@ def _whole(tables: Tables, pin: TablePin | None, columns: Columns) -> pa.Table:
     names = columns.at(tables.open(pin.ref))
     rows = tables.scan(pin.ref, list(dict.fromkeys(names.values())), whole_blobs=True).read_all()
     return columns.translated(rows, names)
-
-
-def table_diff(
-    tables: Tables, before: Snapshot, after: Snapshot, table_key: str, ops: Collection[Op] | None
-) -> TableDiff | None:
-    """The changes of one table between two snapshots; None if it is the same version, or in one of them only."""
-    if table_key not in moved_tables(before, after, ChangeFilter(tables=frozenset({table_key}))):
-        return None
-    return with_ops(diff_table(tables, before, after, table_key, RowDeltas(tables)), ops)
 
 
 def compare_rows(entity: EntityType, changes: RowChanges) -> TableDiff:
@@ -380,14 +384,17 @@ def _nested_differs(left: pa.Array, right: pa.Array) -> pa.Array:
     return pa.array(apart)
 
 
-def filtered(kinds: Sequence[str] | None, tables: Sequence[str] | None, ops: Sequence[str] | None) -> ChangeFilter:
-    """A filter from the names that callers give."""
+def filtered(
+    kinds: Sequence[str] | None, tables: Sequence[str] | None, ops: Sequence[str] | None, catalog: Catalog
+) -> ChangeFilter:
+    """A filter from the names that callers give; those of types are of one schema."""
     _require_known("kinds", kinds, ("node", "edge"))
     _require_known("ops", ops, tuple(Op))
     return ChangeFilter(
         None if kinds is None else frozenset(kinds),
         None if tables is None else frozenset(tables),
         None if ops is None else frozenset(Op(op) for op in ops),
+        None if tables is None else frozenset(catalog.entity(key).id for key in tables),
     )
 
 

@@ -82,7 +82,7 @@ class SparkGraph:
         new = self.snapshot if after is None else resolve(repository, branch, after)
         keys = None if types is None else table_keys(self.catalog, types)
         typed = self.snapshot.entity(keys[0]) if keys is not None and len(keys) == 1 else None
-        return diff_frame(self.spark, old, new, filtered(kinds, keys, ops), typed, self.settings)
+        return diff_frame(self.spark, old, new, filtered(kinds, keys, ops, new.catalog), typed, self.settings)
 
     def _frame(self, entity: EntityType, columns: Iterable[str] | None, where: str | None) -> DataFrame:
         chosen = checked_columns(entity, columns)
