@@ -20,6 +20,7 @@ class ConflictKind(StrEnum):
     UNIQUE_VIOLATION = "unique_violation"
     CARDINALITY_VIOLATION = "cardinality_violation"
     VALUE_CONSTRAINT_VIOLATION = "value_constraint_violation"
+    SCHEMA_CONFLICT = "schema_conflict"
 
 
 @dataclass(frozen=True, slots=True)

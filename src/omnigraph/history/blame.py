@@ -14,6 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from omnigraph.errors import HistoryReclaimed, RequestError, SnapshotNotFound
+from omnigraph.history.columns import columns_at, same_type
 from omnigraph.history.diff import differs, is_shown
 from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.manifest.branches import Branch
@@ -188,7 +189,8 @@ class _Walk:
     def _last_write(self, row: _Row) -> _Written:
         """The commit that wrote a row last: the first of its branch at which the table has that version."""
         tables, manifest = self.repository.tables, self.repository.manifest
-        pin = row.state.tables[self.entity.table_key]
+        pin = self._pin(row.state)
+        assert pin is not None  # noqa: S101  the row was found there
         home = pin.ref
         while home.branch is not None:
             point = tables.left_from(home)
@@ -202,7 +204,7 @@ class _Walk:
         oldest = (branch.fork_version or 0) + 1
         while oldest < newest:
             middle = (oldest + newest) // 2
-            there = manifest.at(branch.native, middle).tables.get(self.entity.table_key)
+            there = self._pin(manifest.at(branch.native, middle))
             if there is not None and _holds(there, home, row.updated):
                 newest = middle
             else:
@@ -222,14 +224,14 @@ class _Walk:
 
     def _before(self, row: _Row, written: _Written) -> _Row | None:
         """The row as it was before a commit wrote it; None if the entity was not there."""
-        key = self.entity.table_key
-        old = None if written.before is None else written.before.tables.get(key)
-        if written.before is None or old is None:
+        old = None if written.before is None else self._pin(written.before)
+        new = self._pin(written.after)
+        if written.before is None or old is None or new is None or old.location != new.location:
             return None
         found = self._look_up(written.branch, written.before, old, f"{_ROW_ID} = {row.row_id}")
         if found is not None:
             return found
-        gone = self.repository.tables.deleted_row_ids(written.after.tables[key].ref, old.table_version)
+        gone = self.repository.tables.deleted_row_ids(new.ref, old.table_version)
         if not gone:
             return None
         among = f" and {_ROW_ID} in ({', '.join(map(str, gone))})" if len(gone) <= _LOOKED_UP else ""
@@ -250,7 +252,7 @@ class _Walk:
     def find(self, branch: Branch, state: ManifestState, row_id: int | None = None) -> _Row | None:
         """The entity's row in a state. Its row id is a guess that saves a search if it is right: rows from before
         a fork have the same one on both sides."""
-        pin = state.tables.get(self.entity.table_key)
+        pin = self._pin(state)
         if pin is None or not pin.row_count:
             return None
         guessed = None if row_id is None else self._look_up(branch, state, pin, f"{_ROW_ID} = {row_id}")
@@ -261,11 +263,24 @@ class _Walk:
         return f"id = {sql_literal(pa.scalar(self.entity_id))}"
 
     def _look_up(self, branch: Branch, state: ManifestState, pin: TablePin, where: str) -> _Row | None:
-        names = [*self.entity.columns, _UPDATED]
-        rows = self.repository.tables.scan(pin.ref, names, where, row_ids=True, whole_blobs=True).read_all()
+        there = self._type(state)
+        assert there is not None  # noqa: S101  its table was found
+        columns, names = columns_at(self.entity, there)
+        wanted = [*dict.fromkeys(names.values()), _UPDATED]
+        rows = self.repository.tables.scan(pin.ref, wanted, where, row_ids=True, whole_blobs=True).read_all()
         if not rows.num_rows or rows["id"][0].as_py() != self.entity_id:
             return None
-        return _Row(branch, state, rows, rows[_ROW_ID][0].as_py(), rows[_UPDATED][0].as_py())
+        found = columns.translated(rows, names)
+        return _Row(branch, state, found, rows[_ROW_ID][0].as_py(), rows[_UPDATED][0].as_py())
+
+    def _type(self, state: ManifestState) -> EntityType | None:
+        """The type of the entity in a state, which may have had another name then."""
+        return same_type(self.repository.schemas.catalog(state.schema), self.entity)
+
+    def _pin(self, state: ManifestState) -> TablePin | None:
+        """The table of the entity in a state."""
+        there = self._type(state)
+        return None if there is None else state.tables.get(there.table_key)
 
 
 def _holds(pin: TablePin, home: TableRef, version: int) -> bool:

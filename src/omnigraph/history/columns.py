@@ -6,14 +6,14 @@ another number; the numbers that the compared states have are known, and otherwi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 from lance import LanceDataset
 
 from omnigraph.formats.columns import in_type, table_schema
-from omnigraph.lang.schema.catalog import EntityType
+from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.storage.tables import Tables
 
@@ -57,15 +57,24 @@ def columns_of(tables: Tables, entity: EntityType, states: Iterable[Snapshot]) -
     numbers: dict[str, set[int]] = {}
     names: dict[str, list[str]] = {}
     for state in states:
-        there = same_type(state, entity)
+        there = same_type(state.catalog, entity)
         if there is None or there.table_key not in state.tables:
             continue
         handle = tables.open(state.tables[there.table_key].ref)
         ids = {field.name(): field.id() for field in handle.lance_schema.fields()}
-        for wanted, name in _called(entity, there).items():
+        for wanted, name in called(entity, there).items():
             names.setdefault(wanted, []).append(name)
             if name in ids:
                 numbers.setdefault(wanted, set()).add(ids[name])
+    return _columns(entity, numbers, names)
+
+
+def columns_at(entity: EntityType, there: EntityType) -> tuple[Columns, dict[str, str]]:
+    """The columns of a type as one schema has it, and what another schema calls those that it has."""
+    return _columns(entity, {}, {}), called(entity, there)
+
+
+def _columns(entity: EntityType, numbers: Mapping[str, set[int]], names: Mapping[str, list[str]]) -> Columns:
     schema = _read_schema(entity)
     return Columns(
         schema,
@@ -75,18 +84,30 @@ def columns_of(tables: Tables, entity: EntityType, states: Iterable[Snapshot]) -
     )
 
 
-def same_type(state: Snapshot, entity: EntityType) -> EntityType | None:
-    """The same type in another state, whatever it is called there."""
-    here = state.catalog.by_id.get(entity.id)
+def same_type(catalog: Catalog, entity: EntityType) -> EntityType | None:
+    """The same type in another schema, whatever it is called there; or else, if two branches have added it by
+    themselves, the one of the same name."""
+    here = catalog.by_id.get(entity.id)
+    if here is None:
+        here = (catalog.nodes if isinstance(entity, NodeType) else catalog.edges).get(entity.name)
     return here if type(here) is type(entity) else None
 
 
-def _called(entity: EntityType, there: EntityType) -> dict[str, str]:
-    """The names that the columns of a type have under another schema; properties are matched by their ids."""
+def called(entity: EntityType, there: EntityType) -> dict[str, str]:
+    """The names that the columns of a type have under another schema.
+
+    Properties are matched by their ids, and those that two branches have added by themselves by their names.
+    """
     by_id = {prop.id: prop.name for prop in there.properties.values()}
-    own: Sequence[str] = [name for name in entity.columns if name not in entity.properties]
-    called = {name: name for name in own}
-    return called | {prop.name: by_id[prop.id] for prop in entity.properties.values() if prop.id in by_id}
+    known = {prop.id for prop in entity.properties.values()}
+    alone = {prop.name for prop in there.properties.values() if prop.id not in known}
+    names = {name: name for name in entity.columns if name not in entity.properties}
+    for prop in entity.properties.values():
+        if prop.id in by_id:
+            names[prop.name] = by_id[prop.id]
+        elif prop.name in alone:
+            names[prop.name] = prop.name
+    return names
 
 
 def _read_schema(entity: EntityType) -> pa.Schema:

@@ -67,8 +67,8 @@ def _json_image(image: dict[str, Any] | None) -> dict[str, Any] | None:
 class ChangeFilter:
     """Which changes are wanted: kinds (`node`, `edge`), types and operations; None means all of them.
 
-    Types are ``tables``, by their keys, and if ``types`` has their stable ids, by these: in older states they may have
-    had other names.
+    Types are ``tables``, by their keys, or by the stable ids in ``types``: in older states they may have had other
+    names.
     """
 
     kinds: frozenset[str] | None = None
@@ -238,8 +238,8 @@ def moved_tables(
 ) -> list[str]:
     """The tables that may have changes: those whose versions differ, nodes before edges."""
     terms = terms or after
-    keys = [key for key in _in_order(terms.tables) if wanted.takes_type(terms.entity(key))]
-    return [key for key in keys if _is_moved(before, after, terms, key)]
+    keys = [entity.table_key for entity in terms.catalog.by_id.values() if wanted.takes_type(entity)]
+    return [key for key in _in_order(keys) if _is_moved(before, after, terms, key)]
 
 
 def _is_moved(before: Snapshot, after: Snapshot, terms: Snapshot, table_key: str) -> bool:
@@ -251,7 +251,7 @@ def pin_of(state: Snapshot, terms: Snapshot, table_key: str) -> TablePin | None:
     """The table of a type in a state, whatever its key is there; None if the state does not have it."""
     if state.schema_digest == terms.schema_digest:
         return state.tables.get(table_key)
-    there = same_type(state, terms.entity(table_key))
+    there = same_type(state.catalog, terms.entity(table_key))
     return None if there is None else state.tables.get(there.table_key)
 
 

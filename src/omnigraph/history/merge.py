@@ -5,17 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from omnigraph.errors import Conflict, InvalidArgument, MergeConflicts, PreconditionFailed, RequestError
+from omnigraph.errors import (
+    Conflict,
+    ConflictKind,
+    InvalidArgument,
+    MergeConflicts,
+    PreconditionFailed,
+    RequestError,
+)
+from omnigraph.history.adoption import Adoption, adoption
 from omnigraph.history.bases import MergeBase, merge_base, readable_states
 from omnigraph.history.brought import brought
 from omnigraph.history.plans import MergeOutcome, MergePlan, MergeResult
-from omnigraph.history.sides import Combine, Combined, Decisions, Three, combine_in_memory
+from omnigraph.history.sides import Combine, Combined, Decisions, Three, combine_in_memory, merge_sides
+from omnigraph.history.tables import RowDeltas
+from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.lang.schema.identity import SchemaIR
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.manifest.state import Commit
+from omnigraph.manifest.state import Commit, TablePin
 from omnigraph.storage.locks import Held
 from omnigraph.write.base import Base
+from omnigraph.write.evolution.apply import apply_schema
+from omnigraph.write.evolution.plan import SchemaRequest
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
 
 
@@ -44,6 +57,7 @@ def merge(repository: Repository, request: MergeRequest) -> MergeResult:
     _check(request)
     source = repository.snapshot(request.source)
     _check_source(request, source)
+    request = _with_schema(repository, request, source)
 
     def prepare(base: Base) -> Prepared[MergePlan]:
         plan, found = _compared(request, source, base)
@@ -74,7 +88,74 @@ def preview_merge(repository: Repository, request: MergeRequest) -> MergePlan:
     source, target = repository.snapshot(request.source), repository.snapshot(request.target)
     if request.if_commit is not None and request.if_commit != target.graph_commit_id:
         raise PreconditionFailed(request.target.name, request.if_commit, target.graph_commit_id)
-    return _compared(request, source, Base(repository, request.target, target))[0]
+    base = Base(repository, request.target, target)
+    if source.schema_digest == target.schema_digest:
+        return _compared(request, source, base)[0]
+    return _previewed(request, source, base)[0]
+
+
+def _with_schema(repository: Repository, request: MergeRequest, source: Snapshot) -> MergeRequest:
+    """Let the target adopt what it lacks of the source's schema, by a commit of its own.
+
+    Conflicts of rows are looked for before that, so that a merge which is not possible leaves the schema as it is.
+    """
+    target = repository.snapshot(request.target)
+    if source.schema_digest == target.schema_digest:
+        return request
+    plan, found = _previewed(request, source, Base(repository, request.target, target))
+    is_blocked = any(conflict.kind is ConflictKind.SCHEMA_CONFLICT for conflict in plan.conflicts)
+    if found is None and not is_blocked:
+        return request
+    if found is None or plan.conflicts:
+        raise MergeConflicts(plan.source, plan.target, plan.conflicts)
+    if request.planned is not None:
+        reason = "it changes the schema too, which is a commit of its own; merge the branch without a stored plan"
+        raise InvalidArgument("plan", reason)
+    message = f"schema of '{request.source.name}', to merge it"
+    wanted = SchemaRequest(
+        request.target,
+        found.desired,
+        actor=request.actor,
+        message=message,
+        if_commit=request.if_commit,
+        adopted=found.ir,
+    )
+    commit = apply_schema(repository, wanted).commit
+    if request.if_commit is None or commit is None:
+        return request
+    return replace(request, if_commit=commit.graph_commit_id)
+
+
+def _previewed(request: MergeRequest, source: Snapshot, base: Base) -> tuple[MergePlan, Adoption | None]:
+    """What a merge would do, and the schema that the target would adopt first; None if it need not."""
+    repository, target = base.repository, base.snapshot
+    ancestor = _base(repository, request, source, target)
+    origin = repository.snapshot_at(request.target, ancestor.commit.graph_commit_id)
+    wanted = adoption(repository, origin, source, target)
+    if ancestor.commit.graph_commit_id == source.graph_commit_id or wanted is None:
+        return _compared(request, source, base)[0], None
+    outcome = MergeOutcome.MERGED
+    if origin.graph_commit_id == target.graph_commit_id:
+        outcome = MergeOutcome.FAST_FORWARD
+    named = (outcome, request, source, target, ancestor.commit.graph_commit_id)
+    if isinstance(wanted, tuple):
+        return _plan(*named, {}, wanted), None
+    virtual = replace(target, catalog=Catalog(wanted.ir), schema_digest="", tables=_renamed(target, wanted.ir))
+    sides = Three(origin, source, virtual)
+    found = merge_sides(base, sides, request.decisions, RowDeltas(repository.tables), {})
+    counts = {key: table.counts() for key, table in found.theirs.items()}
+    steps = tuple(str(step) for step in wanted.steps)
+    return replace(_plan(*named, counts, tuple(found.conflicts)), schema=steps), wanted
+
+
+def _renamed(target: Snapshot, ir: SchemaIR) -> dict[str, TablePin]:
+    """The tables of a state by the keys that they have under another schema."""
+    after = Catalog(ir)
+    return {
+        after.by_id[entity.id].table_key: target.tables[entity.table_key]
+        for entity in target.catalog.by_id.values()
+        if entity.id in after.by_id
+    }
 
 
 def _check(request: MergeRequest) -> None:

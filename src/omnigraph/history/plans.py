@@ -43,6 +43,8 @@ class MergePlan:
     conflicts: tuple[Conflict, ...] = ()
     decisions: Decisions = field(default_factory=Decisions)
     squash: bool = False
+    schema: tuple[str, ...] = ()
+    """The steps by which the target adopts the source's schema first, by a commit of its own."""
 
     @property
     def digest(self) -> str:
@@ -69,6 +71,7 @@ class MergePlan:
             "resolve": self.decisions.resolve,
             "choices": [{"table_key": key, "id": entity, "side": side} for (key, entity), side in choices],
             "squash": self.squash,
+            "schema": list(self.schema),
         }
 
     @classmethod
@@ -90,6 +93,7 @@ class MergePlan:
                 tuple(_conflict_from(each) for each in stored["conflicts"]),
                 Decisions(stored["strict"], stored["resolve"], choices),
                 stored["squash"],
+                tuple(stored["schema"]),
             )
             is_whole = plan.as_json() == stored
         except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:

@@ -62,6 +62,11 @@ class Three:
     target: Snapshot
     lost: Mapping[str, RowChanges] = field(default_factory=dict)
 
+    @property
+    def share_schema(self) -> bool:
+        """Do all three have the same schema?"""
+        return self.base.schema_digest == self.source.schema_digest == self.target.schema_digest
+
 
 @dataclass(frozen=True, slots=True)
 class Combined:

@@ -89,6 +89,12 @@ def cherry_pick(repository: Repository, request: UndoRequest, commit: Commit) ->
 def reset(repository: Repository, request: UndoRequest, commit: Commit) -> UndoResult:
     """Bring the branch back to the content it had at a commit."""
     wanted = repository.snapshot_at(request.branch, commit.graph_commit_id)
+    if wanted.catalog != repository.snapshot(request.branch).catalog:
+        reason = (
+            f"commit {commit.graph_commit_id} has another schema; apply that one first: "
+            f"`omnigraph schema show --at {commit.graph_commit_id}` prints it"
+        )
+        raise InvalidArgument("commit", reason)
     message = request.message or f"reset to {commit.graph_commit_id}"
 
     def combined(base: Base) -> Combined:
@@ -125,7 +131,14 @@ def _around(repository: Repository, branch: Branch, commit: Commit) -> tuple[Sna
         reason = f"commit {commit.graph_commit_id} created the graph; there is no state before it"
         raise InvalidArgument("commit", reason)
     before = repository.snapshot_at(branch, commit.parents[0])
-    return before, repository.snapshot_at(branch, commit.graph_commit_id)
+    after = repository.snapshot_at(branch, commit.graph_commit_id)
+    if before.schema_digest != after.schema_digest:
+        reason = (
+            f"commit {commit.graph_commit_id} changed the schema, not rows; apply the schema that you want with "
+            f"`omnigraph schema apply` (`omnigraph schema show --at {commit.parents[0]}` prints the one before)"
+        )
+        raise InvalidArgument("commit", reason)
+    return before, after
 
 
 def _apply(

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from omnigraph.bulk.merge.buckets import row_bytes
 from omnigraph.bulk.pieces import open_tables
+from omnigraph.errors import NotOnSpark
 from omnigraph.history.diff import ChangeFilter, Op, TableDiff, diff_table, moved_tables, with_ops
 from omnigraph.history.tables import (
     ROW_ID,
@@ -77,6 +78,8 @@ def diff_frame(
 
     The rows before and after are JSON, or structs with the properties of one type, if only that one is compared.
     """
+    if before.schema_digest != after.schema_digest:
+        raise NotOnSpark("a diff across a change of the schema", "use Graph.diff")
     sizes = settings or BulkSettings()
     shown = "string" if typed is None else _struct(typed)
     schema = f"op string, table_key string, id string, changed array<string>, before {shown}, after {shown}"

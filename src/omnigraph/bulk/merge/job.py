@@ -100,9 +100,10 @@ class MergeJob:
     def __call__(self, base: Base, sides: Three, decisions: Decisions) -> Combined:
         """Combine the sides; the rows of a large change are staged.
 
-        A base of which rows are known from elsewhere is combined in memory, because the tasks read its tables.
+        A base of which rows are known from elsewhere, and sides with different schemas, are combined in memory,
+        because the tasks read tables as they are.
         """
-        if sides.lost:
+        if sides.lost or not sides.share_schema:
             return combine_in_memory(base, sides, decisions)
         deltas = RowDeltas(base.repository.tables)
         stretches = _stretches(base, sides)

@@ -10,7 +10,7 @@ from typing import Any
 from omnigraph.errors import PreconditionFailed
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.identity import SchemaIR, idle_hints
-from omnigraph.lang.schema.migration import plan_migration
+from omnigraph.lang.schema.migration import plan_migration, steps_between
 from omnigraph.lang.schema.resolve import CompiledSchema
 from omnigraph.lang.schema.steps import MigrationPlan, Step
 from omnigraph.manifest.branches import Branch
@@ -39,6 +39,8 @@ class SchemaRequest:
     message: str | None = None
     if_commit: str | None = None
     error_limit: int = SHOWN
+    adopted: SchemaIR | None = None
+    """The schema with its identities, if another branch has accepted it already; ``desired`` is its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +102,12 @@ def plan_schema(repository: Repository, request: SchemaRequest) -> SchemaPlan:
 def planned(base: Base, request: SchemaRequest) -> tuple[SchemaPlan, Tables | None]:
     """The plan, and what happens to tables; None if a step is not possible."""
     accepted = _counting_apart(base.catalog.ir, base.branch)
-    steps = plan_migration(
-        accepted, request.desired, allow_data_loss=request.allow_data_loss, fills=shown(request.fills)
-    )
+    if request.adopted is not None:
+        steps = MigrationPlan(steps_between(accepted, request.adopted), request.adopted)
+    else:
+        steps = plan_migration(
+            accepted, request.desired, allow_data_loss=request.allow_data_loss, fills=shown(request.fills)
+        )
     notes = tuple(f"line {note.line}: {note.message}" for note in idle_hints(request.desired, accepted))
     notes += tuple(map(_remark, (step for step in steps.steps if step.kind == "change_embedding")))
     if not steps.supported:
