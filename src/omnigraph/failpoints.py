@@ -70,6 +70,7 @@ SCHEMA_NAMES: Final = frozenset(
         "schema.after_store",
         "schema.after_table",
         "schema.after_piece",
+        "schema.after_columns",
         "schema.after_intent",
         "schema.between_branches",
     }

@@ -44,7 +44,7 @@ from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal
 from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
 from omnigraph.versions import VersionedGraph
-from omnigraph.write.evolution.apply import SchemaResult, apply_schema
+from omnigraph.write.evolution.apply import SchemaResult
 from omnigraph.write.evolution.branches import apply_to_all
 from omnigraph.write.evolution.fills import parse_fills
 from omnigraph.write.evolution.plan import SchemaPlan, SchemaRequest, plan_schema
@@ -260,13 +260,23 @@ class Graph(VersionedGraph):
         actor: str | None = None,
         message: str | None = None,
         if_commit: str | None = None,
+        engine: EngineName = "auto",
+        spark: SparkSession | str | None = None,
+        listener: Listener | None = None,
+        cancellation: Cancellation | None = None,
     ) -> SchemaResult:
         """Give a branch another schema, as one commit; its rows are kept, and older states keep their schema.
 
         ``fill`` has values for existing rows, by `Type.property`, where a property is new or becomes required; a
         text that begins with `$` names another property. Rows that break a new rule are listed in a
         ConstraintViolation, and steps that are not possible in a MigrationError.
+
+        Columns that have to be computed, of up to 128 MiB a table, are computed in the calling thread, larger ones
+        by tasks, on Spark if there is one; ``engine`` overrides that.
         """
+        from omnigraph.bulk.evolution.job import apply_large_schema
+        from omnigraph.spark.choice import SparkChoice
+
         self._repository.require_writable()
         request = self._schema_request(schema, branch, fill, allow_data_loss)
         request = replace(
@@ -275,7 +285,8 @@ class Graph(VersionedGraph):
             message=optional_text("message", message, LONGEST_MESSAGE),
             if_commit=optional_text("if_commit", if_commit),
         )
-        return apply_schema(self._repository, request)
+        runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
+        return apply_large_schema(self._repository, request, runners, self._settings.bulk)
 
     def apply_schema_to_all(
         self,

@@ -61,7 +61,7 @@ READ_DEFAULTS: Final = ReadSettings()
 
 @dataclass(frozen=True, slots=True)
 class BulkSettings:
-    """Sizes for loads, exports, large merges and the filling of vectors."""
+    """Sizes for loads, exports, large merges, changes of the schema and the filling of vectors."""
 
     small_load: int = 32 << 20
     """Bytes of JSON Lines up to which a load runs in this process."""
@@ -73,6 +73,8 @@ class BulkSettings:
     """About how many bytes of changed rows, of both sides, a merge holds in the memory of this process."""
     merge_bucket: int = 32 << 20
     """About how many bytes of changed rows one task of a larger merge holds."""
+    small_rewrite: int = 128 << 20
+    """About how many bytes of one table a change of the schema reads and computes in the calling thread."""
     key_budget: int = 512 << 20
     """Bytes of keys that one task may hold. Checks that need more are joins of Spark."""
     slice_bytes: int = 64 << 20

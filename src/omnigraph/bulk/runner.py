@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from ulid import ULID
 
-from omnigraph.errors import JobCancelled
+from omnigraph.errors import JavaUnavailable, JobCancelled, MissingExtra
 
 if TYPE_CHECKING:
     from omnigraph.read.limits import Cancellation
@@ -142,6 +142,21 @@ class RunnerChoice:
     is_spark_given: bool = False
     listener: Listener | None = None
     cancellation: Cancellation | None = None
+
+    @property
+    def needs_spark(self) -> bool:
+        """Does the caller want Spark, whatever the size of the job?"""
+        return self.engine is Engine.SPARK or (self.engine is Engine.AUTO and self.is_spark_given)
+
+    def start(self) -> Runner:
+        """A runner for a large job: on Spark, or in this process if the caller wants that or has no Spark."""
+        if self.engine is not Engine.LOCAL:
+            try:
+                return self.start_spark()
+            except (MissingExtra, JavaUnavailable):
+                if self.needs_spark:
+                    raise
+        return self.local()
 
     def local(self) -> LocalRunner:
         """A runner in this process."""

@@ -39,7 +39,7 @@ from omnigraph.bulk.runner import Engine, JobEvent, Runner, RunnerChoice
 from omnigraph.embed.cache import CachingClient
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.embed.resumable import job_client, resumable
-from omnigraph.errors import JavaUnavailable, MissingExtra, NotOnSpark
+from omnigraph.errors import NotOnSpark
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.recovery.jobs import running
@@ -92,24 +92,16 @@ def _embed_small(
 
 def _runner(repository: Repository, request: EmbedRequest, runners: RunnerChoice) -> Runner | None:
     """The runner of the tasks; None if so few vectors are missing that this process fills them without tasks."""
-    engine = runners.engine
-    needs_spark = engine is Engine.SPARK or (engine is Engine.AUTO and runners.is_spark_given)
-    if engine is Engine.SPARK:
+    if runners.engine is Engine.SPARK:
         require_shared(repository.address)
         for target in request.targets:
             if target.node.blobs:
                 raise NotOnSpark(f"changing rows of {target.node.name}, which has blobs,", "use engine='local'")
     elif repository.address.scheme is Scheme.MEMORY or (
-        not needs_spark and _is_small(capture(repository, request.branch), request)
+        not runners.needs_spark and _is_small(capture(repository, request.branch), request)
     ):
         return None
-    if engine is not Engine.LOCAL:
-        try:
-            return runners.start_spark()
-        except (MissingExtra, JavaUnavailable):
-            if needs_spark:
-                raise
-    return runners.local()
+    return runners.start()
 
 
 def _is_small(base: Base, request: EmbedRequest) -> bool:

@@ -37,7 +37,7 @@ from omnigraph.bulk.merge.transactions import stage_table
 from omnigraph.bulk.merge.workspaces import OpenWorkspace, Workspace
 from omnigraph.bulk.pieces import require_shared
 from omnigraph.bulk.runner import Engine, Runner, RunnerChoice
-from omnigraph.errors import Conflict, ConstraintViolation, JavaUnavailable, MissingExtra
+from omnigraph.errors import Conflict, ConstraintViolation
 from omnigraph.failpoints import hit
 from omnigraph.history.diff import ChangeFilter, moved_tables
 from omnigraph.history.sides import (
@@ -142,26 +142,15 @@ class MergeJob:
 
     def _started(self, base: Base, size: int) -> tuple[Runner, Workspace] | None:
         """What runs the tasks, and where they put their files; None if the change fits this process."""
-        scheme = base.repository.address.scheme
-        engine, runners = self.runners.engine, self.runners
-        needs_spark = engine is Engine.SPARK or (engine is Engine.AUTO and runners.is_spark_given)
-        if engine is Engine.SPARK:
+        scheme, runners = base.repository.address.scheme, self.runners
+        if runners.engine is Engine.SPARK:
             require_shared(base.repository.address)
-        elif scheme is Scheme.MEMORY or (not needs_spark and size <= self.settings.small_merge):
+        elif scheme is Scheme.MEMORY or (not runners.needs_spark and size <= self.settings.small_merge):
             return None
         if self._work is None:
-            runner = self._chosen(needs_spark=needs_spark)
+            runner = runners.start()
             self._work = runner, self._stack.enter_context(self.open_workspace(runner.job))
         return self._work
-
-    def _chosen(self, *, needs_spark: bool) -> Runner:
-        if self.runners.engine is not Engine.LOCAL:
-            try:
-                return self.runners.start_spark()
-            except (MissingExtra, JavaUnavailable):
-                if needs_spark:
-                    raise
-        return self.runners.local()
 
     def _split(
         self,

@@ -19,6 +19,7 @@ from omnigraph.cli.output import (
     styled,
 )
 from omnigraph.cli.sources import read_source
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
 from omnigraph.cli.stores import Actor, Address, At, Store, open_graph, parse_state
 from omnigraph.errors import PreconditionFailed
 
@@ -143,12 +144,17 @@ def apply(
         str | None, typer.Option("--if-commit", help="Only if the branch is still at this commit.")
     ] = None,
     message: Annotated[str | None, typer.Option("--message", "-m", help="Kept with the commit.")] = None,
+    engine: Engine = EngineName.AUTO,
+    master: Master = None,
+    remote: Remote = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
     """Give a branch another schema, as one commit. Its rows are kept, and older states keep their schema."""
     if every and (branch is not None or if_commit is not None):
         raise typer.BadParameter("--all-branches goes without --branch and --if-commit")
+    if every and (engine is EngineName.SPARK or master or remote):
+        raise typer.BadParameter("--all-branches runs in this process, not on Spark")
     graph = open_graph(uri, store, read_only=False, actor=actor)
     source, fills = read_source(new).text, _fills(fill)
     if every:
@@ -160,14 +166,18 @@ def apply(
             _print_result(done)
         return
     try:
-        done = graph.apply_schema(
-            source,
-            branch=branch,
-            fill=fills,
-            allow_data_loss=allow_data_loss,
-            message=message,
-            if_commit=if_commit,
-        )
+        with progress() as listener:
+            done = graph.apply_schema(
+                source,
+                branch=branch,
+                fill=fills,
+                allow_data_loss=allow_data_loss,
+                message=message,
+                if_commit=if_commit,
+                engine=engine.value,
+                spark=remote or master,
+                listener=listener,
+            )
     except PreconditionFailed as error:
         raise lost_race(error, as_json=as_json) from error
     if as_json:

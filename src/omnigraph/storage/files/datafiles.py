@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -194,9 +194,9 @@ def row_id_text(row_ids: Sequence[int]) -> str:
     return json.dumps(empty.to_json()["row_id_meta"])
 
 
-def column_ids(schema: Any) -> list[int]:
-    """The ids of the fields that have columns in a data file, by Lance's schema of the table."""
-    return list(_leaves(schema.fields()))
+def column_ids(schema: Any, names: Container[str] | None = None) -> list[int]:
+    """The ids of the fields that a data file with all columns of a table, or with some, has columns for."""
+    return _leaves([column for column in schema.fields() if names is None or column.name() in names])
 
 
 def _leaves(fields: Sequence[Any]) -> list[int]:

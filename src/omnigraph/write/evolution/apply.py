@@ -20,16 +20,14 @@ from omnigraph.manifest.drafts import SchemaMove
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit, TablePin
 from omnigraph.storage import layout
-from omnigraph.storage.evolution import Column, stage_columns
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.staging import ROWS_PER_FILE, stage_append
-from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base
 from omnigraph.write.evolution.plan import SchemaPlan, SchemaRequest, planned
 from omnigraph.write.evolution.rules import check_table, require_kept, whole_rows
 from omnigraph.write.evolution.tables import TableChange, Tables
 from omnigraph.write.outcomes import InDoubt
-from omnigraph.write.protocol import Prepared, Stage, StagedTable, WriteRequest, commit_holding, commit_write
+from omnigraph.write.protocol import Prepared, Stage, WriteRequest, commit_holding, commit_write
 from omnigraph.write.rules import Violations
 
 WRITER: Final = "schema_apply"
@@ -72,7 +70,7 @@ class SchemaChange:
     def apply(self) -> SchemaResult:
         """Run the change to its end."""
         try:
-            written = commit_write(self._repository, self._write_request, self.prepare)
+            written = commit_write(self._repository, self._write_request, self.prepare, self._request.job_lock)
         except OmniError as error:
             self._clean(is_nothing_written=error.outcome is Outcome.NOTHING_WRITTEN)
             raise
@@ -126,7 +124,8 @@ class SchemaChange:
                 added.append(self._copied(base, change))
                 removed.append(pin)
             elif change.columns is not None:
-                stages[key] = partial(self._stage, change.columns, pin.row_count)
+                change_columns = self._request.change_columns
+                stages[key] = partial(change_columns, self._repository, change.columns, pin.row_count)
                 if change.is_renamed:
                     renamed[key] = change.after.table_key
             elif change.is_renamed:
@@ -174,10 +173,6 @@ class SchemaChange:
             hit("schema.after_piece")
         row_count = base.pin(change.before.table_key).row_count
         return replace(pin, table_version=ref.version, checksum=ref.checksum, row_count=row_count)
-
-    def _stage(self, columns: tuple[Column, ...], rows: int, ref: TableRef, operation_id: str) -> StagedTable:
-        handle = self._repository.tables.verified(ref)
-        return StagedTable(stage_columns(handle, ref.location, ref.branch, columns, operation_id), rows)
 
     def _clean(self, *, is_nothing_written: bool) -> None:
         """Remove the tables that were made for a state that was not published. In doubt, they stay."""

@@ -16,7 +16,9 @@ from omnigraph.lang.schema.steps import MigrationPlan, Step
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.storage.evolution import ComputedColumn
+from omnigraph.storage.locks import Held
 from omnigraph.write.base import Base
+from omnigraph.write.evolution.columns import ChangeColumns, change_in_process
 from omnigraph.write.evolution.fills import Fill, Target, require_used, shown
 from omnigraph.write.evolution.rules import has_new_rules
 from omnigraph.write.evolution.tables import Tables, compare_tables
@@ -41,6 +43,9 @@ class SchemaRequest:
     error_limit: int = SHOWN
     adopted: SchemaIR | None = None
     """The schema with its identities, if another branch has accepted it already; ``desired`` is its text."""
+    change_columns: ChangeColumns = change_in_process
+    job_lock: Held | None = None
+    """Held by a job that changes columns by tasks."""
 
 
 @dataclass(frozen=True, slots=True)
