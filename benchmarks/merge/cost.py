@@ -1,4 +1,4 @@
-"""How much a piece of work reads: bytes and calls of this process, and rows that Lance hands out."""
+"""How much a piece of work reads and writes: bytes and calls of this process, and rows that Lance hands out."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class Cost:
     read_bytes: int
     read_calls: int
     rows: int | None = None
+    written_bytes: int = 0
 
     def as_json(self) -> dict[str, float | int | None]:
         return asdict(self)
@@ -35,7 +36,8 @@ def measured(work: Callable[[], object]) -> Cost:
     before, start = _io(), time.perf_counter()
     work()
     seconds, after = time.perf_counter() - start, _io()
-    return Cost(seconds, after["rchar"] - before["rchar"], after["syscr"] - before["syscr"])
+    spent = {name: after[name] - before[name] for name in after}
+    return Cost(seconds, spent["rchar"], spent["syscr"], written_bytes=spent["wchar"])
 
 
 def _io() -> dict[str, int]:

@@ -18,7 +18,7 @@ from tests.stores import Store
 import omnigraph
 from omnigraph import Graph
 from omnigraph.bulk.runner import JobEvent
-from omnigraph.errors import ConstraintViolation, JobCancelled, NotOnSpark, RequestError
+from omnigraph.errors import ConstraintViolation, JobCancelled, NotOnSpark, ObjectDamaged, RequestError
 from omnigraph.read.limits import Cancellation
 from omnigraph.settings import BulkSettings, Settings
 from omnigraph.storage import layout
@@ -165,7 +165,7 @@ def test_a_change_that_is_cancelled_leaves_nothing(local_store: Store) -> None:
 
 
 def data_files(graph: Graph) -> set[Path]:
-    return set(Path(graph.address).rglob("data/*"))
+    return set(Path(graph.address, "nodes").rglob("data/*"))
 
 
 def test_what_is_computed_stays_when_the_table_moves(local_store: Store) -> None:
@@ -188,6 +188,22 @@ def test_what_is_computed_stays_when_the_table_moves(local_store: Store) -> None
     assert names["Eve"] == 7
     assert "Bob-2-2" not in names
     assert_nothing_left(graph)
+
+
+def test_only_columns_that_are_computed_need_whole_files(local_store: Store) -> None:
+    """A damaged file does not matter to a rename, which reads no file; the rows are not computed from it."""
+    graph = begun(local_store, COMPUTED[0])
+    file = min(data_files(graph))
+    damaged = bytearray(file.read_bytes())
+    damaged[10] ^= 1
+    file.write_bytes(damaged)
+    for settings in (Settings(), TASKS):
+        with pytest.raises(ObjectDamaged):
+            omnigraph.open(graph.address, settings=settings).apply_schema(WIDER, engine="local")
+    other = omnigraph.open(graph.address)
+    done = other.apply_schema(PEOPLE.replace("city: String?", "town: String? @rename_from(city)  note: String?"))
+    assert done.commit is not None
+    assert_nothing_left(other)
 
 
 def test_engines_that_are_none_or_cannot_reach_the_graph(memory_store: Store) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from omnigraph.manifest.repository import Repository
-from omnigraph.storage.evolution import Column, stage_columns
+from omnigraph.storage.evolution import Column, ComputedColumn, stage_columns
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.protocol import StagedTable
 
@@ -17,6 +17,7 @@ ChangeColumns: TypeAlias = Callable[[Repository, tuple[Column, ...], int, TableR
 def change_in_process(
     repository: Repository, columns: tuple[Column, ...], rows: int, ref: TableRef, operation_id: str
 ) -> StagedTable:
-    """Compute new columns one fragment after the other, in the calling thread."""
-    handle = repository.tables.verified(ref)
+    """Compute new columns one fragment after the other, in the calling thread. Other changes read no files."""
+    reads_rows = any(isinstance(column, ComputedColumn) for column in columns)
+    handle = repository.tables.verified(ref) if reads_rows else repository.tables.open(ref)
     return StagedTable(stage_columns(handle, ref.location, ref.branch, columns, operation_id), rows)
