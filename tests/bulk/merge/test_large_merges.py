@@ -245,5 +245,5 @@ def test_the_command_names_an_engine(local_store: Store) -> None:
     undone = run(
         "revert", done["commit"]["graph_commit_id"], "--store", graph.address, "--engine", "local", "--json"
     )
-    assert undone.json["reverts"][0]["changes"] == {"node:Person": {"insert": 0, "update": 0, "delete": 1}}
+    assert undone.json["changes"] == {"node:Person": {"insert": 0, "update": 0, "delete": 1}}
     assert run(*merge[:-1], "flink").code == 2
