@@ -18,9 +18,10 @@ from omnigraph.errors import BranchNotFound, BranchProtected, InvalidArgument, O
 from omnigraph.handle import GraphHandle
 from omnigraph.history.blame import Blame, blame, commits_of
 from omnigraph.history.diff import ChangeFilter, Diff, diff, filtered
-from omnigraph.history.feed.blocks import PAGE_BYTES, PAGE_CHANGES, WALKED_COMMITS, HeldDiff, PageLimits
+from omnigraph.history.feed.blocks import PAGE_BYTES, PAGE_CHANGES, WALKED_COMMITS, PageLimits
 from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest, commit_changes, poll
 from omnigraph.history.feed.positions import cursor_at
+from omnigraph.history.feed.windows import HeldWindows
 from omnigraph.history.log import LogEntry, LogFilter, chosen_commits, entries, instant, wanted_commits
 from omnigraph.history.merge import MergeRequest, apply_request, merge, preview_merge
 from omnigraph.history.plans import MergePlan, MergeResult
@@ -156,7 +157,7 @@ class VersionedGraph(GraphHandle):
         """
         limits, wanted = PageLimits(limit, limit_bytes), self._filter(kinds, types, ops)
         token = optional_text("page_token", page_token)
-        return commit_changes(self._repository, self._held_diff, self.commit(commit), wanted, limits, token)
+        return commit_changes(self._repository, self._held_windows, self.commit(commit), wanted, limits, token)
 
     def changes(
         self,
@@ -182,7 +183,7 @@ class VersionedGraph(GraphHandle):
         limits, wanted = PageLimits(limit, limit_bytes, limit_commits), self._filter(kinds, types, ops)
         found = self._repository.branches.find(self._named(branch))
         request = PollRequest(found, wanted, start, cursor, page_token, limits)
-        return poll(self._repository, self._held_diff, request)
+        return poll(self._repository, self._held_windows, request)
 
     def change_pages(self, branch: str | None = None, **options: Unpack[ChangeKeywords]) -> Iterator[ChangePage]:
         """All pages of a branch's changes, poll by poll, up to the newest commit; the last page has caught up.
@@ -237,9 +238,9 @@ class VersionedGraph(GraphHandle):
         return write_baseline(request, target, cursor_at(self._repository, found, wanted, state))
 
     @cached_property
-    def _held_diff(self) -> HeldDiff:
+    def _held_windows(self) -> HeldWindows:
         """What the pages of one commit's changes share."""
-        return HeldDiff()
+        return HeldWindows()
 
     def _filter(
         self,

@@ -17,6 +17,7 @@ from tests.write.support import change, put
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.storage.tables import LOG_FILES
 
 View = Mapping[str, Contents]
 """What each branch holds."""
@@ -56,6 +57,16 @@ def _a_graph(store: Store) -> None:
 
 def _a_graph_with_branch_written(store: Store) -> None:
     WRITES["mutation"].run(new_graph(store), "dev")
+
+
+def _a_graph_with_branches_deleted(store: Store) -> None:
+    """The next deleted branch makes so many files of archived commits that they are put together."""
+    graph = new_graph(store)
+    for number in range(LOG_FILES - 1):
+        graph.create_branch(f"gone{number}")
+        WRITES["mutation"].run(graph, f"gone{number}")
+        graph.delete_branch(f"gone{number}")
+    WRITES["mutation"].run(graph, "dev")
 
 
 def _an_interrupted_write(store: Store, failpoint: str, name: str, branch: str) -> None:
@@ -198,6 +209,7 @@ OPERATIONS: dict[str, Operation] = {
     "branch create": Operation(_a_graph, _create_branch),
     "branch delete": Operation(_a_graph_with_branch_written, _delete_branch),
     "tag create": Operation(_a_graph, _create_tag),
+    "branch delete that compacts the archive": Operation(_a_graph_with_branches_deleted, _delete_branch),
     "ensure indices on main": Operation(_a_graph, partial(_ensure_indices, branch="main")),
     "ensure indices on dev": Operation(_a_graph, partial(_ensure_indices, branch="dev"), "dev"),
     "merge of a branch": Operation(_two_branches, _merge_branch),

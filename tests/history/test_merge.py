@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from tests.history.test_diff import content
 from tests.history.truth import BASE, SCHEMA, merged, write
+from tests.recovery.racers import once
 from tests.stores import Store
 
 import omnigraph
-from omnigraph import Graph
-from omnigraph.errors import BranchNotFound, InvalidArgument, MergeConflicts, PreconditionFailed
+from omnigraph import Graph, failpoints
+from omnigraph.errors import BranchNotFound, InvalidArgument, ManifestConflict, MergeConflicts, PreconditionFailed
 
 
 @pytest.fixture
@@ -57,6 +58,50 @@ def test_values_of_every_shape(memory_store: Store) -> None:
     assert graph.entity("Item", "a") == {"id": "a", **wanted, "raw": b"\x00\x01\x02"}
 
 
+RULES = """
+node Person { name: String @key  badge: I32? @unique  row: I32?  seat: I32?  @unique(row, seat) }
+edge Owns: Person -> Person @card(0..1)
+"""
+BROKEN = {
+    "a value twice": (
+        'update Person set { badge: 7 } where name = "Ada"',
+        'update Person set { badge: 7 } where name = "Bo"',
+        "unique_violation",
+    ),
+    "a pair of values twice, each from one side": (
+        'update Person set { row: 1 } where name = "Ada"',
+        'update Person set { seat: 1 } where name = "Ada"',
+        "unique_violation",
+    ),
+    "an edge too many": (
+        'insert Owns { from: "Ada", to: "Bo" }',
+        'insert Owns { from: "Ada", to: "Cy" }',
+        "cardinality_violation",
+    ),
+    "an edge to a node that is gone": (
+        'insert Owns { from: "Ada", to: "Bo" }',
+        'delete Person where name = "Bo"',
+        "orphan_edge",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+@pytest.mark.parametrize("target", ["main", "dev"])
+def test_rules_that_hold_on_each_side_and_not_together(case: str, target: str, memory_store: Store) -> None:
+    graph = omnigraph.init(memory_store.uri, RULES)
+    seats = {"Ada": (0, 0), "Bo": (1, 1), "Cy": (2, 2)}
+    people = [{"name": name, "row": row, "seat": seat} for name, (row, seat) in seats.items()]
+    graph.load([{"type": "Person", "data": data} for data in people], mode="append")
+    graph.create_branch("dev")
+    *writes, kind = BROKEN[case]
+    for branch, statement in zip(("main", "dev"), writes, strict=True):
+        graph.mutate(f"query q() {{ {statement} }}", branch=branch)
+    source = "dev" if target == "main" else "main"
+    assert merged(graph, source, target) == kind
+    assert merged(graph, source, target, resolve="theirs") == kind
+
+
 class TestHistory:
     def test_a_merge_has_two_parents_and_is_not_repeated(self, graph: Graph) -> None:
         graph.create_branch("dev")
@@ -82,6 +127,35 @@ class TestHistory:
         assert merged(graph, "dev", "main") == "merged"
         assert merged(graph, "main", "dev") == "fast_forward"
         assert len(graph.diff("main", "dev")) == 0
+
+    def test_another_process_merges_more_of_the_branch_meanwhile(self, local_store: Store) -> None:
+        """What is merged was captured before; the newer state of the branch that came in since is not undone."""
+        graph = omnigraph.init(local_store.uri, SCHEMA)
+        graph.load(BASE, mode="append")
+        graph.create_branch("dev")
+        write(graph, "dev", "set age", 1)
+        other = omnigraph.open(local_store.uri)
+
+        def merge_more() -> None:
+            write(other, "dev", "set city", 0)
+            assert other.merge("dev").outcome == "fast_forward"
+
+        with failpoints.armed("recovery.sidecar_list", once(merge_more)):
+            assert graph.merge("dev").outcome == "already_up_to_date"
+        assert len(graph.diff("main", "dev")) == 0
+
+    def test_another_process_writes_meanwhile(self, local_store: Store) -> None:
+        """Then what was compared is out of date; nothing is written, and merging again takes both."""
+        graph = omnigraph.init(local_store.uri, SCHEMA)
+        graph.load(BASE, mode="append")
+        graph.create_branch("dev")
+        write(graph, "dev", "set age", 1)
+        other = omnigraph.open(local_store.uri)
+        meanwhile = once(lambda: write(other, "main", "set city", 0))
+        with failpoints.armed("write.after_stage", meanwhile), pytest.raises(ManifestConflict):
+            graph.merge("dev")
+        assert graph.merge("dev").outcome == "merged"
+        assert [change.changed for change in graph.diff("dev", "main")] == [("city",)]
 
     def test_criss_cross(self, graph: Graph) -> None:
         """Each side merges the other's older state, so that there are two merge bases."""

@@ -232,15 +232,6 @@ def diff_table(
     return compare_rows(entity, changes)
 
 
-def table_diff(
-    tables: Tables, before: Snapshot, after: Snapshot, table_key: str, ops: Collection[Op] | None
-) -> TableDiff | None:
-    """The changes of one table between two snapshots; None if it is the same version, or in one of them only."""
-    if table_key not in moved_tables(before, after, ChangeFilter(tables=frozenset({table_key}))):
-        return None
-    return with_ops(diff_table(tables, before, after, table_key, RowDeltas(tables)), ops)
-
-
 def compare_rows(entity: EntityType, changes: RowChanges) -> TableDiff:
     """Rows before and after by id, with those that are equal left out."""
     ids = changes.ids

@@ -33,10 +33,15 @@ def two_branches(store: Store, seed: int, settings: Settings | None = None) -> G
     graph.load([_person(chance, name) for name in NAMES[:8]], mode="append")
     graph.load([_edge(chance, number) for number in range(3)], mode="append")
     graph.create_branch("dev")
-    for _ in range(8):
+    go_on(graph, chance, 8)
+    return graph
+
+
+def go_on(graph: Graph, chance: random.Random, writes: int) -> None:
+    """Write to both branches."""
+    for _ in range(writes):
         with suppress(ConstraintViolation):
             _write(chance, graph, chance.choice(["main", "dev"]))
-    return graph
 
 
 def _write(chance: random.Random, graph: Graph, branch: str) -> None:
@@ -48,7 +53,7 @@ def _write(chance: random.Random, graph: Graph, branch: str) -> None:
             graph.mutate(f"query q() {{ delete Knows where since = {chance.randrange(3)} }}", branch=branch)
         case 2:
             known = graph.query("query q() { match { $p: Person } return { $p.name } }", branch=branch)
-            names = [row["p.name"] for row in known]
+            names = sorted(row["p.name"] for row in known)
             if len(names) > 1:
                 graph.load([_edge(chance, chance.randrange(8), names)], mode="merge", branch=branch)
         case 3:
@@ -77,10 +82,10 @@ def _edge(chance: random.Random, number: int, names: list[str] | None = None) ->
     return {"edge": "Knows", "from": one, "to": other, "data": data}
 
 
-def outcome_of(graph: Graph, **options: Any) -> Outcome:
-    """How a merge of dev into main ends: its outcome, the changes it makes, its conflicts with all they show."""
+def outcome_of(graph: Graph, source: str = "dev", into: str = "main", **options: Any) -> Outcome:
+    """How a merge ends: its outcome, the changes it makes, its conflicts with all they show."""
     try:
-        done = graph.merge("dev", **options)
+        done = graph.merge(source, into, **options)
     except MergeConflicts as error:
         return "conflicts", {}, list(error.conflicts)
     assert done.commit is None or (done.commit.kind, len(done.commit.parents)) == ("merge", 2)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.bulk.merge.histories import SCHEMA, SMALL_BUCKETS, outcome_of, preview_of, two_branches
+from tests.bulk.merge.histories import SCHEMA, SMALL_BUCKETS, go_on, outcome_of, preview_of, two_branches
 from tests.cli.command import omnigraph as run
 from tests.history.test_diff import content
 from tests.history.truth import BASE, OPERATIONS, merged, truth, write
@@ -65,6 +66,24 @@ def test_random_histories_merge_by_tasks_as_in_memory(seeds: range, tmp_path: Pa
         assert_nothing_left(large)
         ends.add(expected[0])
     assert {"merged", "conflicts"} <= ends
+
+
+@pytest.mark.parametrize("seeds", quick_and_long(range(2), range(2, 24)))
+def test_merging_back_and_forth(seeds: range, tmp_path: Path) -> None:
+    """Later merges have bases that lie on the other branch, where entities have other row ids."""
+    for seed in seeds:
+        small = two_branches(Store(f"{tmp_path}/small{seed}"), seed)
+        large = two_branches(Store(f"{tmp_path}/large{seed}"), seed, SMALL_BUCKETS)
+        for step, (source, into) in enumerate((("dev", "main"), ("main", "dev"), ("dev", "main"))):
+            ends = [outcome_of(graph, source, into, resolve="theirs", engine="local") for graph in (small, large)]
+            assert ends[0] == ends[1]
+            for branch in ("main", "dev"):
+                assert content(large, large.snapshot(branch)) == content(small, small.snapshot(branch))
+                row_ids(large, branch)
+            for graph in (small, large):
+                go_on(graph, random.Random(seed * 10 + step), 4)
+                graph.ensure_indices()
+        assert_nothing_left(large)
 
 
 @pytest.mark.parametrize("source", sampled(OPERATIONS, 3))

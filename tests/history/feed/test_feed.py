@@ -239,6 +239,14 @@ class TestBranches:
         assert shown(page) == [["+ node:Person/Ed"], ["+ node:Person/Cy", "+ node:Person/Di"]]
         assert [len(block.cause.parents) for block in page.blocks] == [1, 2]
 
+    def test_a_compaction_changes_nothing(self, graph: Graph) -> None:
+        for name in ("Cy", "Di", "Ed"):
+            graph.load([person(name)], mode="append")
+        cursor = graph.changes().cursor
+        graph.optimize()
+        page = graph.changes(cursor=cursor)
+        assert ([block.cause.kind for block in page.blocks], shown(page)) == (["optimize"], [[]])
+
     def test_what_a_stream_notes_is_no_commit(self, graph: Graph) -> None:
         """A batch without rows makes a version of the manifest and no commit."""
         from omnigraph.manifest.refs import TRUNK

@@ -1,6 +1,6 @@
 """The transactions of a large merge: staged files of each table, and the rows of the target that they replace.
 
-Which rows those are is found by one pass over the ids of the target, piece by piece.
+Few of them are looked up; many are found by one pass over the ids of the target, piece by piece.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from omnigraph.bulk.runner import Runner, TaskResult
 from omnigraph.errors import JobFailed
 from omnigraph.storage.address import Address
 from omnigraph.storage.files.datafiles import StagedFile, column_ids, read_file, row_id_text
-from omnigraph.storage.staging import Shrunk, stage_appended_files, stage_changed_files
+from omnigraph.storage.staging import PROBE_LIMIT, Shrunk, locate_rows, stage_appended_files, stage_changed_files
 from omnigraph.storage.tables import TableRef
 from omnigraph.write import protocol
 from omnigraph.write.delta import one_chunk
@@ -40,6 +40,16 @@ class _LocateTask:
 
     table: StagedChange
     piece: Piece
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class _ProbeTask:
+    """Looks up the rows of the target that are replaced or deleted, which are few."""
+
+    table: StagedChange
+    graph: Address
+    ref: TableRef
     job: str
 
 
@@ -69,23 +79,40 @@ def _located(runner: Runner, merge: StagedMerge, table_key: str, rows_per_task: 
     table = merge.tables[table_key]
     if not table.replaced:
         return []
-    pieces = pieces_of(merge.snapshot, table_key, rows_per_task)
-    tasks = [_LocateTask(table, piece, runner.job) for piece in pieces]
-    found = [file for file in runner.run("finding replaced rows", _locate, tasks) if file is not None]
+    step, pin = "finding replaced rows", merge.snapshot.tables[table_key]
+    if table.replaced <= min(PROBE_LIMIT, rows_per_task):
+        probes = [_ProbeTask(table, merge.snapshot.address, pin.ref, runner.job)]
+        files = runner.run(step, _look_up, probes)
+    else:
+        pieces = pieces_of(merge.snapshot, table_key, rows_per_task)
+        files = runner.run(step, _locate, [_LocateTask(table, piece, runner.job) for piece in pieces])
+    found = [file for file in files if file is not None]
     if sum(file.rows for file in found) != table.replaced:
-        raise JobFailed(runner.job, "finding replaced rows", f"rows of {table_key} are not where they were")
+        raise JobFailed(runner.job, step, f"rows of {table_key} are not where they were")
     return found
 
 
+def _look_up(task: _ProbeTask) -> TaskResult[MatchFile | None]:
+    """The rows of the target that are replaced, by their ids."""
+    ids = pa.concat_arrays([ids for _, ids in _replaced_ids(task.table)])
+    found = locate_rows(open_tables(task.graph).open(task.ref), ids)
+    names = {"id": "id", "row_id": "_rowid", "row_address": "_rowaddr"}
+    rows = pa.table({names[name]: column for name, column in found.items()})
+    return TaskResult(_written(task.table, task.job, rows), rows=len(ids))
+
+
 def _locate(task: _LocateTask) -> TaskResult[MatchFile | None]:
-    """The rows of a piece that are replaced, each with its place in the staged files, and those deleted."""
-    piece, address = task.piece, task.table.target.address
-    rows = pa.Table.from_batches(piece.batches(["id"], row_ids=True, row_addresses=True))
-    found = [_matches(rows, group) for group in _grouped(_replaced_ids(task.table))]
-    matches = pa.concat_tables(found)
+    """The rows of a piece that are replaced."""
+    rows = pa.Table.from_batches(task.piece.batches(["id"], row_ids=True, row_addresses=True))
+    return TaskResult(_written(task.table, task.job, rows), rows=task.piece.rows)
+
+
+def _written(table: StagedChange, job: str, rows: pa.Table) -> MatchFile | None:
+    """Those of some rows that are replaced, each with its place in the staged files, and those deleted."""
+    matches = pa.concat_tables([_matches(rows, group) for group in _grouped(_replaced_ids(table))])
     if not matches.num_rows:
-        return TaskResult(None, rows=piece.rows)
-    return TaskResult(write_matches(address, task.job, f"matches-{ULID()}", matches), rows=piece.rows)
+        return None
+    return write_matches(table.target.address, job, f"matches-{ULID()}", matches)
 
 
 def _replaced_ids(table: StagedChange) -> Iterator[tuple[str, pa.Array]]:

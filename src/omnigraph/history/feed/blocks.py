@@ -13,13 +13,13 @@ import pyarrow as pa
 from omnigraph.arguments import number_argument
 from omnigraph.errors import CursorRejected, InvalidArgument
 from omnigraph.formats.encoding import row_bytes
-from omnigraph.history.diff import Change, ChangeFilter, TableDiff, table_diff
+from omnigraph.history.diff import Change, ChangeFilter, TableDiff, moved_tables
+from omnigraph.history.feed.windows import HeldWindows
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
 from omnigraph.read.result.cells import json_value
 from omnigraph.storage.tables import Tables
-from omnigraph.storage.versions import TableRef
 
 PAGE_CHANGES: Final = 1_000
 PAGE_BYTES: Final = 4 << 20
@@ -90,8 +90,8 @@ def _require_within(argument: str, value: object, most: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place inside a commit's changes: how many of the changes of a type lie before it. Types that come before
-    that type in the order of types lie before it wholly."""
+    """A place inside a commit's changes: one among the changes of a type. Types that come before that type in the
+    order of types lie before it wholly."""
 
     type_id: int
     offset: int
@@ -122,32 +122,9 @@ class Room:
         return count
 
 
-class HeldDiff:
-    """The last table whose changes a page was cut in, so that the next page does not compare it again."""
-
-    def __init__(self) -> None:
-        self._held: tuple[tuple[TableRef, TableRef, ChangeFilter], TableDiff] | None = None
-
-    def of(
-        self, tables: Tables, before: Snapshot, after: Snapshot, table_key: str, wanted: ChangeFilter
-    ) -> TableDiff | None:
-        """The changes of one table that the commit has touched."""
-        key, held = (before.tables[table_key].ref, after.tables[table_key].ref, wanted), self._held
-        if held is not None and held[0] == key:
-            return held[1]
-        found = table_diff(tables, before, after, table_key, wanted.ops)
-        if found is not None:
-            self._held = (key, found)
-        return found
-
-    def drop(self) -> None:
-        """Let go of it."""
-        self._held = None
-
-
 def cut_changes(
     tables: Tables,
-    held: HeldDiff,
+    held: HeldWindows,
     states: tuple[Snapshot, Snapshot],
     wanted: ChangeFilter,
     start: Place | None,
@@ -157,35 +134,37 @@ def cut_changes(
 
     Nodes come before edges, types in the order of their numbers, the changes of a type in the order of ids.
     """
-    before, after = states
     changes: list[Change] = []
-    for table_key, type_id in ordered_types(after.catalog).items():
+    for table_key, type_id in moved_types(*states, wanted).items():
         offset = 0
         if start is not None and type_id == start.type_id:
             offset, start = start.offset, None
-        if start is not None or not (wanted.takes(table_key) and _is_touched(before, after, table_key)):
+        if start is not None:
             continue
         if room.is_full:
             return changes, Place(type_id, offset)
-        found = held.of(tables, before, after, table_key, wanted)
-        rest = (0 if found is None else len(found.ids)) - offset
-        if rest < 0:
+        found = held.of(tables, states, table_key, wanted)
+        if offset > found.size:
             raise CursorRejected(f"{table_key} has fewer changes than it says")
-        if found is None or rest == 0:
-            continue
-        taken = room.fitting(_sizes(found.slice(offset, room.changes)))
-        changes += found.slice(offset, taken).rows()
-        if taken < rest:
-            return changes, Place(type_id, offset + taken)
+        while offset < found.size:
+            if room.is_full:
+                return changes, Place(type_id, offset)
+            window = found.at(offset)
+            taken = room.fitting(_sizes(window.changes.slice(0, room.changes)))
+            changes += window.changes.slice(0, taken).rows()
+            if taken < len(window.places):
+                return changes, Place(type_id, int(window.places[taken]))
+            offset = window.end
     if start is not None:
-        raise CursorRejected("it is for a type that is not in the schema any more")
+        raise CursorRejected("it is for a type that the commit has not touched")
     held.drop()
     return changes, None
 
 
-def _is_touched(before: Snapshot, after: Snapshot, table_key: str) -> bool:
-    old, new = before.tables.get(table_key), after.tables.get(table_key)
-    return old is not None and new is not None and old.ref != new.ref
+def moved_types(before: Snapshot, after: Snapshot, wanted: ChangeFilter) -> dict[str, int]:
+    """The tables that a commit has touched, in the order of the feed, with the numbers of their types."""
+    moved = set(moved_tables(before, after, wanted))
+    return {key: number for key, number in ordered_types(after.catalog).items() if key in moved}
 
 
 def ordered_types(catalog: Catalog) -> dict[str, int]:

@@ -17,7 +17,6 @@ from omnigraph.errors import CursorRejected, HistoryReclaimed, InvalidArgument, 
 from omnigraph.history.diff import ChangeFilter
 from omnigraph.history.feed.blocks import (
     ChangeBlock,
-    HeldDiff,
     PageLimits,
     Place,
     Room,
@@ -35,6 +34,7 @@ from omnigraph.history.feed.tokens import (
     decode_token,
     encode_token,
 )
+from omnigraph.history.feed.windows import HeldWindows
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
@@ -103,7 +103,7 @@ class _Poll:
     reaches_head: bool
 
 
-def poll(repository: Repository, held: HeldDiff, request: PollRequest) -> ChangePage:
+def poll(repository: Repository, held: HeldWindows, request: PollRequest) -> ChangePage:
     """One page of a branch's changes. Reads the head, and what the commits of the page have touched."""
     line = BranchLine(repository, request.branch, request.cursor)
     scope = branch_scope(repository.catalog, request.branch, request.wanted)
@@ -134,7 +134,7 @@ def poll(repository: Repository, held: HeldDiff, request: PollRequest) -> Change
 
 def commit_changes(
     repository: Repository,
-    held: HeldDiff,
+    held: HeldWindows,
     commit: Commit,
     wanted: ChangeFilter,
     limits: PageLimits,
@@ -159,7 +159,7 @@ def commit_changes(
 
 def _block(
     repository: Repository,
-    held: HeldDiff,
+    held: HeldWindows,
     line: BranchLine,
     step: Step,
     wanted: ChangeFilter,

@@ -21,11 +21,12 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxFiles, SupportsTr
 
 from omnigraph.bulk.pieces import require_shared
 from omnigraph.errors import HistoryReclaimed, RequestError
-from omnigraph.history.diff import ChangeFilter, Op, TableDiff, table_diff
-from omnigraph.history.feed.blocks import ordered_types
+from omnigraph.history.diff import ChangeFilter, Op, TableDiff
+from omnigraph.history.feed.blocks import moved_types
 from omnigraph.history.feed.line import BranchLine
 from omnigraph.history.feed.positions import commit_in, cursor_behind, version_at, version_behind
 from omnigraph.history.feed.tokens import Scope, branch_scope
+from omnigraph.history.feed.windows import TableWindows
 from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.manifest.branches import Branch
@@ -40,7 +41,6 @@ _OPTIONS: Final = ("path", "branch", "start", "cursor", "type", "edge", "commits
 _COMMITS: Final = 1_000
 _TASKS: Final = 64
 """How many tasks a micro-batch has at most."""
-_BATCH_ROWS: Final = 4_096
 _CAUSE: Final = {
     "graph_commit_id": "string",
     "manifest_version": "bigint",
@@ -199,17 +199,13 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _rows(
         self, repository: Repository, line: BranchLine, commit: Commit, before: Snapshot, after: Snapshot
     ) -> Iterator[pa.RecordBatch]:
-        for table_key in filter(self._source.wanted.takes, ordered_types(repository.catalog)):
+        for table_key in moved_types(before, after, self._source.wanted):
             try:
-                found = table_diff(repository.tables, before, after, table_key, None)
+                for found in TableWindows(repository.tables, (before, after), table_key, None).all():
+                    shown = _as_json(found) if self._source.entity is None else _as_columns(found)
+                    yield _with_cause(shown, commit, self._source.types)
             except HistoryReclaimed:
                 raise line.reclaimed(commit) from None
-            if found is None:
-                continue
-            for offset in range(0, len(found.ids), _BATCH_ROWS):
-                piece = found.slice(offset, _BATCH_ROWS)
-                shown = _as_json(piece) if self._source.entity is None else _as_columns(piece)
-                yield _with_cause(shown, commit, self._source.types)
 
     def _version(self, offset: Mapping[str, Any]) -> int:
         cursor = str(offset["cursor"])
