@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The main job, end to end. So far: check, explain and evolve a schema and its queries; create a graph, load it, change
-# it, branch it, query it and look at its history; load and export it on Spark.
+# The main job, end to end: check and explain a schema and its queries; create a graph, load it, change it, branch it,
+# query it, merge the branch, look at its history, change its schema; load and export it on Spark.
 set -euo pipefail
 here="$(cd "$(dirname "$0")/aviation" && pwd)"
 work="$(mktemp -d)"
@@ -24,7 +24,7 @@ note 'How would the next schema change an existing graph?'
 say omnigraph schema plan --from schema.pg --to schema-next.pg
 
 note 'A graph, filled and changed; each step is one commit:'
-cp schema.pg queries.gq people.jsonl "$work"
+cp schema.pg schema-next.pg queries.gq people.jsonl "$work"
 cd "$work"
 export OMNIGRAPH_EMBED_PROVIDER=mock
 say omnigraph init --schema schema.pg aviation.omni --as ada
@@ -47,8 +47,20 @@ say omnigraph explain colleagues --query queries.gq --params '{"call": "ace"}' -
 say omnigraph query related_reports --query queries.gq --params '{"text": "engine failure", "k": 3}'
 say omnigraph query -e 'query all() { match { $p: Pilot } return { $p.call, $p.hours } order { $p.call } limit 3 }' --snapshot 2 --format jsonl
 
+note 'What the branch has changed, reviewed, merged and looked back at:'
+say omnigraph mutate hire --query queries.gq --params '{"call": "fay", "base": "alpha", "trusted_by": "eve"}' --branch review/1 --as cy
+say omnigraph diff main review/1 --type Pilot
+say omnigraph branch merge review/1 --preview
+say omnigraph branch merge review/1 --delete-branch --as ada
+say omnigraph blame Pilot fay
+say omnigraph log --limit 3 --stat
+
+note 'The next schema, with the rows that are there:'
+say omnigraph schema apply --schema schema-next.pg --as ada
+say omnigraph schema history
+
 note 'In bulk, on Spark: a directory out, and into another graph, as one commit:'
 say omnigraph export --out all/ --format parquet --ordered
-say omnigraph init --schema schema.pg again.omni
+say omnigraph init --schema schema-next.pg again.omni
 say omnigraph load again.omni --data all/ --mode append --message 'all at once'
-say omnigraph query colleagues --store again.omni --query queries.gq --params '{"call": "ace"}'
+say omnigraph query -e 'query all() { match { $p: Pilot } return { $p.call, $p.flight_hours } order { $p.call } limit 3 }' --store again.omni

@@ -51,11 +51,26 @@ def build(path: Path, documents: Path) -> Graph:
 
 
 def costs(branches: Branches) -> Iterator[tuple[str, Cost]]:
-    """What it costs to compare one branch with main, and to merge the other one into it. Each starts cold."""
+    """What it costs to compare one branch with main, to follow its commits, to find the commit behind a property,
+    and to merge the other branch into it. Each starts cold."""
     left, right = branches.name("left"), branches.name("right")
+    forked = branches.graph.snapshot("main").graph_commit_id
     yield "diff", _cost(branches.graph, lambda graph: len(graph.diff("main", left)))
+    yield "feed", _cost(branches.graph, lambda graph: _followed(graph, left, f"after:{forked}"))
+    updated = _updated(branches.graph, left)
+    yield "blame", _cost(branches.graph, lambda graph: graph.blame("Doc", updated, branch=left))
     yield "naive merge", _cost(branches.graph, lambda graph: _naive_merge(graph, left, right))
     yield "merge", _cost(branches.graph, lambda graph: graph.merge(right, left))
+
+
+def _followed(graph: Graph, branch: str, start: str) -> int:
+    pages = graph.change_pages(branch, start=start)
+    return sum(len(block.changes) for page in pages for block in page.blocks)
+
+
+def _updated(graph: Graph, branch: str) -> str:
+    """The id of a document that the branch has updated."""
+    return next(change.id for change in graph.diff("main", branch, ops=["update"]))
 
 
 def _cost(graph: Graph, work: object) -> Cost:

@@ -46,8 +46,9 @@ class Operation:
 
 
 def look(graph: Graph) -> View:
-    """All that a reader sees."""
-    return {branch.name: contents(graph, branch.name) for branch in graph.branches()}
+    """All that a reader sees: what each branch holds, and the tags by name."""
+    tags: View = {f"tag {tag.name}": {} for tag in graph.tags()}
+    return {**{branch.name: contents(graph, branch.name) for branch in graph.branches()}, **tags}
 
 
 def _a_graph(store: Store) -> None:
@@ -134,6 +135,10 @@ def _optimize(store: Store, graph: Graph | None) -> object:
     return _given(graph).optimize()
 
 
+def _create_tag(store: Store, graph: Graph | None) -> object:
+    return _given(graph).tag("v1")
+
+
 def _ensure_indices(store: Store, graph: Graph | None, branch: str) -> object:
     return _given(graph).ensure_indices(branch=branch)
 
@@ -203,6 +208,7 @@ OPERATIONS: dict[str, Operation] = {
     },
     "branch create": Operation(_a_graph, _create_branch),
     "branch delete": Operation(_a_graph_with_branch_written, _delete_branch),
+    "tag create": Operation(_a_graph, _create_tag),
     "branch delete that compacts the archive": Operation(_a_graph_with_branches_deleted, _delete_branch),
     "ensure indices on main": Operation(_a_graph, partial(_ensure_indices, branch="main")),
     "ensure indices on dev": Operation(_a_graph, partial(_ensure_indices, branch="dev"), "dev"),

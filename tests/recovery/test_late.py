@@ -24,7 +24,14 @@ from tests.stores import S3Server, Store
 
 import omnigraph
 from omnigraph import Graph, failpoints
-from omnigraph.errors import BranchNotFound, BranchOutcomeUnknown, LockLost, Outcome, TableMoved
+from omnigraph.errors import (
+    BranchNotFound,
+    BranchOutcomeUnknown,
+    LockLost,
+    Outcome,
+    TableMoved,
+    TagOutcomeUnknown,
+)
 from omnigraph.recovery.sidecar import Sidecar, TableMove
 from omnigraph.storage.staging import Staged, stage_append
 from omnigraph.storage.tables import TableRef
@@ -131,6 +138,22 @@ def test_putting_it_right_can_be_repeated(local_store: Store, failpoint: str) ->
     found_city(graph, "main")
     assert contents(graph) == with_city(WRITES["merge"].effect(BEGINNING))
     assert_settled(graph)
+
+
+def test_a_tag_that_is_created_again_is_not_deleted_by_a_late_request(s3_server: S3Server) -> None:
+    """As with a branch: until the late request arrives, it is not known whether the tag was deleted."""
+    with faulty_store(s3_server) as faults:
+        graph = new_graph(faults.store)
+        graph.tag("v1")
+        faults.arm(Rule("PUT", "_refs/tags/*", 1, "late"))
+        with pytest.raises(TagOutcomeUnknown, match="tag list"):
+            graph.delete_tag("v1")
+        faults.disarm()
+        assert [tag.name for tag in graph.tags()] == ["v1"]
+        graph.delete_tag("v1")
+        again = graph.tag("v1")
+        assert faults.release() == 1
+        assert graph.tags() == [again]
 
 
 def test_a_branch_that_is_created_again_is_not_deleted_by_a_late_request(s3_server: S3Server) -> None:

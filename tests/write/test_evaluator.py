@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from tests.write.support import Row, base_of, change, indexed, messages, new_graph, put
 
 from omnigraph.errors import ConstraintViolation, KeyConflict
 from omnigraph.graph import Graph
 from omnigraph.lang.schema.catalog import load_catalog
+from omnigraph.storage.staging import is_probed
 from omnigraph.write.base import PROBE_LIMIT, Base
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import read_set, validate
@@ -274,3 +276,27 @@ def test_twenty_are_listed_and_all_are_counted(graph: Graph, changes: list[Table
 )
 def test_what_a_change_depends_on(changes: list[TableDelta], read: set[str]) -> None:
     assert read_set({one.table_key: one for one in changes}, CATALOG) == read
+
+
+class TestProbes:
+    """Values are looked up one by one if they are few, or a small part of a large table."""
+
+    @pytest.mark.parametrize(
+        ("values", "rows", "probed"),
+        [
+            (PROBE_LIMIT, 10, True),
+            (PROBE_LIMIT + 1, 64 * PROBE_LIMIT, False),
+            (PROBE_LIMIT + 1, 64 * (PROBE_LIMIT + 1), True),
+            (8 * PROBE_LIMIT + 1, 10**9, False),
+        ],
+    )
+    def test_how_values_are_looked_up(self, values: int, rows: int, probed: bool) -> None:
+        assert is_probed(values, rows) == probed
+
+    def test_many_values_are_looked_up_in_slices(self, graph: Graph) -> None:
+        small = replace(base_of(graph), probe_limit=2)
+        ids = pa.array([row["id"] for row in small.scan(PERSON, ["id"]).to_pylist()][:3] + ["nobody"])
+        probes = list(small._probes({"id": ids}))
+        assert len(probes) == 2
+        found = pa.concat_tables(small.scan(PERSON, ["id"], probe) for probe in probes)
+        assert sorted(found["id"].to_pylist()) == sorted(ids.to_pylist()[:3])

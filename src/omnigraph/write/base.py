@@ -19,6 +19,7 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import TablePin
 from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.filters import sql_literal
+from omnigraph.storage.staging import is_probed, slices
 from omnigraph.storage.tables import TableRef
 from omnigraph.storage.unavailable import translated
 
@@ -92,18 +93,27 @@ class Base:
         A column with few values is probed; if all columns have many, one pass reads them whole.
         """
         sets = {name: _distinct(values) for name, values in wanted.items()}
-        few = {name: values for name, values in sets.items() if len(values) <= self.probe_limit}
+        rows_there = self.pin(table_key).row_count
+        few = {
+            name: values for name, values in sets.items() if is_probed(len(values), rows_there, self.probe_limit)
+        }
         if not all(map(len, sets.values())):
             return self.scan(table_key, columns, "false")
-        probes = [f"`{name}` in ({', '.join(map(sql_literal, values))})" for name, values in few.items()]
         needed = sorted({*columns, *sets})
-        if probes:
-            rows = self.scan(table_key, needed, " and ".join(probes))
+        if few:
+            rows = pa.concat_tables(self.scan(table_key, needed, probe) for probe in self._probes(few))
         else:
             rows = self._whole_columns(table_key, needed)
         for name in sets.keys() - few.keys():
             rows = rows.filter(pc.is_in(rows[name], value_set=sets[name]))
         return rows.select(list(columns))
+
+    def _probes(self, wanted: Mapping[str, pa.Array]) -> Iterator[str]:
+        """Filters that find rows with these values: several if one column has many of them."""
+        most = max(wanted, key=lambda name: len(wanted[name]))
+        for part in slices(wanted[most], self.probe_limit):
+            each = {**wanted, most: part}.items()
+            yield " and ".join(f"`{name}` in ({', '.join(map(sql_literal, values))})" for name, values in each)
 
     def _whole_columns(self, table_key: str, columns: Sequence[str]) -> pa.Table:
         """Whole columns of a table, read once."""

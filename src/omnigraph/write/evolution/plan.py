@@ -134,7 +134,9 @@ def _counting_apart(accepted: SchemaIR, branch: Branch) -> SchemaIR:
 def _remark(step: Step) -> str:
     """What is left to do after the way of computing vectors has changed."""
     name, prop = step.fields["type_name"], step.fields["property_name"]
-    return f"{name}.{prop} keeps the vectors it has; `omnigraph embed --type {name} --reembed` computes them anew"
+    return (
+        f"{name}.{prop} keeps the vectors it has; `omnigraph embed --type {name} --reembed-all` computes them anew"
+    )
 
 
 def _work(base: Base, tables: Tables) -> tuple[TableWork, ...]:
