@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,13 @@ from tests.bulk.merge.test_large_merges import assert_nothing_left, row_ids
 from tests.cli.command import omnigraph as run
 from tests.evolution.cases import CASES, PEOPLE, Case, Record, node, person
 from tests.evolution.test_apply import content, named
-from tests.processes import see_killed
+from tests.processes import children, see_killed
 from tests.recovery.test_windows import ALREADY_VISIBLE, DONE, OUTCOMES, ROLLED_FORWARD
 from tests.sampling import sampled
 from tests.stores import Store
 
 import omnigraph
-from omnigraph import Graph
+from omnigraph import Graph, failpoints
 from omnigraph.bulk.runner import JobEvent
 from omnigraph.errors import ConstraintViolation, JobCancelled, NotOnSpark, ObjectDamaged, RequestError
 from omnigraph.read.limits import Cancellation
@@ -197,9 +198,11 @@ def test_only_columns_that_are_computed_need_whole_files(local_store: Store) -> 
     damaged = bytearray(file.read_bytes())
     damaged[10] ^= 1
     file.write_bytes(damaged)
+    before = data_files(graph)
     for settings in (Settings(), TASKS):
         with pytest.raises(ObjectDamaged):
             omnigraph.open(graph.address, settings=settings).apply_schema(WIDER, engine="local")
+        assert data_files(graph) == before, "what other tasks have computed is removed"
     other = omnigraph.open(graph.address)
     done = other.apply_schema(PEOPLE.replace("city: String?", "town: String? @rename_from(city)  note: String?"))
     assert done.commit is not None
@@ -266,6 +269,46 @@ def check_killed(window: str, store: Store) -> None:
         assert not [key for key in store.objects().list("nodes") if any(job.record.job in key for job in left)]
     again.apply_schema(MAILS, fill={} if is_done else FILL, engine="local")
     assert {row["mail"] for row in content(again)["Person"]} == {"none"}
+
+
+def die_half_way(store: Store) -> None:
+    """Be killed while some tasks are done, some are running and some have not begun."""
+
+    def die(event: JobEvent) -> None:
+        if event.done == 3:
+            failpoints.die()
+
+    graph = omnigraph.open(store.uri, storage_options=store.options, settings=TASKS)
+    graph.apply_schema(MAILS, fill=FILL, engine="local", listener=die)
+
+
+def test_a_change_that_is_killed_between_its_tasks(local_store: Store) -> None:
+    graph = begun(local_store, COMPUTED[0])
+    before, files = content(graph), data_files(graph)
+    with children((die_half_way, local_store)) as (child,):
+        child.join_killed()
+    again = omnigraph.open(local_store.uri, settings=TASKS)
+    assert content(again) == before
+    assert len(data_files(again)) >= len(files) + 3
+    (job,) = again.clean_jobs()
+    assert len(job.files) >= 3
+    assert data_files(again) == files
+    assert_nothing_left(again)
+    again.apply_schema(MAILS, fill=FILL, engine="local")
+    assert {row["mail"] for row in content(again)["Person"]} == {"none"}
+
+
+def test_from_an_asynchronous_program(local_store: Store) -> None:
+    graph = begun(local_store, COMPUTED[0])
+    events: list[JobEvent] = []
+
+    async def main() -> None:
+        async with await omnigraph.AsyncGraph.open(graph.address, settings=TASKS) as opened:
+            await opened.apply_schema(WIDER, engine="local", listener=events.append)
+
+    asyncio.run(main())
+    assert events[-1].rows == 16
+    assert graph.schema == WIDER
 
 
 class TestOnSpark:
