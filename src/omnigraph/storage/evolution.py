@@ -117,8 +117,12 @@ def compute_columns(handle: LanceDataset, fragment: int, columns: Sequence[Compu
     found = handle.get_fragment(fragment)
     assert found is not None, fragment  # noqa: S101  the caller has listed it from this version
     with translated(handle.uri):
-        rows = found.scanner(columns=_needed(columns), with_row_id=True, include_deleted_rows=True).to_reader()
-        made = [pa.RecordBatch.from_arrays([one.compute(rows) for one in columns], schema=schema) for rows in rows]
+        # Lance gives out deleted rows only together with row ids, which those rows lack.
+        batches = found.scanner(columns=_needed(columns), with_row_id=True, include_deleted_rows=True).to_reader()
+        made = [
+            pa.RecordBatch.from_arrays([column.compute(batch) for column in columns], schema=schema)
+            for batch in batches
+        ]
     return pa.Table.from_batches(made, schema)
 
 

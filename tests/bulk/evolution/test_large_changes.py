@@ -106,13 +106,27 @@ def test_chains_of_changes(local_store: Store) -> None:
     """Columns that were computed by tasks are read by later tasks, renamed, dropped and computed again."""
     graph = begun(local_store, COMPUTED[0])
     graph.apply_schema(MAILS.replace("I64", "I32"), fill=FILL, engine="local")
-    graph.apply_schema(MAILS.replace("I64?", "F64?").replace("mail", "post"), fill={"Person.post": "$mail"})
+    posts = MAILS.replace("I64?", "F64?").replace("mail", "post")
+    graph.apply_schema(posts, fill={"Person.post": "$mail"}, engine="local")
     found = content(graph)["Person"]
     assert {row["post"] for row in found} == {"none"}
     assert {row["age"] for row in found} == {36.0, None}
     graph.apply_schema(PEOPLE.replace("I32", "F64"))
     assert all("post" not in row for row in content(graph)["Person"])
     assert_nothing_left(graph)
+
+
+def test_a_fragment_of_many_batches_keeps_its_order(local_store: Store) -> None:
+    """Computed values lie beside the rows that they belong to, in a file with deleted rows all over it."""
+    graph = omnigraph.init(local_store.uri, person("name: String @key  age: I32?"), settings=TASKS)
+    graph.load([node(name=f"{number}", age=number) for number in range(1, 20_001)], mode="append")
+    for first in (1, 9_000, 19_990):
+        graph.mutate(f"query q() {{ delete Person where age >= {first} and age < {first + 7} }}")
+    wider = person("name: String @key  age: I64?  label: String")
+    graph.apply_schema(wider, fill={"Person.label": "$name"}, engine="local")
+    found = content(graph)["Person"]
+    assert len(found) == 20_000 - 21
+    assert all(row["name"] == row["label"] == str(row["age"]) for row in found)
 
 
 def test_rows_that_break_a_rule_start_no_job(local_store: Store) -> None:
