@@ -175,7 +175,7 @@ ERRORS: list[OmniError] = [
     BatchOutcomeUnknown("orders", "main", 7, "the store does not answer"),
     BranchOutcomeUnknown("dev", "created", "the store does not answer"),
     SchemaUnfinished(["main"], ["dev"], "the store does not answer"),
-    SchemaRefused("dev", MigrationError([{"entity": "node:A.x", "reason": "its type cannot change"}])),
+    SchemaRefused("dev", "node:A.x: its type cannot change", {"unsupported_changes": []}),
     SharedRows("node:A", "dev"),
     TagOutcomeUnknown("v1", "created", "the store does not answer"),
     StorageError("plain"),

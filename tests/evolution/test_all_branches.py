@@ -58,10 +58,10 @@ def test_one_branch_that_cannot_follow_keeps_all_as_they_were(graph: Graph, loca
     was = files(Path(local_store.uri))
     with pytest.raises(SchemaRefused, match="branch 'alone' cannot get the schema, so no branch did") as caught:
         graph.apply_schema_to_all(RANGE)
-    assert isinstance(caught.value.cause, ConstraintViolation)
+    assert isinstance(caught.value.__cause__, ConstraintViolation)
     with pytest.raises(SchemaRefused) as caught:
         graph.apply_schema_to_all(PEOPLE.replace("I32", "Bool"))
-    assert isinstance(caught.value.cause, MigrationError)
+    assert isinstance(caught.value.__cause__, MigrationError)
     assert files(Path(local_store.uri)) == was
 
 

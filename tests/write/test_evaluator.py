@@ -295,7 +295,7 @@ class TestProbes:
 
     def test_many_values_are_looked_up_in_slices(self, graph: Graph) -> None:
         small = replace(base_of(graph), probe_limit=2)
-        ids = pa.array([row["id"] for row in small.scan(PERSON, ["id"]).to_pylist()][:3] + ["nobody"])
+        ids = pa.array([*small.scan(PERSON, ["id"])["id"].to_pylist()[:3], "nobody"])
         probes = list(small._probes({"id": ids}))
         assert len(probes) == 2
         found = pa.concat_tables(small.scan(PERSON, ["id"], probe) for probe in probes)

@@ -23,6 +23,7 @@
     │   ├── BranchInUse          delete: other branches were forked from it
     │   ├── BranchProtected      delete: this branch must stay
     │   ├── BranchTagged         delete: tags name commits of the branch
+    │   ├── SharedRows           rows that a drop would purge are on another branch too
     │   ├── InvalidTagName       a name that breaks the rules, or is a branch's
     │   ├── TagExists            tag: the name is taken
     │   ├── TagNotFound          no tag has that name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from omnigraph.errors.base import OmniError
@@ -71,18 +71,19 @@ class ParameterError(OmniError):
 
 
 class SchemaRefused(OmniError):
-    """A schema that one of several branches cannot have. ``cause`` is the error that says why."""
+    """A schema that one of several branches cannot have. ``details`` are those of the error that says why."""
 
-    def __init__(self, branch: str, cause: OmniError) -> None:
-        super().__init__(branch, cause)
+    def __init__(self, branch: str, reason: str, details: Mapping[str, Any]) -> None:
+        super().__init__(branch, reason, dict(details))
         self.branch = branch
-        self.cause = cause
+        self.reason = reason
+        self.details = dict(details)
 
     def __str__(self) -> str:
-        return f"branch '{self.branch}' cannot get the schema, so no branch did: {self.cause}"
+        return f"branch '{self.branch}' cannot get the schema, so no branch did: {self.reason}"
 
     def as_json(self) -> dict[str, Any]:
-        return {**self.cause.as_json(), "error": str(self), "branch": self.branch}
+        return {**self.details, "error": str(self), "branch": self.branch}
 
 
 class MigrationError(OmniError):

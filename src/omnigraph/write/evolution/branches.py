@@ -88,7 +88,7 @@ def apply_to_all(repository: Repository, request: SchemaRequest, fill: Mapping[s
             try:
                 SchemaChange(repository, replace(request, branch=branch), names).check(capture(repository, branch))
             except (MigrationError, ConstraintViolation) as error:
-                raise SchemaRefused(branch.name, error) from error
+                raise SchemaRefused(branch.name, str(error), error.as_json()) from error
         source = request.desired.source.text
         listed = tuple(branch.name for branch in branches)
         intent = _Intent(source, fill, request.allow_data_loss, request.actor, request.message, listed)
