@@ -288,7 +288,7 @@ def _whole(tables: Tables, pin: TablePin | None, columns: Columns) -> pa.Table:
     """All rows of a table that has no version in common with the one it is compared with."""
     if pin is None:
         return columns.schema.empty_table()
-    names = columns.at(tables.open(pin.ref))
+    names = columns.at(tables.open(pin.ref), pin.location)
     rows = tables.scan(pin.ref, list(dict.fromkeys(names.values())), whole_blobs=True).read_all()
     return columns.translated(rows, names)
 
