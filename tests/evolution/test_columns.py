@@ -71,3 +71,10 @@ def test_a_state_before_a_drop_differs_by_the_dropped_values(graph: Graph) -> No
     graph.apply_schema(PEOPLE.replace("age: I32?", ""))
     assert changes(graph, before) == []
     assert changes(graph, "main", before) == [("update", "node:Person", "Ada", ("age",))]
+
+
+def test_a_property_can_be_required_though_deleted_rows_had_none(graph: Graph) -> None:
+    graph.mutate('query q() { delete Person where name = "Bob" }')
+    graph.apply_schema(PEOPLE.replace("age: I32?", "age: I32"))
+    graph.apply_schema(PEOPLE.replace("age: I32?", "age: I64"))
+    assert content(graph)["Person"] == [ADA]

@@ -160,3 +160,11 @@ class TestMerge:
         assert caught.value.conflicts[0].kind.value == "schema_conflict"
         assert message in caught.value.conflicts[0].message
         assert head(graph) == before
+
+    def test_a_schema_is_adopted_that_uses_a_name_for_something_else(self, graph: Graph) -> None:
+        graph.apply_schema(PEOPLE.replace("city: String?", ""), branch="dev")
+        graph.apply_schema(PEOPLE.replace("city: String?", "city: I32?"), branch="dev")
+        update(graph, "Person", "Ada", "city: 5", "dev")
+        update(graph, "Person", "Bob", "age: 9")
+        graph.merge("dev")
+        assert [(row["age"], row["city"]) for row in content(graph)["Person"]] == [(36, 5), (9, None)]

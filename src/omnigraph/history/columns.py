@@ -62,10 +62,8 @@ class Columns:
         return found
 
     def _fits(self, handle: LanceDataset, name: str, wanted: str) -> bool:
-        stored, read = handle.schema.field(name).type, self.schema.field(wanted).type
-        if wanted in self.blobs:
-            return bool(pa.types.is_struct(stored) or pa.types.is_large_binary(stored))
-        return can_be_in_type(stored, read)
+        stored = handle.schema.field(name).type
+        return _is_blob(stored) if wanted in self.blobs else can_be_in_type(stored, self.schema.field(wanted).type)
 
     def translated(self, rows: pa.Table, names: Mapping[str, str]) -> pa.Table:
         """Rows of such a version with the columns by their own names and types, null where there was none."""
@@ -94,11 +92,12 @@ def columns_of(tables: Tables, entity: EntityType, states: Iterable[Snapshot]) -
         if there is None or there.table_key not in state.tables:
             continue
         pin = state.tables[there.table_key]
-        ids = {field.name(): field.id() for field in tables.open(pin.ref).lance_schema.fields()}
+        handle = tables.open(pin.ref)
+        ids = {field.name(): field.id() for field in handle.lance_schema.fields()}
         every.setdefault(pin.location, set()).update(ids.values())
         for wanted, name in called(entity, there).items():
             names.setdefault(wanted, []).append(name)
-            if name in ids:
+            if name in ids and _holds(handle, name, there):
                 numbers.setdefault(pin.location, {}).setdefault(wanted, set()).add(ids[name])
             if wanted in types:
                 types[wanted] = wider_of(types[wanted], there.properties[name].type)
@@ -107,6 +106,19 @@ def columns_of(tables: Tables, entity: EntityType, states: Iterable[Snapshot]) -
         wanted_here = {name: frozenset(ids) for name, ids in numbers.get(location, {}).items()}
         known[location] = Numbers(wanted_here, frozenset(used))
     return _columns(entity, types, known, names)
+
+
+def _holds(handle: LanceDataset, name: str, entity: EntityType) -> bool:
+    """Is a column of a table the property of that name? In a state that is about to get its schema, it may still
+    be another one, which goes."""
+    prop, stored = entity.properties.get(name), handle.schema.field(name).type
+    if prop is None or prop.type.is_blob:
+        return prop is None or _is_blob(stored)
+    return can_be_in_type(stored, column(name, prop.type).type)
+
+
+def _is_blob(stored: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(stored) or pa.types.is_large_binary(stored))
 
 
 def columns_at(entity: EntityType, there: EntityType) -> tuple[Columns, dict[str, str]]:

@@ -62,7 +62,7 @@ def stage_columns(
 ) -> Staged:
     """Stage the columns that a table is to have, in their order; old columns that are not among them go."""
     with translated(handle.uri):
-        columns = _copied_where_needed(handle, columns)
+        columns = _written_where_needed(handle, columns)
         computed = [column for column in columns if isinstance(column, ComputedColumn)]
         fragments = [_computed(handle, fragment, computed) for fragment in handle.get_fragments()]
         made = fragments[-1][1] if fragments else handle.lance_schema
@@ -75,22 +75,31 @@ def stage_columns(
         return staged_operation(handle, location, branch, LanceOperation.Merge(after, schema), operation)
 
 
-def _copied_where_needed(handle: LanceDataset, columns: Sequence[Column]) -> list[Column]:
-    """The columns, with a copy for each one that changes its rule about nulls while another one is new: Lance
-    does either with what is there, and not both at once."""
+def _written_where_needed(handle: LanceDataset, columns: Sequence[Column]) -> list[Column]:
+    """The columns, with files for some that could do without, but not for Lance: one that may be null from now on
+    while another one is new, and an empty one that gets the name of one that goes."""
     if all(isinstance(column, KeptColumn) for column in columns):
         return list(columns)
     is_nullable = {tree.name: tree.nullable for tree in field_trees(handle.lance_schema)}
-    return [
-        ComputedColumn(column.field, (column.name,), partial(_as_it_is, column.name))
-        if isinstance(column, KeptColumn) and is_nullable[column.name] != column.field.nullable
-        else column
-        for column in columns
-    ]
+    written: list[Column] = []
+    for column in columns:
+        field = column.field
+        match column:
+            case KeptColumn(name) if field.nullable and not is_nullable[name]:
+                written.append(ComputedColumn(field, (name,), partial(_as_it_is, name)))
+            case EmptyColumn() if field.name in is_nullable:
+                written.append(ComputedColumn(field, ("id",), partial(_nulls, field.type)))
+            case _:
+                written.append(column)
+    return written
 
 
 def _as_it_is(name: str, rows: pa.RecordBatch) -> pa.Array:
     return rows[name]
+
+
+def _nulls(stored: pa.DataType, rows: pa.RecordBatch) -> pa.Array:
+    return pa.nulls(rows.num_rows, stored)
 
 
 def _computed(
@@ -122,10 +131,11 @@ def _schema(
     for column in columns:
         field = column.field
         if isinstance(column, KeptColumn):
-            trees.append(known[column.name].renamed(field.name, nullable=field.nullable))
+            kept = known[column.name]  # nulls of deleted rows are still in the files
+            trees.append(kept.renamed(field.name, nullable=field.nullable or kept.nullable))
             continue
         if isinstance(column, ComputedColumn) and not is_empty:
-            old = known[_COMPUTED + field.name].renamed(field.name, nullable=field.nullable)
+            old = known[_COMPUTED + field.name].renamed(field.name, nullable=True)  # deleted rows have nulls
             tree = old.numbered_from(first)
             renumbered |= dict(zip(old.ids, tree.ids, strict=True))
         else:
