@@ -118,7 +118,9 @@ def _holds(handle: LanceDataset, name: str, entity: EntityType) -> bool:
 
 
 def _is_blob(stored: pa.DataType) -> bool:
-    return bool(pa.types.is_struct(stored) or pa.types.is_large_binary(stored))
+    """Is it one of the forms in which Lance has stored blobs?"""
+    is_own = isinstance(stored, pa.BaseExtensionType)
+    return bool(is_own or pa.types.is_struct(stored) or pa.types.is_large_binary(stored))
 
 
 def columns_at(entity: EntityType, there: EntityType) -> tuple[Columns, dict[str, str]]:
