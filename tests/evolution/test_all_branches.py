@@ -93,3 +93,15 @@ def test_a_killed_change_is_finished_by_the_next_process(window: str, done: int,
     assert not again._repository.objects.has(layout.SCHEMA_INTENT)
     for name in BRANCHES:
         again.load([node(name="New")], mode="append", branch=name)
+
+
+def test_a_branch_that_was_changed_since_is_left_as_it_is(local_store: Store) -> None:
+    """The graph can be opened, and the other branches get the schema."""
+    graph = begun(local_store)
+    see_killed("schema.after_intent", apply, local_store)
+    dropped = PEOPLE.replace("age: I32?", "")
+    graph.apply_schema(dropped, branch="alone")
+    with pytest.warns(RuntimeWarning, match="branch 'alone' has changed and cannot get the schema"):
+        again = omnigraph.open(local_store.uri)
+    assert schemas(again) == [YEARS, dropped, YEARS]
+    assert schemas(omnigraph.open(local_store.uri)) == [YEARS, dropped, YEARS]

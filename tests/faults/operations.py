@@ -10,7 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.recovery.scenes import KNOWS, PERSON, WRITES, Contents, contents, edge, found_city, new_graph, person
+from tests.recovery.scenes import (
+    KNOWS,
+    PERSON,
+    SCHEMA,
+    WRITES,
+    Contents,
+    contents,
+    edge,
+    found_city,
+    new_graph,
+    person,
+)
 from tests.recovery.victims import connect, kill_at
 from tests.stores import Store
 from tests.write.support import change, put
@@ -21,6 +32,12 @@ from omnigraph.storage.tables import LOG_FILES
 
 View = Mapping[str, Contents]
 """What each branch holds."""
+
+_SCHEMA = "schema"
+"""Under which a view of a branch has its schema, as if it were a row of a table."""
+
+OTHER_SCHEMA = SCHEMA.replace("age: I32?", "age: I64?  mail: String?")
+"""A schema for which one property is widened, and one added without values."""
 
 KILLED_AT = {"rolled back": "write.between_tables", "rolled forward": "write.after_tables"}
 """Where a write has to die for recovery to have something to do."""
@@ -46,9 +63,13 @@ class Operation:
 
 
 def look(graph: Graph) -> View:
-    """All that a reader sees: what each branch holds, and the tags by name."""
+    """All that a reader sees: what each branch holds, its schema, and the tags by name."""
     tags: View = {f"tag {tag.name}": {} for tag in graph.tags()}
-    return {**{branch.name: contents(graph, branch.name) for branch in graph.branches()}, **tags}
+    branches: View = {
+        branch.name: {**contents(graph, branch.name), _SCHEMA: [(graph.schema_source(branch.name),)]}
+        for branch in graph.branches()
+    }
+    return {**branches, **tags}
 
 
 def _a_graph(store: Store) -> None:
@@ -139,6 +160,10 @@ def _create_tag(store: Store, graph: Graph | None) -> object:
     return _given(graph).tag("v1")
 
 
+def _change_schema(store: Store, graph: Graph | None, branch: str) -> object:
+    return _given(graph).apply_schema(OTHER_SCHEMA, branch=branch)
+
+
 def _ensure_indices(store: Store, graph: Graph | None, branch: str) -> object:
     return _given(graph).ensure_indices(branch=branch)
 
@@ -216,6 +241,8 @@ OPERATIONS: dict[str, Operation] = {
     "revert": Operation(_two_branches, _revert),
     "cherry-pick": Operation(_two_branches, _cherry_pick),
     "reset": Operation(_two_branches, _reset),
+    "schema change on main": Operation(_two_branches, partial(_change_schema, branch="main")),
+    "schema change on dev": Operation(_two_branches, partial(_change_schema, branch="dev"), "dev"),
     "optimize": Operation(_two_branches, _optimize),
     "ingest into a missing branch": Operation(_a_graph, _ingest, forks="new"),
     "a load of several files": Operation(_a_graph, _several_files),
@@ -250,4 +277,4 @@ def with_every_type(seen: Contents) -> Contents:
         "edge:Knows": ("Last", "Last"),
         "edge:LivesIn": ("Last", "Last"),
     }
-    return {key: sorted([*rows, more[key]]) for key, rows in seen.items()}
+    return {key: sorted([*rows, more[key]]) if key in more else rows for key, rows in seen.items()}

@@ -29,6 +29,7 @@ QUICK = (
     "ensure indices on main",
     "merge of a branch",
     "revert",
+    "schema change on main",
     "optimize",
     "ingest into a missing branch",
     "a load of several files",

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
-from tests.history.model import merged_state
-from tests.history.test_diff import content
+from tests.history.model import Row, State, merged_state
+from tests.history.test_diff import content as whole_content
 from tests.torture.model import Model
-from tests.torture.steps import BRANCHES, UNDONE
+from tests.torture.steps import BRANCHES, EXTRA, UNDONE
 
 from omnigraph import Commit, Graph
 from omnigraph.errors import HistoryReclaimed
@@ -55,6 +55,20 @@ class TagState:
             and len(self.sizes) == 1
             and len(self.stamps) == 1
         )
+
+
+def content(graph: Graph, at: str | Snapshot) -> State:
+    """All entities of a state, without the property that comes and goes and never has a value."""
+    found = whole_content(graph, at)
+    return {key: {i: _without_extra(row) or {} for i, row in rows.items()} for key, rows in found.items()}
+
+
+def _without_extra(row: Row | None) -> Row | None:
+    if row is None:
+        return None
+    if any(row.get(name) is not None for name in EXTRA):
+        raise Broken(f"nobody wrote {EXTRA} of {row}")
+    return {name: value for name, value in row.items() if name not in EXTRA}
 
 
 def rows(graph: Graph, snapshot: Snapshot, table_key: str, *columns: str) -> list[dict[str, Any]]:
@@ -201,10 +215,11 @@ def _check_changes(graph: Graph, branch: str) -> None:
             seen += [block.cause.graph_commit_id] if block.complete else []
             for change in block.changes:
                 there = entities[change.table_key].pop(change.id, None)
-                if there != change.before:
+                if there != _without_extra(change.before):
                     raise Broken(f"{block.cause.graph_commit_id} of {branch} changed what was not there: {change}")
-                if change.after is not None:
-                    entities[change.table_key][change.id] = change.after
+                after = _without_extra(change.after)
+                if after is not None:
+                    entities[change.table_key][change.id] = after
     if seen != later:
         raise Broken(f"the feed of {branch} has the commits {seen}, and the history {later}")
     if entities != content(graph, graph.snapshot(branch)):

@@ -21,6 +21,9 @@ node Item { name: String @key  tag: String @index  size: I64  stamp: I64 }
 node Entry { tag: String @key  size: I64 }
 edge Next: Item -> Item { tag: String }
 """
+EXTRA = ("extra", "other")
+"""The names of a property of items that comes and goes and never has a value: at most one of them is there."""
+
 BRANCHES = ("main", "left", "right", "undone")
 """The branches that are always there. `left` is merged into `main`, `main` into `right`, and short-lived branches
 into their parents. On `undone`, which is merged into no branch, commits are reverted and repeated, so that only
@@ -57,6 +60,8 @@ Kind = Literal[
     "revert",
     "cherry-pick",
     "reset",
+    "schema",
+    "schema of all",
 ]
 
 
@@ -150,6 +155,26 @@ def _reset(graph: Graph, step: Step) -> str | None:
     return _id(graph.reset(step.of, step.branch).commit)
 
 
+def _change_schema(graph: Graph, step: Step) -> str | None:
+    return _id(graph.apply_schema(_next_schema(graph, step), branch=step.branch).commit)
+
+
+def _change_all(graph: Graph, step: Step) -> None:
+    graph.apply_schema_to_all(_next_schema(graph, step))
+
+
+def _next_schema(graph: Graph, step: Step) -> str:
+    """A schema with another name for the property that comes and goes, with it, or without it."""
+    known = graph.snapshot(step.branch).catalog.nodes["Item"].properties
+    here = next((name for name in EXTRA if name in known), None)
+    choices = {
+        None: [f"{EXTRA[0]}: I64?"],
+        EXTRA[0]: ["", f"{EXTRA[1]}: I64? @rename_from({EXTRA[0]})"],
+        EXTRA[1]: ["", f"{EXTRA[0]}: I64? @rename_from({EXTRA[1]})"],
+    }[here]
+    return SCHEMA.replace("stamp: I64", f"stamp: I64  {choices[step.stamp % len(choices)]}")
+
+
 def _id(commit: Commit | None) -> str | None:
     return None if commit is None else commit.graph_commit_id
 
@@ -167,6 +192,8 @@ _ACTIONS: dict[Kind, Callable[[Graph, Step], str | None]] = {
     "revert": _revert,
     "cherry-pick": _cherry_pick,
     "reset": _reset,
+    "schema": _change_schema,
+    "schema of all": _change_all,
 }
 
 

@@ -48,6 +48,8 @@ _WEIGHTS: dict[Kind, int] = {
     "revert": 1,
     "cherry-pick": 1,
     "reset": 1,
+    "schema": 2,
+    "schema of all": 1,
 }
 
 
@@ -81,6 +83,10 @@ class Writer:
                 return self._delete_a_branch()
             case "indices" | "optimize":
                 return self.do(Step(kind, self._chance.choice(list(self._alive))))
+            case "schema":
+                return self.do(Step(kind, self._chance.choice(list(self._alive)), stamp=self._number))
+            case "schema of all":
+                return self.do(Step(kind, "main", stamp=self._number))
             case _:
                 return self._write(kind, self._chance.choice(list(self._alive)))
 

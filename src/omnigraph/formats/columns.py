@@ -40,9 +40,25 @@ def column(name: str, value_type: ValueType) -> pa.Field:
 
 def in_type(values: pa.Array | pa.ChunkedArray, stored: pa.DataType) -> pa.Array | pa.ChunkedArray:
     """Values in a wider type; a date is the instant at which it begins."""
-    if pa.types.is_date(values.type) and pa.types.is_timestamp(stored):
+    if _begins_an_instant(values.type, stored):
         return pc.assume_timezone(values.cast(pa.timestamp("ms")), "UTC")
     return values if values.type == stored else values.cast(stored)
+
+
+def can_be_in_type(values: pa.DataType, stored: pa.DataType) -> bool:
+    """Can `in_type` give values of one type another one?"""
+    if pa.types.is_list(values) and pa.types.is_list(stored):
+        return can_be_in_type(values.value_type, stored.value_type)
+    is_number = _is_number(values) and _is_number(stored)
+    return bool(values == stored or is_number or _begins_an_instant(values, stored))
+
+
+def _is_number(stored: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(stored) or pa.types.is_floating(stored))
+
+
+def _begins_an_instant(values: pa.DataType, stored: pa.DataType) -> bool:
+    return bool(pa.types.is_date(values) and pa.types.is_timestamp(stored))
 
 
 def table_schema(entity: EntityType) -> pa.Schema:

@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import InvalidArgument
 from omnigraph.history.columns import Columns, columns_of, same_type
-from omnigraph.history.tables import RowChanges, RowDeltas, Touched, changes_between, followed
+from omnigraph.history.tables import RowChanges, RowDeltas, Touched, changes_between, common_version, followed
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
 from omnigraph.lang.schema.migration import steps_between
 from omnigraph.lang.schema.steps import Step
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import TablePin
 from omnigraph.read.result.cells import json_value, python_values
-from omnigraph.storage.tables import Tables
+from omnigraph.storage.tables import TableRef, Tables
 
 _ENDS: Final = ("src", "dst")
 
@@ -273,7 +273,7 @@ def diff_table(
     entity = terms.entity(table_key)
     old, new = pin_of(before, terms, table_key), pin_of(after, terms, table_key)
     columns = columns_of(tables, entity, (terms, after, before))
-    if old is not None and new is not None and old.location == new.location:
+    if old is not None and new is not None and _can_be_followed(tables, old.ref, new.ref, columns):
         changes = changes_between(tables, old.ref, new.ref, columns, touched)
     else:
         changes = RowChanges(_whole(tables, old, columns), _whole(tables, new, columns))
@@ -284,11 +284,23 @@ def diff_table(
     return compare_rows(entity, changes)
 
 
+def _can_be_followed(tables: Tables, old: TableRef, new: TableRef, columns: Columns) -> bool:
+    """Do the rows that were written since tell all that differs? Not if a property was dropped that the other
+    state still has: that took its values from rows without writing them."""
+    if old.location != new.location:
+        return False
+    there, here = (columns.at(tables.open(ref), ref.location).keys() for ref in (old, new))
+    if here <= there:
+        return True
+    shared = common_version(tables, old, new)
+    return not (here - there) & columns.at(tables.open(shared), shared.location).keys()
+
+
 def _whole(tables: Tables, pin: TablePin | None, columns: Columns) -> pa.Table:
     """All rows of a table that has no version in common with the one it is compared with."""
     if pin is None:
         return columns.schema.empty_table()
-    names = columns.at(tables.open(pin.ref))
+    names = columns.at(tables.open(pin.ref), pin.location)
     rows = tables.scan(pin.ref, list(dict.fromkeys(names.values())), whole_blobs=True).read_all()
     return columns.translated(rows, names)
 

@@ -165,7 +165,7 @@ def _stretches(tables: Tables, since: TableRef, ref: TableRef) -> list[Stretch]:
 
 def rows_of(tables: Tables, ref: TableRef, row_ids: pa.Array, columns: Columns) -> pa.Table:
     """Rows by their row ids, with columns that the version may know by other names."""
-    names = columns.at(tables.open(ref))
+    names = columns.at(tables.open(ref), ref.location)
     rows = rows_by_row_ids(tables, ref, row_ids, list(dict.fromkeys(names.values())))
     return columns.translated(rows, names)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -27,6 +28,9 @@ from omnigraph.storage.unavailable import translated
 Compute = Callable[[pa.RecordBatch], pa.Array]
 _COMPUTED: Final = "omnigraph computed "
 """What the names of computed columns begin with until the old columns are gone; no property has such a name."""
+
+_LEFT_OUT: Final = 2**18
+"""At most so many numbers are left out before new columns. Lance can count to 2**31."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +65,44 @@ def stage_columns(
 ) -> Staged:
     """Stage the columns that a table is to have, in their order; old columns that are not among them go."""
     with translated(handle.uri):
+        columns = written_where_needed(handle, columns)
         computed = [column for column in columns if isinstance(column, ComputedColumn)]
         fragments = [_computed(handle, fragment, computed) for fragment in handle.get_fragments()]
-        schema, is_new = _schema(handle, branch, columns, fragments[-1][1] if fragments else handle.lance_schema)
-        if not is_new:
+        made = fragments[-1][1] if fragments else handle.lance_schema
+        schema, renumbered = _schema(handle, columns, made, operation)
+        if all(isinstance(column, KeptColumn) for column in columns):
             return staged_operation(handle, location, branch, LanceOperation.Project(schema), operation)
         before = [fragment.metadata for fragment in handle.get_fragments()]
-        settle_new_files(handle.uri, zip(before, [new for new, _ in fragments], strict=True))
-        merge = LanceOperation.Merge([new for new, _ in fragments], schema)
-        return staged_operation(handle, location, branch, merge, operation)
+        after = [_renumbered(new, renumbered) for new, _ in fragments]
+        settle_new_files(handle.uri, zip(before, after, strict=True))
+        return staged_operation(handle, location, branch, LanceOperation.Merge(after, schema), operation)
+
+
+def written_where_needed(handle: LanceDataset, columns: Sequence[Column]) -> list[Column]:
+    """The columns, with files for some that could do without, but not for Lance: one that may be null from now on
+    while another one is new, and an empty one that gets the name of one that goes."""
+    if all(isinstance(column, KeptColumn) for column in columns):
+        return list(columns)
+    is_nullable = {tree.name: tree.nullable for tree in field_trees(handle.lance_schema)}
+    written: list[Column] = []
+    for column in columns:
+        field = column.field
+        match column:
+            case KeptColumn(name) if field.nullable and not is_nullable[name]:
+                written.append(ComputedColumn(field, (name,), partial(_as_it_is, name)))
+            case EmptyColumn() if field.name in is_nullable:
+                written.append(ComputedColumn(field, ("id",), partial(_nulls, field.type)))
+            case _:
+                written.append(column)
+    return written
+
+
+def _as_it_is(name: str, rows: pa.RecordBatch) -> pa.Array:
+    return rows[name]
+
+
+def _nulls(stored: pa.DataType, rows: pa.RecordBatch) -> pa.Array:
+    return pa.nulls(rows.num_rows, stored)
 
 
 def _computed(
@@ -101,9 +134,9 @@ class ColumnFile:
     staged: StagedFile
 
 
-def changed_schema(handle: LanceDataset, branch: str | None, columns: Sequence[Column]) -> LanceSchema:
+def changed_schema(handle: LanceDataset, columns: Sequence[Column], operation: str) -> LanceSchema:
     """The schema of a table with other columns. New ones have numbers by which files can refer to them."""
-    return _schema(handle, branch, columns, handle.lance_schema)[0]
+    return _schema(handle, columns, handle.lance_schema, operation)[0]
 
 
 def file_schema(columns: Sequence[ComputedColumn]) -> pa.Schema:
@@ -148,35 +181,51 @@ def stage_column_files(
 
 
 def _schema(
-    handle: LanceDataset, branch: str | None, columns: Sequence[Column], filled: LanceSchema
-) -> tuple[LanceSchema, bool]:
-    """The schema of the new columns, and whether one of them was not there before."""
-    known = {tree.name: tree for tree in field_trees(filled)}
-    last = max([_last_field(handle), *(tree.last_id for tree in known.values())]) + _apart(branch)
+    handle: LanceDataset, columns: Sequence[Column], made: LanceSchema, operation: str
+) -> tuple[LanceSchema, dict[int, int]]:
+    """The schema of the columns, and new numbers for the fields of the computed ones."""
+    known = {tree.name: tree for tree in field_trees(made)}
+    is_empty = not handle.get_fragments()
+    first = _first_number(operation, _last_number(handle, known.values()))
     trees: list[FieldTree] = []
-    is_new = False
+    renumbered: dict[int, int] = {}
     for column in columns:
         field = column.field
-        match column:
-            case KeptColumn(name):
-                trees.append(known[name].renamed(field.name, nullable=field.nullable))
-            case ComputedColumn() if _COMPUTED + field.name in known:
-                trees.append(known[_COMPUTED + field.name].renamed(field.name, nullable=field.nullable))
-                is_new = True
-            case _:
-                (tree,) = new_field_trees(pa.schema([field]), last + 1)
-                trees.append(tree)
-                last, is_new = tree.last_id, True
-    return schema_of(handle.lance_schema, trees), is_new
+        if isinstance(column, KeptColumn):
+            kept = known[column.name]  # nulls of deleted rows are still in the files
+            trees.append(kept.renamed(field.name, nullable=field.nullable or kept.nullable))
+            continue
+        if isinstance(column, ComputedColumn) and _COMPUTED + field.name in known:
+            old = known[_COMPUTED + field.name].renamed(field.name, nullable=True)  # deleted rows have nulls
+            tree = old.numbered_from(first)
+            renumbered |= dict(zip(old.ids, tree.ids, strict=True))
+        else:
+            has_deleted_rows = isinstance(column, ComputedColumn) and not is_empty
+            stored = field.with_nullable(True) if has_deleted_rows else field
+            (tree,) = new_field_trees(pa.schema([stored]), first)
+        trees.append(tree)
+        first = max(tree.ids) + 1
+    return schema_of(handle.lance_schema, trees), renumbered
 
 
-def _apart(branch: str | None) -> int:
-    """How far the numbers of new columns on a branch are from those of the trunk, so that two branches which add
-    columns do not use the same number for different ones."""
-    return 0 if branch is None else int.from_bytes(hashlib.sha256(branch.encode()).digest()[:2]) * 16
+def _renumbered(fragment: FragmentMetadata, numbers: Mapping[int, int]) -> FragmentMetadata:
+    """A fragment whose files know their columns by other numbers."""
+    for file in fragment.files:
+        file.fields = [numbers.get(number, number) for number in file.fields]
+    return fragment
 
 
-def _last_field(handle: LanceDataset) -> int:
-    """The highest id that a column of the table ever had in a file that is still part of it."""
+def _first_number(operation: str, last: int) -> int:
+    """The number of the first new column, behind the last one that the table has.
+
+    States are compared by these numbers, so no other column should have had one of them: neither one that another
+    branch has added, nor one whose files are gone. Numbers are therefore left out, how many is up to chance.
+    """
+    drawn = int.from_bytes(hashlib.sha256(operation.encode()).digest()[:4])
+    return last + 1 + drawn % _LEFT_OUT
+
+
+def _last_number(handle: LanceDataset, trees: Iterable[FieldTree]) -> int:
+    """The highest number that a column has, or had in a file that is still part of the table."""
     files = (file for fragment in handle.get_fragments() for file in fragment.data_files())
-    return max((number for file in files for number in file.fields), default=-1)
+    return max([*(number for file in files for number in file.fields), *(i for tree in trees for i in tree.ids)])

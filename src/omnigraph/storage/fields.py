@@ -38,9 +38,14 @@ class FieldTree:
         return name.decode()
 
     @property
-    def last_id(self) -> int:
-        """The highest number in it."""
-        return max(_number(message, _ID) for message in self.messages)
+    def ids(self) -> list[int]:
+        """The numbers in it."""
+        return [_number(message, _ID) for message in self.messages]
+
+    @property
+    def nullable(self) -> bool:
+        """Can the column have nulls?"""
+        return bool(_number(self.messages[0], _NULLABLE))
 
     def renamed(self, name: str, *, nullable: bool) -> FieldTree:
         """The same column with another name, and with or without nulls."""
@@ -75,7 +80,7 @@ def new_field_trees(schema: pa.Schema, first: int) -> list[FieldTree]:
     trees = []
     for tree in field_trees(LanceSchema.from_pyarrow(schema)):
         trees.append(tree.numbered_from(first))
-        first = trees[-1].last_id + 1
+        first = max(trees[-1].ids) + 1
     return trees
 
 

@@ -40,6 +40,7 @@ from omnigraph.storage.evolution import (
     changed_schema,
     file_schema,
     stage_column_files,
+    written_where_needed,
 )
 from omnigraph.storage.files.datafiles import Destination
 from omnigraph.storage.tables import TableRef
@@ -101,13 +102,14 @@ class SchemaJob:
     ) -> StagedTable:
         """Stage the columns that a table is to have."""
         self._files.pop(ref.location, None)
-        computed = tuple(column for column in columns if isinstance(column, ComputedColumn))
         handle = repository.tables.open(ref)
+        columns = tuple(written_where_needed(handle, columns))
+        computed = tuple(column for column in columns if isinstance(column, ComputedColumn))
         if not rows or not computed or self._is_small(handle, computed, rows):
             self._runners.local().require_active()
             return change_in_process(repository, columns, rows, ref, operation_id)
         runner, _ = self._started()
-        schema = changed_schema(handle, ref.branch, columns)
+        schema = changed_schema(handle, columns, operation_id)
         files = self._computed(runner, handle, ref, computed)
         hit("schema.after_columns")
         staged = stage_column_files(handle, ref.location, ref.branch, schema, computed, files, operation_id)

@@ -13,6 +13,7 @@ WIDER: Final = {
     Scalar.F32: frozenset({Scalar.F64}),
     Scalar.DATE: frozenset({Scalar.DATETIME}),
 }
+NUMBERS: Final = frozenset({Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64, Scalar.F32, Scalar.F64})
 SAME_TEXT: Final = {
     Scalar.I32: frozenset({Scalar.I64}),
     Scalar.U32: frozenset({Scalar.I64, Scalar.U64}),
@@ -29,6 +30,32 @@ def is_wider(old: ValueType, new: ValueType, *, in_key: bool) -> bool:
         return False
     allowed = SAME_TEXT if in_key else WIDER
     return new.scalar in allowed.get(old.scalar, ())
+
+
+def is_of_one_kind(one: ValueType, other: ValueType) -> bool:
+    """Can both be read as one type without a loss, or with the loss of digits only?"""
+    return _plain(one) == _plain(other) or wider_of(one, other) != one or wider_of(other, one) != other
+
+
+def wider_of(one: ValueType, other: ValueType) -> ValueType:
+    """The type of two in which the values of both can be read; the first if there is none.
+
+    Two branches can widen a number to different types, of which neither is wider. Those are read as F64.
+    """
+    plain, wide = _plain(one), _plain(other)
+    if is_wider(plain, wide, in_key=False):
+        return replace(other, nullable=True)
+    if plain == wide or is_wider(wide, plain, in_key=False):
+        return one
+    float_type = replace(plain, scalar=Scalar.F64)
+    if {plain.scalar, wide.scalar} <= NUMBERS and replace(wide, scalar=Scalar.F64) == float_type:
+        return float_type
+    return one
+
+
+def _plain(value_type: ValueType) -> ValueType:
+    """A type without the rule about nulls and without the values of an enum."""
+    return replace(value_type.required(), members=None)
 
 
 def possible(old: ValueType) -> list[str]:

@@ -7,11 +7,20 @@ the graph for writing goes on.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omnigraph.errors import ConstraintViolation, MigrationError, SchemaRefused, SchemaUnfinished
+from omnigraph.errors import (
+    ConstraintViolation,
+    InvalidArgument,
+    MigrationError,
+    SchemaError,
+    SchemaRefused,
+    SchemaUnfinished,
+    SharedRows,
+)
 from omnigraph.failpoints import hit
 from omnigraph.lang.schema.resolve import compile_schema
 from omnigraph.manifest.branches import Branch
@@ -109,10 +118,28 @@ def finish_intent(repository: Repository) -> None:
         if found is None:
             return
         intent = _Intent.decode(found.content)
-        branches = [branch for branch in repository.branches.all() if branch.name in intent.branches]
+        branches = [
+            branch for branch in repository.branches.all() if _can_follow(repository, intent, branch, lock)
+        ]
         results, doubt = _carry_out(repository, intent, branches, lock)
     if doubt is not None:
         _require_done(repository, results, intent.branches, doubt)
+
+
+def _can_follow(repository: Repository, intent: _Intent, branch: Branch, lock: CommitLock) -> bool:
+    """Can a branch still get the schema? A writer may have changed it since the process died that had checked it;
+    then the branch stays as it is, which a warning says."""
+    if branch.name not in intent.branches:
+        return False
+    heal_branch(repository, branch.name, lock)
+    try:
+        change = SchemaChange(repository, intent.request(branch), frozenset(intent.branches))
+        change.check(capture(repository, branch))
+    except (MigrationError, ConstraintViolation, SchemaError, InvalidArgument, SharedRows) as error:
+        text = f"branch '{branch.name}' has changed and cannot get the schema that others have got: {error}"
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
+        return False
+    return True
 
 
 def _carry_out(
