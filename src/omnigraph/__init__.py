@@ -105,9 +105,9 @@ if TYPE_CHECKING:
     from omnigraph.history.feed.blocks import ChangeBlock
     from omnigraph.history.feed.pages import ChangePage, CommitChanges
     from omnigraph.history.log import LogEntry
-    from omnigraph.history.plans import MergeOutcome, MergePlan, MergeResult
+    from omnigraph.history.merging.plans import MergeOutcome, MergePlan, MergeResult
+    from omnigraph.history.merging.undo import UndoResult
     from omnigraph.history.schemas import SchemaVersion
-    from omnigraph.history.undo import UndoResult
     from omnigraph.keywords import (
         ApplyKeywords,
         At,
@@ -122,10 +122,10 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.compaction import OptimizeReport
     from omnigraph.maintenance.indices import IndexReport
     from omnigraph.maintenance.repair import RepairReport
-    from omnigraph.manifest.branches import Branch
+    from omnigraph.manifest.refs.branches import Branch
+    from omnigraph.manifest.refs.tags import Tag
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.manifest.state import Commit, TablePin
-    from omnigraph.manifest.tags import Tag
     from omnigraph.opening import init, open  # noqa: A004  the public name
     from omnigraph.read.limits import Cancellation
     from omnigraph.read.result.result import Result, Target
@@ -281,7 +281,7 @@ _LAZY = {
     "At": "omnigraph.keywords",
     "Baseline": "omnigraph.bulk.export.baseline",
     "Blame": "omnigraph.history.blame",
-    "Branch": "omnigraph.manifest.branches",
+    "Branch": "omnigraph.manifest.refs.branches",
     "BulkSettings": "omnigraph.settings",
     "Cancellation": "omnigraph.read.limits",
     "Catalog": "omnigraph.lang.schema.catalog",
@@ -306,9 +306,9 @@ _LAZY = {
     "LogEntry": "omnigraph.history.log",
     "LogKeywords": "omnigraph.keywords",
     "MergeKeywords": "omnigraph.keywords",
-    "MergeOutcome": "omnigraph.history.plans",
-    "MergePlan": "omnigraph.history.plans",
-    "MergeResult": "omnigraph.history.plans",
+    "MergeOutcome": "omnigraph.history.merging.plans",
+    "MergePlan": "omnigraph.history.merging.plans",
+    "MergeResult": "omnigraph.history.merging.plans",
     "MutationResult": "omnigraph.write.mutations.requests",
     "OptimizeReport": "omnigraph.maintenance.compaction",
     "PropertyBlame": "omnigraph.history.blame",
@@ -322,11 +322,11 @@ _LAZY = {
     "Settings": "omnigraph.settings",
     "Snapshot": "omnigraph.manifest.snapshot",
     "TablePin": "omnigraph.manifest.state",
-    "Tag": "omnigraph.manifest.tags",
+    "Tag": "omnigraph.manifest.refs.tags",
     "Target": "omnigraph.read.result.result",
     "WriteSettings": "omnigraph.settings",
     "UndoKeywords": "omnigraph.keywords",
-    "UndoResult": "omnigraph.history.undo",
+    "UndoResult": "omnigraph.history.merging.undo",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",
 }

@@ -23,12 +23,12 @@ from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest,
 from omnigraph.history.feed.positions import cursor_at
 from omnigraph.history.feed.windows import HeldWindows
 from omnigraph.history.log import LogEntry, LogFilter, chosen_commits, entries, instant, wanted_commits
-from omnigraph.history.merge import MergeRequest, apply_request, merge, preview_merge
-from omnigraph.history.plans import MergePlan, MergeResult
+from omnigraph.history.merging.merge import MergeRequest, apply_request, merge, preview_merge
+from omnigraph.history.merging.plans import MergePlan, MergeResult
+from omnigraph.history.merging.sides import Decisions
+from omnigraph.history.merging.undo import UndoRequest, UndoResult, cherry_pick, reset, revert
 from omnigraph.history.refs import resolve
 from omnigraph.history.schemas import SchemaVersion, schema_history
-from omnigraph.history.sides import Decisions
-from omnigraph.history.undo import UndoRequest, UndoResult, cherry_pick, reset, revert
 from omnigraph.keywords import (
     ApplyKeywords,
     At,
@@ -41,11 +41,11 @@ from omnigraph.keywords import (
     engine_named,
 )
 from omnigraph.lang.schema.lookup import table_keys
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
+from omnigraph.manifest.refs.tags import Tag
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
-from omnigraph.manifest.tags import Tag
 from omnigraph.read.entities import entity_key
 
 if TYPE_CHECKING:

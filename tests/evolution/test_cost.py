@@ -12,7 +12,7 @@ from tests.stores import S3Server
 import omnigraph
 from omnigraph import Graph
 from omnigraph.manifest.publisher import Change, CommitDraft
-from omnigraph.manifest.refs import TRUNK
+from omnigraph.manifest.refs.objects import TRUNK
 from omnigraph.storage import layout
 
 MOOD = PEOPLE.replace(" }", "  mood: enum(good, bad)? }")

@@ -19,8 +19,8 @@ from tests.stores import Store, memory_store
 import omnigraph
 from omnigraph import BulkSettings, Graph, Settings
 from omnigraph.errors import HistoryReclaimed, MergeConflicts, RequestError
-from omnigraph.history.bases import MergeBase, merge_base
-from omnigraph.history.merge import MergeRequest, _compared
+from omnigraph.history.merging.bases import MergeBase, merge_base
+from omnigraph.history.merging.merge import MergeRequest, _compared
 from omnigraph.manifest.lineage import Ancestry
 from omnigraph.manifest.state import Commit
 from omnigraph.write.base import Base

@@ -20,8 +20,8 @@ from tests.torture.clients import short_leases
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.history.plans import MergeResult
-from omnigraph.history.undo import UndoResult
+from omnigraph.history.merging.plans import MergeResult
+from omnigraph.history.merging.undo import UndoResult
 
 MEET = 'query q() { insert Person { name: "Gus" }  insert Knows { from: "Gus", to: "Dan" } }'
 """One commit of two tables."""

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.sampling import examples
 
 from omnigraph.history.diff import TableDiff, compare_rows
+from omnigraph.history.merging.threeway import Merged, merge_table
 from omnigraph.history.tables import RowChanges
-from omnigraph.history.threeway import Merged, merge_table
 from omnigraph.lang.schema.catalog import load_catalog
 
 SCHEMA = "node Item { count: I32?  raw: Blob?  size: F64?  spot: Vector(2)?  tags: [String]? }"

@@ -13,8 +13,8 @@ from tests.stores import Store
 from omnigraph import failpoints
 from omnigraph.errors import LockLost
 from omnigraph.lang.schema.resolve import compile_schema
-from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository, create, open_existing
 from omnigraph.manifest.state import ManifestState
 from omnigraph.storage.address import Scheme, parse_address

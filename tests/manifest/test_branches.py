@@ -29,8 +29,8 @@ from omnigraph.errors import (
     ObjectDamaged,
     OmniError,
 )
-from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import TablePin
 from omnigraph.storage import layout

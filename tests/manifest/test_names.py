@@ -8,7 +8,7 @@ import pytest
 from tests.manifest.support import create_branch, delete_branch, files, new_graph
 
 from omnigraph.errors import BranchNotFound, InvalidBranchName
-from omnigraph.manifest.names import check_new_name
+from omnigraph.manifest.refs.names import check_new_name
 
 GOOD = [
     "a",

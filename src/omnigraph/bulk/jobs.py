@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.recovery.jobs import JobRecord
 from omnigraph.storage import layout
 from omnigraph.storage.files.datafiles import Destination

@@ -17,8 +17,8 @@ from omnigraph.errors import HistoryReclaimed, RequestError, SnapshotNotFound
 from omnigraph.history.columns import columns_at, same_type
 from omnigraph.history.diff import differs, is_shown
 from omnigraph.lang.schema.catalog import EntityType
-from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.lineage import age
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit, ManifestState, TablePin

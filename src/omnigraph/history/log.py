@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from omnigraph.errors import BranchNotFound, HistoryReclaimed, InvalidArgument, SnapshotNotFound
 from omnigraph.history.diff import ChangeFilter, diff
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omnigraph.arguments import text_argument
 from omnigraph.errors import BranchNotFound, SnapshotNotFound
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 

@@ -9,7 +9,7 @@ from omnigraph.errors import HistoryReclaimed
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.migration import steps_between
 from omnigraph.lang.schema.steps import Step
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
 

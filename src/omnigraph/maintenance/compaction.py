@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from omnigraph.errors import TableDrift
 from omnigraph.maintenance.owners import owner
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
 from omnigraph.storage.compacting import CompactionPlan, StagedCompaction, plan_compaction, stage_compaction

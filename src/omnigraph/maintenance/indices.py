@@ -12,7 +12,7 @@ from lance import LanceDataset
 from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.maintenance.index_plan import DeferredIndex, TableFacts, TablePlan, plan_table
 from omnigraph.maintenance.owners import owner
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
 from omnigraph.storage.staging import IndexKind, IndexSpec, Staged, existing_indexes, stage_create_index

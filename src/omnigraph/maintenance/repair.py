@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from omnigraph.errors import OmniError
-from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.publisher import Change, CommitDraft
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import ManifestState, TablePin
 from omnigraph.recovery.heal import heal_branch

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from itertools import chain, islice
 
 from omnigraph.errors import BranchNotFound, HistoryReclaimed, SnapshotNotFound
-from omnigraph.manifest.branches import Branch, Branches
 from omnigraph.manifest.lineage import Ancestry, history
-from omnigraph.manifest.names import is_commit_id
 from omnigraph.manifest.publisher import Manifest
+from omnigraph.manifest.refs.branches import Branch, Branches
+from omnigraph.manifest.refs.names import is_commit_id
+from omnigraph.manifest.refs.tags import Tag, Tags
 from omnigraph.manifest.state import Commit, ManifestState
-from omnigraph.manifest.tags import Tag, Tags
 
 
 class Commits:

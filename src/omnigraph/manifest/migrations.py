@@ -15,8 +15,8 @@ import pyarrow as pa
 from ulid import ULID
 
 from omnigraph.failpoints import hit
-from omnigraph.manifest.branches import Branch, Branches, encode_ref, legacy_branches
 from omnigraph.manifest.publisher import COMMIT_TAIL, Manifest
+from omnigraph.manifest.refs.branches import Branch, Branches, encode_ref, legacy_branches
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION, STAMP
 from omnigraph.manifest.state import MANIFEST_SCHEMA, Commit, ManifestState
 from omnigraph.storage import layout

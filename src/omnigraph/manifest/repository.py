@@ -21,14 +21,14 @@ from omnigraph.formats.columns import table_schema
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.lang.schema.identity import SchemaIR, first_identities
 from omnigraph.lang.schema.resolve import CompiledSchema
-from omnigraph.manifest.branches import Branch, Branches
 from omnigraph.manifest.commits import Commits
 from omnigraph.manifest.migrations import Migrator
 from omnigraph.manifest.publisher import CommitDraft, Manifest, initial_state
+from omnigraph.manifest.refs.branches import Branch, Branches
+from omnigraph.manifest.refs.tags import Tags
 from omnigraph.manifest.schemas import Schemas
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN, ManifestState, TablePin, encode
-from omnigraph.manifest.tags import Tags
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.control.sealed import digest, seal

@@ -13,7 +13,7 @@ from lance import LanceDataset
 
 from omnigraph.errors import ResourceLimit
 from omnigraph.lang.schema.catalog import Catalog, EntityType
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import TablePin

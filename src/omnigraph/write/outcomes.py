@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.errors import BatchOutcomeUnknown, OmniError, OutcomeUnknown, StorageError
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
 from omnigraph.manifest.streams import Batch

@@ -40,8 +40,8 @@ from omnigraph.errors import (
     TableMoved,
 )
 from omnigraph.failpoints import hit
-from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.drafts import CommitDraft, SchemaMove
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit, TablePin

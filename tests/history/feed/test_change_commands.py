@@ -56,7 +56,7 @@ def test_a_poll_as_json(graph: Graph, limit: str) -> None:
 
 def test_a_poll_through_many_commits_says_that_there_is_more(graph: Graph) -> None:
     from omnigraph.manifest.publisher import Change, CommitDraft
-    from omnigraph.manifest.refs import TRUNK
+    from omnigraph.manifest.refs.objects import TRUNK
 
     for _ in range(128):
         graph._repository.manifest.publish(TRUNK.ref, Change(), {}, CommitDraft("load"))

@@ -249,7 +249,7 @@ class TestBranches:
 
     def test_what_a_stream_notes_is_no_commit(self, graph: Graph) -> None:
         """A batch without rows makes a version of the manifest and no commit."""
-        from omnigraph.manifest.refs import TRUNK
+        from omnigraph.manifest.refs.objects import TRUNK
         from omnigraph.manifest.streams import Batch
 
         cursor = graph.changes().cursor

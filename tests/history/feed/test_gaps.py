@@ -14,7 +14,7 @@ import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import ChangeFeedGap, HistoryReclaimed
 from omnigraph.manifest.publisher import COMMIT_TAIL, Change, CommitDraft
-from omnigraph.manifest.refs import TRUNK
+from omnigraph.manifest.refs.objects import TRUNK
 from omnigraph.storage import layout
 
 

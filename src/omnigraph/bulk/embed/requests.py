@@ -13,7 +13,7 @@ from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import EmbeddingUnavailable, RequestError
 from omnigraph.lang.schema.catalog import Catalog, NodeType
 from omnigraph.lang.schema.lookup import node_type, unknown_name
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit

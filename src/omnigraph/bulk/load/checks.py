@@ -20,7 +20,7 @@ from omnigraph.bulk.masks import ExcludedRows
 from omnigraph.bulk.runner import TaskResult
 from omnigraph.errors import Violation
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.storage.files.datafiles import Destination, StagedFile, read_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from omnigraph.errors import OmniError
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.recovery.sidecar import is_pending
 

@@ -34,7 +34,7 @@ from omnigraph.embed.client import EmbeddingClient
 from omnigraph.embed.resumable import resumable
 from omnigraph.errors import BatchDone, BranchExists, BranchNotFound
 from omnigraph.failpoints import hit
-from omnigraph.manifest.branches import Branch, native_name
+from omnigraph.manifest.refs.branches import Branch, native_name
 from omnigraph.manifest.repository import Repository
 from omnigraph.recovery.jobs import RunningJob, running
 from omnigraph.storage import layout

@@ -28,7 +28,7 @@ from omnigraph.formats.jsonl.blocks import TypedRecords, read_block
 from omnigraph.formats.jsonl.lines import Lines
 from omnigraph.formats.rows import with_fresh_ids
 from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.write.base import capture

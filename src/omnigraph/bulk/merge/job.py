@@ -40,7 +40,7 @@ from omnigraph.bulk.runner import Engine, Runner, RunnerChoice
 from omnigraph.errors import Conflict, ConstraintViolation
 from omnigraph.failpoints import hit
 from omnigraph.history.diff import ChangeFilter, moved_tables
-from omnigraph.history.sides import (
+from omnigraph.history.merging.sides import (
     LISTED,
     Combined,
     Decisions,
@@ -49,9 +49,9 @@ from omnigraph.history.sides import (
     combine_in_memory,
     require_used,
 )
+from omnigraph.history.merging.threeway import IMAGES
 from omnigraph.history.tables import RowDeltas, Stretch, stretches_between
-from omnigraph.history.threeway import IMAGES
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.recovery.jobs import RunningJob
 from omnigraph.settings import BulkSettings
 from omnigraph.storage.address import Scheme

@@ -15,9 +15,9 @@ import pyarrow as pa
 from omnigraph.bulk.merge.tasks import DeletedIds, MergedFile, read_deleted
 from omnigraph.bulk.runner import Runner, TaskResult
 from omnigraph.errors import Violation
-from omnigraph.history.sides import LISTED
+from omnigraph.history.merging.sides import LISTED
 from omnigraph.lang.schema.catalog import EdgeType
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.storage.files.datafiles import Destination, read_file

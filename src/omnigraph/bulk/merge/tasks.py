@@ -17,8 +17,8 @@ from omnigraph.bulk.pieces import open_tables
 from omnigraph.bulk.runner import TaskResult
 from omnigraph.errors import Conflict, Violation
 from omnigraph.history.diff import Op, TableDiff, diff_table
-from omnigraph.history.sides import LISTED, Decisions, Three
-from omnigraph.history.threeway import IMAGES, merge_table
+from omnigraph.history.merging.sides import LISTED, Decisions, Three
+from omnigraph.history.merging.threeway import IMAGES, merge_table
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address
 from omnigraph.storage.files.datafiles import Destination, StagedFile, write_file

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from omnigraph.bulk.jobs import destination, job_record
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.recovery.jobs import RunningJob, announce, running
 from omnigraph.storage import layout

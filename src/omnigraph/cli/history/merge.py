@@ -26,7 +26,7 @@ from omnigraph.errors import Conflict, InvalidArgument, OmniError, PreconditionF
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from omnigraph.history.plans import MergePlan, MergeResult
+    from omnigraph.history.merging.plans import MergePlan, MergeResult
 
 Ours = Annotated[bool, typer.Option("--ours", help="Decide conflicts for the target's side.")]
 Theirs = Annotated[bool, typer.Option("--theirs", help="Decide conflicts for the other side.")]
@@ -124,7 +124,7 @@ def _store(plan: MergePlan, out: Path) -> None:
 
 
 def _stored(path: Path) -> MergePlan:
-    from omnigraph.history.plans import MergePlan
+    from omnigraph.history.merging.plans import MergePlan
 
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))

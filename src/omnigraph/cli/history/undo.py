@@ -15,7 +15,7 @@ from omnigraph.cli.stores import Actor, Store, open_graph
 from omnigraph.errors import PreconditionFailed
 
 if TYPE_CHECKING:
-    from omnigraph.history.undo import UndoResult
+    from omnigraph.history.merging.undo import UndoResult
 
 CommitId = Annotated[str, typer.Argument(metavar="COMMIT", help="A commit id or a tag.")]
 BranchOption = Annotated[str, typer.Option("--branch", help="The branch that gets the new commit.")]

@@ -35,7 +35,7 @@ from omnigraph.history.feed.tokens import (
     encode_token,
 )
 from omnigraph.history.feed.windows import HeldWindows
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
 

@@ -9,7 +9,7 @@ from omnigraph.errors import CursorRejected, InvalidArgument
 from omnigraph.history.diff import ChangeFilter
 from omnigraph.history.feed.line import BranchLine
 from omnigraph.history.feed.tokens import Scope, TokenKind, branch_scope, count_in, decode_token, encode_token
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.snapshot import Snapshot
 
 

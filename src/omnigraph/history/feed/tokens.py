@@ -17,7 +17,7 @@ from typing import Any, Final
 from omnigraph.errors import CursorRejected
 from omnigraph.history.diff import ChangeFilter
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.state import MAIN
 
 _VERSION: Final = 1

@@ -29,7 +29,7 @@ from omnigraph.history.feed.tokens import Scope, branch_scope
 from omnigraph.history.feed.windows import TableWindows
 from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.schema.catalog import EntityType
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN, Commit

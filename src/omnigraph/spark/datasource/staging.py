@@ -19,7 +19,7 @@ from omnigraph.bulk.pieces import require_shared
 from omnigraph.embed.client import configured_client
 from omnigraph.embed.resumable import resumable
 from omnigraph.errors import JobFailed, OmniError
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.recovery.jobs import JobRecord, announce, running
 from omnigraph.storage import layout

@@ -23,7 +23,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import hit
 from omnigraph.lang.schema.resolve import compile_schema
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.recovery.heal import heal_branch
 from omnigraph.storage import layout

@@ -13,7 +13,7 @@ from omnigraph.lang.schema.identity import SchemaIR, idle_hints
 from omnigraph.lang.schema.migration import plan_migration, steps_between
 from omnigraph.lang.schema.resolve import CompiledSchema
 from omnigraph.lang.schema.steps import MigrationPlan, Step
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.storage.evolution import ComputedColumn
 from omnigraph.storage.locks import Held

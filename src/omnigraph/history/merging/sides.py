@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 from omnigraph.errors import Conflict, ConflictKind, ConstraintViolation, InvalidArgument, KeyConflict
 from omnigraph.history.diff import ChangeFilter, Shifts, TableDiff, diff
+from omnigraph.history.merging.threeway import Choices, Merged, merge_table
 from omnigraph.history.tables import RowChanges, RowDeltas, Touched
-from omnigraph.history.threeway import Choices, Merged, merge_table
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.write.base import Base, with_blobs
 from omnigraph.write.delta import TableDelta

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import Conflict
 from omnigraph.history.diff import Op, TableDiff, compare_rows
-from omnigraph.history.sides import Combined, Decisions, Three, checked, merge_sides, require_used
+from omnigraph.history.merging.sides import Combined, Decisions, Three, checked, merge_sides, require_used
 from omnigraph.history.tables import RowChanges, RowDeltas, followed
 from omnigraph.write.base import Base
 from omnigraph.write.delta import TableDelta

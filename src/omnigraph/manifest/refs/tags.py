@@ -11,8 +11,8 @@ from ulid import ULID
 
 from omnigraph.errors import InvalidTagName, ObjectDamaged, TagExists, TagNotFound, TagOutcomeUnknown
 from omnigraph.failpoints import hit
-from omnigraph.manifest.names import can_be_looked_up, check_new_tag
-from omnigraph.manifest.refwrites import RefWriter
+from omnigraph.manifest.refs.names import can_be_looked_up, check_new_tag
+from omnigraph.manifest.refs.writes import RefWriter
 from omnigraph.manifest.state import MAIN, Commit
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme

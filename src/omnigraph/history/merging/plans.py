@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from omnigraph.errors import Conflict, ConflictKind, InvalidArgument
-from omnigraph.history.sides import Decisions
+from omnigraph.history.merging.sides import Decisions
 from omnigraph.manifest.state import Commit
 from omnigraph.read.result.cells import json_value
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from omnigraph.errors import InvalidArgument, MergeConflicts
 from omnigraph.history.log import LogFilter
-from omnigraph.history.sides import Combine, Combined, Decisions, Three, combine_in_memory
-from omnigraph.history.steps import combine_steps
-from omnigraph.manifest.branches import Branch
+from omnigraph.history.merging.sides import Combine, Combined, Decisions, Three, combine_in_memory
+from omnigraph.history.merging.steps import combine_steps
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit

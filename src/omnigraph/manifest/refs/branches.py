@@ -27,15 +27,15 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import hit
 from omnigraph.manifest.drafts import branch_of
-from omnigraph.manifest.names import can_be_looked_up, check_new_name
 from omnigraph.manifest.publisher import BranchName, Manifest
-from omnigraph.manifest.refs import TRUNK, decode_ref, named_by
-from omnigraph.manifest.refs import Branch as Branch
-from omnigraph.manifest.refs import encode_ref as encode_ref
-from omnigraph.manifest.refwrites import RefWriter
+from omnigraph.manifest.refs.names import can_be_looked_up, check_new_name
+from omnigraph.manifest.refs.objects import TRUNK, decode_ref, named_by
+from omnigraph.manifest.refs.objects import Branch as Branch
+from omnigraph.manifest.refs.objects import encode_ref as encode_ref
+from omnigraph.manifest.refs.tags import Tags
+from omnigraph.manifest.refs.writes import RefWriter
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
 from omnigraph.manifest.state import MAIN, Commit, ManifestState
-from omnigraph.manifest.tags import Tags
 from omnigraph.storage import layout
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore

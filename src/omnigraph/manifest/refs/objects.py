@@ -8,7 +8,7 @@ from typing import Any
 
 from omnigraph.errors import ObjectDamaged
 from omnigraph.manifest.drafts import BranchName
-from omnigraph.manifest.names import can_be_looked_up
+from omnigraph.manifest.refs.names import can_be_looked_up
 from omnigraph.manifest.state import MAIN
 from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import damaged, optional_number, optional_text, seal, text, unseal

@@ -13,15 +13,15 @@ from omnigraph.errors import (
     PreconditionFailed,
     RequestError,
 )
-from omnigraph.history.adoption import Adoption, adoption
-from omnigraph.history.bases import MergeBase, merge_base, readable_states
-from omnigraph.history.brought import brought
-from omnigraph.history.plans import MergeOutcome, MergePlan, MergeResult
-from omnigraph.history.sides import Combine, Combined, Decisions, Three, combine_in_memory, merge_sides
+from omnigraph.history.merging.adoption import Adoption, adoption
+from omnigraph.history.merging.bases import MergeBase, merge_base, readable_states
+from omnigraph.history.merging.brought import brought
+from omnigraph.history.merging.plans import MergeOutcome, MergePlan, MergeResult
+from omnigraph.history.merging.sides import Combine, Combined, Decisions, Three, combine_in_memory, merge_sides
 from omnigraph.history.tables import RowDeltas
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.identity import SchemaIR
-from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit, TablePin
