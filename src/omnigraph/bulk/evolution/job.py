@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Final, Self
 
 import pyarrow as pa
-from lance import FragmentMetadata, LanceDataset
+from lance import LanceDataset
 
 from omnigraph.bulk.evolution.tasks import ColumnTask, write_columns
 from omnigraph.bulk.jobs import job_record
@@ -142,7 +142,7 @@ class SchemaJob:
 
         If the table has moved since an earlier attempt, only fragments with other files are computed.
         """
-        digests = {one.fragment_id: _digest(handle, one.metadata) for one in handle.get_fragments()}
+        digests = _digests(handle)
         version = str(handle.data_storage_version)
         address = self._repository.address
         folder = f"{address.lance_root}/{layout.native_prefix(ref.location, ref.branch)}"
@@ -172,13 +172,16 @@ def _grouped(handle: LanceDataset, fragments: Sequence[int], rows: int) -> Itera
         yield tuple(group)
 
 
-def _digest(handle: LanceDataset, fragment: FragmentMetadata) -> str:
-    """What the computed columns of a fragment depend on: its files, and the columns that the table has.
+def _digests(handle: LanceDataset) -> dict[int, str]:
+    """What the computed columns of each fragment depend on: its files, and the columns that the table has.
 
     Which of its rows are deleted makes no difference.
     """
-    files = json.dumps(fragment.to_json()["files"])
-    return sha256(f"{handle.lance_schema}{fragment.id}{files}".encode()).hexdigest()
+    files = {one.fragment_id: json.dumps(one.metadata.to_json()["files"]) for one in handle.get_fragments()}
+    return {
+        number: sha256(f"{handle.lance_schema}{number}{listed}".encode()).hexdigest()
+        for number, listed in files.items()
+    }
 
 
 def _width(kind: pa.DataType) -> int:
