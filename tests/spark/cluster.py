@@ -180,7 +180,7 @@ def _free_ports(count: int) -> list[int]:
 def _until(is_so: Callable[[], bool], folder: Path) -> None:
     deadline = time.monotonic() + PATIENCE
     while True:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # until it is ready, the master answers nothing, or with a page
             if is_so():
                 return
         logs = "".join(log.read_text(errors="replace") for log in sorted(folder.glob("*/log")))
