@@ -9,7 +9,7 @@ from tests.sampling import examples
 
 quickly = settings(
     deadline=None,
-    max_examples=examples(6, of=150),
+    max_examples=examples(3, of=40),
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # a seed cannot be made smaller
 )

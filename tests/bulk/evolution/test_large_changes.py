@@ -257,7 +257,7 @@ def test_a_change_that_is_killed_is_wholly_there_or_not_at_all(window: str, loca
     check_killed(window, local_store)
 
 
-@pytest.mark.long_on_s3
+@pytest.mark.long
 @pytest.mark.parametrize("window", ["schema.after_columns", "write.after_tables"])
 def test_a_change_that_is_killed_in_a_bucket(window: str, s3_store: Store) -> None:
     check_killed(window, s3_store)

@@ -68,7 +68,7 @@ def test_random_histories_merge_by_tasks_as_in_memory(seeds: range, tmp_path: Pa
     assert {"merged", "conflicts"} <= ends
 
 
-@pytest.mark.parametrize("seeds", quick_and_long(range(2), range(2, 24)))
+@pytest.mark.parametrize("seeds", quick_and_long(range(1), range(1, 12)))
 def test_merging_back_and_forth(seeds: range, tmp_path: Path) -> None:
     """Later merges have bases that lie on the other branch, where entities have other row ids."""
     for seed in seeds:
@@ -217,7 +217,7 @@ def test_a_merge_that_is_killed_is_wholly_there_or_not_at_all(failpoint: str, lo
     assert len([commit for commit in again.commits() if commit.kind == "merge"]) == 1
 
 
-@pytest.mark.long_on_s3
+@pytest.mark.long
 def test_in_a_bucket(s3_store: Store) -> None:
     """Row ids, deleted ids and data files of tasks are objects beside the graph, and are gone afterwards."""
     graph = two_branches(s3_store, 3, SMALL_BUCKETS)
