@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import omnigraph
-from omnigraph import errors, handle, keywords, lang, versions
+from omnigraph import errors, handle, keywords, lang, upkeep, versions
 from omnigraph import spark as omnigraph_spark
 
 SOURCES = Path(omnigraph.__file__).parent
@@ -77,7 +77,16 @@ def _typing_names(holder: type) -> dict[str, object]:
     seen = {"DataFrame": DataFrame, "SparkSession": SparkSession, "StreamingQuery": StreamingQuery}
     others = {"pd": pandas, "pl": polars, "SparkGraph": omnigraph_spark.SparkGraph}
     own = {name: getattr(omnigraph, name) for name in omnigraph.__all__}
-    return {**own, **seen, **others, **vars(handle), **vars(versions), **vars(module), **vars(keywords)}
+    return {
+        **own,
+        **seen,
+        **others,
+        **vars(handle),
+        **vars(versions),
+        **vars(upkeep),
+        **vars(module),
+        **vars(keywords),
+    }
 
 
 def _classes(hint: object) -> Iterator[type]:

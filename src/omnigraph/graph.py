@@ -32,18 +32,12 @@ from omnigraph.lang.query.explain import explain_ir
 from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.lang.schema.resolve import compile_schema
-from omnigraph.maintenance.compaction import OptimizeReport, optimize
-from omnigraph.maintenance.indices import IndexReport, ensure_indices
-from omnigraph.maintenance.repair import RepairReport, preview, repair
 from omnigraph.manifest.state import MAIN
 from omnigraph.read.entities import entity_key, find_entity
 from omnigraph.read.limits import Cancellation, Limits
 from omnigraph.read.requests import shown_plan
 from omnigraph.read.result.result import Result, Target
-from omnigraph.recovery.audit import AuditLog, Recovery
-from omnigraph.recovery.heal import heal
-from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
-from omnigraph.versions import VersionedGraph
+from omnigraph.upkeep import MaintainedGraph
 from omnigraph.write.evolution.apply import SchemaResult
 from omnigraph.write.evolution.branches import apply_to_all
 from omnigraph.write.evolution.fills import parse_fills
@@ -61,7 +55,7 @@ if TYPE_CHECKING:
     from omnigraph.spark.graph import SparkGraph
 
 
-class Graph(VersionedGraph):
+class Graph(MaintainedGraph):
     """A typed property graph with branches and history. Safe to share between threads."""
 
     def query(
@@ -319,14 +313,6 @@ class Graph(VersionedGraph):
             allow_data_loss,
         )
 
-    def jobs(self) -> list[LeftJob]:
-        """The bulk jobs that are running, and those that were killed, with the files they left."""
-        return left_jobs(self._repository)
-
-    def clean_jobs(self) -> list[LeftJob]:
-        """Remove the files that killed jobs left; those jobs. What runs is let alone."""
-        return reclaim(self._repository)
-
     def export(
         self,
         target: str | os.PathLike[str] | BinaryIO,
@@ -448,39 +434,3 @@ class Graph(VersionedGraph):
         runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
         request = EmbedRequest(found, state, targets, self._who(actor), self._settings.bulk)
         return embed(self._repository, request, client, runners)
-
-    def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexReport:
-        """Build the indexes that a branch's tables lack, as one commit; what waits is reported with its reason."""
-        self._repository.require_writable()
-        found = self._repository.branches.find(self._named(branch))
-        return ensure_indices(self._repository, found, self._who(actor))
-
-    def optimize(
-        self, *, branch: str | None = None, types: Iterable[str] | None = None, actor: str | None = None
-    ) -> OptimizeReport:
-        """Put the many small files of a branch's tables together, as one commit that changes no row.
-
-        A table that is shared with another branch, or that other writers change meanwhile, is skipped and reported
-        with the reason.
-        """
-        self._repository.require_writable()
-        found = self._repository.branches.find(self._named(branch))
-        return optimize(self._repository, found, table_keys(self.catalog, types), self._who(actor))
-
-    def repair(self, *, confirm: bool = False, force: bool = False, branch: str | None = None) -> RepairReport:
-        """Look for tables that were moved with Lance itself, so that the graph does not know their newest version.
-
-        With ``confirm`` versions that only rearranged rows are published, as one commit; with ``force`` also those
-        that changed rows, which should be looked at first. Nothing is rewritten.
-        """
-        found = self._repository.branches.find(self._named(branch))
-        return repair(self._repository, found, force=force) if confirm else preview(self._repository, found)
-
-    def refresh(self) -> list[Recovery]:
-        """Resolve what interrupted writes left behind; what was recovered. Every write does this too."""
-        self._repository.require_writable()
-        return heal(self._repository)
-
-    def recoveries(self) -> list[Recovery]:
-        """The record of all recoveries, oldest first."""
-        return AuditLog(self._repository.tables).read()

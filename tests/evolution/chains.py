@@ -150,7 +150,7 @@ class Chain:
         allowed = {
             "index": prop.kind in INDEXED,
             "unique": prop.kind in ("String", "I32", "Date") and len(set(values)) == len(values),
-            "range": prop.kind in RANGED,
+            "range": prop.kind in RANGED and one.is_node,
         }
         if rule in prop.rules:
             return replace(prop, rules=prop.rules - {rule})
