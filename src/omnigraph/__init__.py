@@ -120,13 +120,14 @@ if TYPE_CHECKING:
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
     from omnigraph.maintenance.compaction import OptimizeReport
+    from omnigraph.maintenance.doctor.report import DoctorProgress, DoctorReport, Finding, Severity
     from omnigraph.maintenance.indices import IndexReport
-    from omnigraph.maintenance.repair import RepairReport
+    from omnigraph.maintenance.repair.report import RepairReport
     from omnigraph.manifest.refs.branches import Branch
     from omnigraph.manifest.refs.tags import Tag
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.manifest.state import Commit, TablePin
-    from omnigraph.opening import init, open  # noqa: A004  the public name
+    from omnigraph.opening import doctor, init, open  # noqa: A004  the public name
     from omnigraph.read.limits import Cancellation
     from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
@@ -173,11 +174,14 @@ __all__ = [
     "DataError",
     "Diagnostic",
     "Diff",
+    "DoctorProgress",
+    "DoctorReport",
     "EmbedResult",
     "EmbeddingClient",
     "EmbeddingUnavailable",
     "ExportRefused",
     "ExportResult",
+    "Finding",
     "ForkedProcess",
     "Graph",
     "GraphClosed",
@@ -247,6 +251,7 @@ __all__ = [
     "SchemaResult",
     "SchemaVersion",
     "Settings",
+    "Severity",
     "SidecarUnreadable",
     "Snapshot",
     "SnapshotNotFound",
@@ -270,6 +275,7 @@ __all__ = [
     "Violation",
     "WriteSettings",
     "__version__",
+    "doctor",
     "init",
     "lang",
     "open",
@@ -292,9 +298,12 @@ _LAZY = {
     "Commit": "omnigraph.manifest.state",
     "CommitChanges": "omnigraph.history.feed.pages",
     "Diff": "omnigraph.history.diff",
+    "DoctorProgress": "omnigraph.maintenance.doctor.report",
+    "DoctorReport": "omnigraph.maintenance.doctor.report",
     "EmbedResult": "omnigraph.bulk.embed.requests",
     "EmbeddingClient": "omnigraph.embed.client",
     "ExportResult": "omnigraph.bulk.export.job",
+    "Finding": "omnigraph.maintenance.doctor.report",
     "Graph": "omnigraph.graph",
     "IndexReport": "omnigraph.maintenance.indices",
     "JobEvent": "omnigraph.bulk.runner",
@@ -314,12 +323,13 @@ _LAZY = {
     "PropertyBlame": "omnigraph.history.blame",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
-    "RepairReport": "omnigraph.maintenance.repair",
+    "RepairReport": "omnigraph.maintenance.repair.report",
     "SchemaPlan": "omnigraph.write.evolution.plan",
     "SchemaResult": "omnigraph.write.evolution.apply",
     "SchemaVersion": "omnigraph.history.schemas",
     "Result": "omnigraph.read.result.result",
     "Settings": "omnigraph.settings",
+    "Severity": "omnigraph.maintenance.doctor.report",
     "Snapshot": "omnigraph.manifest.snapshot",
     "TablePin": "omnigraph.manifest.state",
     "Tag": "omnigraph.manifest.refs.tags",
@@ -327,6 +337,7 @@ _LAZY = {
     "WriteSettings": "omnigraph.settings",
     "UndoKeywords": "omnigraph.keywords",
     "UndoResult": "omnigraph.history.merging.undo",
+    "doctor": "omnigraph.opening",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",
 }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from omnigraph.arguments import LONGEST_ACTOR, optional_text, text_argument
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.graph import Graph
 from omnigraph.lang.schema.resolve import compile_schema
 from omnigraph.lang.source import Source
+from omnigraph.maintenance.doctor.doctor import examine
+from omnigraph.maintenance.doctor.report import DoctorReport, ProgressListener
 from omnigraph.manifest.repository import create, open_existing
 from omnigraph.read.data.cache import Cache
 from omnigraph.recovery.heal import sweep
@@ -75,6 +77,21 @@ def open(  # noqa: A001  the public name is omnigraph.open
         sweep(repository)
         finish_intent(repository)
     return Graph(repository, actor=actor, embedder=embedder, cache=Cache(cache_bytes), settings=settings)
+
+
+def doctor(
+    uri: str | os.PathLike[str],
+    *,
+    quick: bool = False,
+    branch: str | None = None,
+    checks: Iterable[str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    listener: ProgressListener | None = None,
+) -> DoctorReport:
+    """Examine a graph as `Graph.doctor` does, also one that is too damaged to be opened."""
+    address = parse_address(uri, storage_options)
+    wanted = optional_text("branch", branch)
+    return examine(address, quick=quick, branch=wanted, checks=checks, listener=listener)
 
 
 def reopened(

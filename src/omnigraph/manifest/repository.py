@@ -121,12 +121,12 @@ class Repository:
 def open_existing(address: Address, *, read_only: bool) -> Repository:
     """Open a graph. Opening for writing migrates a manifest of an older release; reading never writes."""
     repository = Repository.at(address, read_only=read_only)
-    if not _can_hold_tables(address):
-        raise _why_not_a_graph(repository)
+    if not can_hold_tables(address):
+        raise why_not_a_graph(repository)
     try:
         repository.manifest.latest(None)
     except HistoryReclaimed:
-        raise _why_not_a_graph(repository) from None
+        raise why_not_a_graph(repository) from None
     if read_only:
         return repository
     _require_trusted_store(repository)
@@ -137,12 +137,13 @@ def open_existing(address: Address, *, read_only: bool) -> Repository:
     return repository
 
 
-def _can_hold_tables(address: Address) -> bool:
+def can_hold_tables(address: Address) -> bool:
     """Can tables be opened here? Where a file is instead of a folder, Lance would retry for seconds."""
     return address.scheme is not Scheme.LOCAL or Path(address.root).is_dir()
 
 
-def _why_not_a_graph(repository: Repository) -> GraphNotFound | NotAGraph:
+def why_not_a_graph(repository: Repository) -> GraphNotFound | NotAGraph:
+    """The error about a place that has no manifest."""
     address = str(repository.address)
     if repository.objects.has(layout.INIT_CLAIM):
         return NotAGraph(address, "its creation was interrupted", "run `omnigraph init` again")
@@ -192,7 +193,7 @@ def _refuse_existing(repository: Repository, force: bool) -> None:
     objects, address = repository.objects, str(repository.address)
     found = [name for name in _ARTIFACTS if objects.exists(name)]
     is_claimed = objects.has(layout.INIT_CLAIM)
-    if _can_hold_tables(repository.address) and repository.tables.newest(layout.MANIFEST) is not None:
+    if can_hold_tables(repository.address) and repository.tables.newest(layout.MANIFEST) is not None:
         raise GraphExists(address)
     if found and not force and not is_claimed:
         raise NotAGraph(
