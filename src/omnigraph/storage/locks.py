@@ -141,8 +141,8 @@ class Locks:
         return self._backend.is_held(branch_lock(branch)) or self._backend.is_held(_GRAPH)
 
     def holders(self, *, watch: bool) -> list[HeldLock]:
-        """The locks that are held, and by whom. With ``watch`` it is found out which holders are alive; on an object
-        store that takes as long as a lease lives."""
+        """The locks that are held, and by whom. With ``watch`` it is found out which holders are alive; on an
+        object store that takes as long as a lease lives."""
         return self._backend.holders(watch=watch)
 
     @contextmanager

@@ -289,8 +289,7 @@ class TableVersions:
     def made_at(self, ref: TableRef) -> dt.datetime | None:
         """When a version was made, as Lance noted it; None if it has no note."""
         with translated(self.shown(ref.location)):
-            noted = next((v for v in self.open(ref).versions() if int(v["version"]) == ref.version), None)
-        made = None if noted is None else noted["timestamp"]
+            made = self.open(ref).get_version()["timestamp"]
         return made.astimezone(dt.UTC) if isinstance(made, dt.datetime) else None
 
     def deleted_row_ids(self, ref: TableRef, since: int) -> list[int]:

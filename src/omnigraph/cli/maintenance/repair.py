@@ -37,7 +37,7 @@ def repair(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show tables at versions that the graph does not know, by whom they were made, and with --confirm repair them."""
+    """Show tables at versions that the graph does not know, and what made them; with --confirm repair them."""
     if force and not confirm:
         raise typer.BadParameter("--force goes with --confirm")
     if all_branches and branch is not None:

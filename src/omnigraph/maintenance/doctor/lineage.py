@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 
 from omnigraph.errors import BranchNotFound, OmniError
 from omnigraph.maintenance.doctor.examination import RESTORE, Examination, ExaminedBranch
@@ -17,18 +16,13 @@ _SHOWN = 3
 
 def check_lineage(exam: Examination) -> Iterator[Finding]:
     """Look at all commits of the archive, and at the newest ones of every branch."""
-    known: set[str] = set()
-    wanted: dict[str, str] = {}
     try:
-        for commits in _pages(exam):
-            known |= commits.keys()
-            wanted |= {parent: commit.graph_commit_id for commit in commits.values() for parent in commit.parents}
+        known, missing = _history(exam)
     except OmniError as error:
         yield Finding("archive_damaged", Severity.ERROR, str(error), RESTORE, file=layout.COMMITS)
         return
-    missing = sorted(wanted.keys() - known)
     if missing:
-        shown = ", ".join(f"{parent} (parent of {wanted[parent]})" for parent in missing[:_SHOWN])
+        shown = ", ".join(f"{parent} (parent of {child})" for parent, child in sorted(missing.items())[:_SHOWN])
         more = f", and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
         yield Finding(
             "parent_missing",
@@ -41,16 +35,46 @@ def check_lineage(exam: Examination) -> Iterator[Finding]:
         yield from _head(examined, known)
 
 
-def _pages(exam: Examination) -> Iterator[dict[str, Commit]]:
-    """The commits of the archive, page by page, then those that branches keep; the archive only grows, and commits
-    enter it before they leave a branch, so the branches are read first."""
+def _history(exam: Examination) -> tuple[set[str], dict[str, str]]:
+    """The ids of all commits, and those of parents that are not there, each with a child of it.
+
+    Commits enter the archive before they leave a branch, so the branches are read first. What a branch gets from
+    another one meanwhile is found by a second look. If a branch cannot be read, nothing is said to be missing: it
+    may be on that one.
+    """
+    tails, is_complete = _tails(exam)
+    known, missing = set(tails), _parents(tails)
+    for page in exam.repository.manifest.archive.pages():
+        known |= page.keys()
+        missing |= _parents(page)
+        missing = {parent: child for parent, child in missing.items() if parent not in known}
+    missing = {parent: child for parent, child in missing.items() if parent not in known}
+    if missing and is_complete:
+        again, is_complete = _tails(exam)
+        known |= again.keys()
+        missing = {parent: child for parent, child in missing.items() if parent not in known}
+    return known, missing if is_complete else {}
+
+
+def _parents(commits: Mapping[str, Commit]) -> dict[str, str]:
+    return {parent: commit.graph_commit_id for commit in commits.values() for parent in commit.parents}
+
+
+def _tails(exam: Examination) -> tuple[dict[str, Commit], bool]:
+    """The commits that branches keep, and whether all branches could be read."""
+    branches, damaged = exam.repository.branches.listed()
     tails: dict[str, Commit] = {}
-    for branch in exam.repository.branches.all():
-        with suppress(BranchNotFound):  # deleted since it was listed, and archived by now
+    is_complete = not damaged
+    for branch in branches:
+        try:
             newest = exam.repository.manifest.latest(branch.native)
+        except BranchNotFound:
+            continue  # deleted since it was listed, and archived by now
+        except OmniError:
+            is_complete = False
+        else:
             tails |= {commit.graph_commit_id: commit for commit in newest.commits}
-    yield from exam.repository.manifest.archive.pages()
-    yield tails
+    return tails, is_complete
 
 
 def _head(examined: ExaminedBranch, known: set[str]) -> Iterator[Finding]:
@@ -93,9 +117,7 @@ def check_audit(exam: Examination) -> Iterator[Finding]:
     named = {r.graph_commit_id: r for r in recoveries if r.graph_commit_id is not None}
     if not named:
         return
-    known: set[str] = set()
-    for commits in _pages(exam):
-        known |= commits.keys()
+    known, _ = _history(exam)
     for commit_id in sorted(named.keys() - known):
         recovery = named[commit_id]
         yield Finding(

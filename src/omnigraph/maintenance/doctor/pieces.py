@@ -48,8 +48,10 @@ def pieces_of(tables: Tables, ref: TableRef, column: str, rows_per_piece: int) -
     sampled: list[pa.Array] = []
     for batch in tables.pass_through(ref, [column]):
         values = batch.column(0).drop_null()
-        sampled.append(values.take(pa.array(range(0, len(values), step))))
-    ordered = pa.chunked_array(sampled).sort()
+        sampled.append(values.take(pa.array(range(0, len(values), step), pa.int64())))
+    ordered = pa.chunked_array(sampled, tables.open(ref).schema.field(column).type).sort()
+    if not len(ordered):
+        return [Piece()]
     chosen = pc.unique(ordered.take([number * len(ordered) // count for number in range(1, count)])).to_pylist()
     bounds = [None, *chosen, None]
     return [Piece(low, high) for low, high in pairwise(bounds)]
