@@ -8,6 +8,7 @@ transaction id, which the audit log has. Tables that recovery has fenced cannot 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import replace
 
 from omnigraph.failpoints import hit
@@ -19,7 +20,7 @@ from omnigraph.recovery.classify import at, restoring
 from omnigraph.recovery.drift import UnknownVersion, unknown_versions
 from omnigraph.recovery.heal import RECOVERY_ACTOR, recovery_commit_id
 from omnigraph.storage.locks import CommitLock
-from omnigraph.storage.tables import TableRef
+from omnigraph.storage.tables import TableRef, Tables
 
 LATE = "LateVersionUndone"
 LOST = "UnpublishedVersionUndone"
@@ -41,13 +42,7 @@ def undo_late_version(
     known = owners[0] if owners else None
     if known is None or None in owners:
         return False
-    head = at(published, found[-1].version)
-    if found[-1].origin.restored == published.version:
-        restored = head
-    else:
-        lock.verify()
-        restored = tables.restore(published, head.version, restoring(known.operation_id))
-        hit("recovery.after_restore")
+    restored = bring_back(tables, published, found, known.operation_id, lock)
     operation = f"{known.operation_id}:late:{pin.table_key}:{pin.table_version}"
     message = f"undo unpublished versions of {known.writer_kind} {known.operation_id}"
     draft = CommitDraft("recovery", recovery_commit_id(operation), RECOVERY_ACTOR, message)
@@ -71,6 +66,19 @@ def undo_late_version(
         )
     )
     return True
+
+
+def bring_back(
+    tables: Tables, published: TableRef, found: Sequence[UnknownVersion], operation_id: str, lock: CommitLock
+) -> TableRef:
+    """Restore the published content as the newest version, unless an earlier attempt that died has done so."""
+    head = at(published, found[-1].version)
+    if found[-1].origin.restored == published.version:
+        return head
+    lock.verify()
+    restored = tables.restore(published, head.version, restoring(operation_id))
+    hit("recovery.after_restore")
+    return restored
 
 
 def _owner(audit: AuditLog, unknown: UnknownVersion, branch: BranchName) -> Recovery | None:

@@ -115,7 +115,7 @@ class Examination:
             try:
                 branch = repository.branches.find(tag.branch)
                 state = repository.manifest.at(branch.native, tag.manifest_version)
-                if all(commit.graph_commit_id != tag.graph_commit_id for commit in state.commits[-1:]):
+                if state.head is not None and state.head.graph_commit_id != tag.graph_commit_id:
                     raise HistoryReclaimed(f"commit {tag.graph_commit_id}")
             except OmniError as error:
                 if repository.tags.get(tag.name) == tag:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from omnigraph.errors import OmniError
+from contextlib import suppress
+
+from omnigraph.errors import OmniError, SidecarUnreadable
 from omnigraph.maintenance.repair.report import (
     Action,
     Classification,
@@ -14,6 +16,7 @@ from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import ManifestState, TablePin
 from omnigraph.recovery.drift import UnknownVersion, unknown_versions
+from omnigraph.recovery.sidecar import list_sidecars, read_sidecar
 from omnigraph.storage.tables import TableRef, Tables
 
 _ACTIONS = {
@@ -31,6 +34,17 @@ def look(repository: Repository, branch: Branch, state: ManifestState, *, rows: 
     With ``rows`` the changes of rows are counted too, for a person to review; that reads columns of the tables.
     """
     return [_looked_at(repository.tables, pin, branch.native, rows=rows) for pin in state.tables.values()]
+
+
+def pending_tables(repository: Repository, branch: Branch) -> set[str]:
+    """The tables that a write moves which is in flight, or was interrupted and is resolved by the next one."""
+    found: set[str] = set()
+    for key in list_sidecars(repository.objects):
+        with suppress(SidecarUnreadable):
+            sidecar = read_sidecar(repository.objects, key)
+            if sidecar is not None and sidecar.branch == branch.ref:
+                found |= {move.table_key for move in sidecar.moves}
+    return found
 
 
 def published(pin: TablePin, native: str | None) -> TableRef:

@@ -8,18 +8,20 @@ that is published is one commit.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 from typing import Final
 
 from omnigraph.maintenance.repair.cures import curable, cure
-from omnigraph.maintenance.repair.drift import look, published
+from omnigraph.maintenance.repair.drift import look, pending_tables, published
 from omnigraph.maintenance.repair.report import Action, Classification, RepairReport, TableRepair
 from omnigraph.manifest.publisher import Change, CommitDraft
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import TablePin
-from omnigraph.recovery.classify import restoring
+from omnigraph.recovery.drift import unknown_versions
 from omnigraph.recovery.heal import heal_branch
+from omnigraph.recovery.late import bring_back
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.tables import TableRef, Tables
 
@@ -32,7 +34,8 @@ def preview(repository: Repository, branch: Branch) -> RepairReport:
     """What a repair of a branch would do; nothing is written."""
     state = repository.manifest.latest(branch.native)
     found = look(repository, branch, state, rows=True)
-    shown = (replace(t, action=Action.PREVIEW) if t.action is not Action.NO_OP else t for t in found)
+    pending = pending_tables(repository, branch)
+    shown = (_previewed(table, pending) for table in found)
     return RepairReport(branch.name, None, tuple(shown), tuple(curable(repository, branch)))
 
 
@@ -62,6 +65,14 @@ def repair(repository: Repository, branch: Branch, *, force: bool) -> RepairRepo
     return RepairReport(branch.name, done.version, tuple(found), tuple(cures))
 
 
+def _previewed(table: TableRepair, pending: Set[str]) -> TableRepair:
+    if table.action is Action.NO_OP:
+        return table
+    if table.table_key in pending:
+        return replace(table, action=Action.PREVIEW, classification=Classification.PENDING_WRITE)
+    return replace(table, action=Action.PREVIEW)
+
+
 def _decided(table: TableRepair, *, force: bool) -> TableRepair:
     if force and table.classification is Classification.SUSPICIOUS:
         return replace(table, action=Action.FORCED)
@@ -80,9 +91,9 @@ def _repaired(tables: Tables, branch: Branch, pin: TablePin, table: TableRepair,
     before = published(pin, branch.native)
     head = TableRef(before.location, before.branch, table.lance_head_version)
     if table.action is Action.UNDONE:
-        lock.verify()
-        owner = next(each.operation_id for each in table.versions if each.operation_id is not None)
-        head = tables.restore(before, head.version, restoring(owner or ""))
+        found = unknown_versions(tables, before)
+        owner = next(each.operation_id for each in found if each.operation_id is not None)
+        head = bring_back(tables, before, found, owner, lock)
     else:
         tables.verified(head)
     return replace(

@@ -13,6 +13,7 @@ class Classification(StrEnum):
 
     NO_DRIFT = "no_drift"
     VERIFIED_MAINTENANCE = "verified_maintenance"
+    PENDING_WRITE = "pending_write"
     UNPUBLISHED_WRITE = "unpublished_write"
     SUSPICIOUS = "suspicious"
     UNVERIFIABLE = "unverifiable"
