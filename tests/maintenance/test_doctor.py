@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -32,13 +33,17 @@ from tests.stores import Store, local_store, present
 
 import omnigraph
 from omnigraph import AsyncGraph, DoctorProgress, Graph
-from omnigraph.errors import BranchNotFound, GraphNotFound, InvalidArgument, ObjectDamaged
+from omnigraph.errors import BranchNotFound, GraphNotFound, InvalidArgument, ObjectDamaged, StorageUnavailable
+from omnigraph.maintenance import doctor
+from omnigraph.maintenance.doctor.codes import CODES
 from omnigraph.maintenance.doctor.doctor import CHECKS
 from omnigraph.maintenance.doctor.examination import Examination
-from omnigraph.maintenance.doctor.rules import check_rules
+from omnigraph.maintenance.doctor.rules import RULES, check_rules
 from omnigraph.manifest.repository import Repository
+from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.jobs import JobRecord, announce
 from omnigraph.storage import layout
+from omnigraph.storage.locks import Locks
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +74,6 @@ def store_of(graph: Graph) -> Store:
     return Store(graph.address)
 
 
-@pytest.mark.long_on_s3
 def test_a_healthy_graph(store: Store) -> None:
     graph = healthy(store)
     report = graph.doctor()
@@ -412,3 +416,66 @@ def _swap_index(graph: Graph, one: str, other: str) -> None:
     own = folder(graph) / "_indices"
     shutil.rmtree(own / segments[one])
     shutil.copytree(own / segments[other], own / segments[one])
+
+
+def test_a_history_that_cannot_be_read(patient: Graph) -> None:
+    patient._repository.manifest.archive.append(patient.commits())
+    assert examined(store_of(patient), quick=True).findings == ()
+    for path in Path(patient.address, layout.COMMITS, "data").iterdir():
+        path.unlink()
+    assert only(examined(store_of(patient), quick=True), "archive_damaged").file == layout.COMMITS
+
+
+def test_a_record_of_recoveries_that_is_wrong_or_cannot_be_read(patient: Graph) -> None:
+    now = patient.commits()[0].created_at
+    audit = AuditLog(patient._repository.tables)
+    audit.record(Recovery("01OP", "RolledBack", "load", None, "main", "01GONE", {}, now))
+    assert "01GONE" in only(examined(store_of(patient), quick=True), "audit_commit_missing").message
+    for path in Path(patient.address, layout.RECOVERIES, "data").iterdir():
+        path.unlink()
+    assert only(examined(store_of(patient), quick=True), "audit_damaged").file == layout.RECOVERIES
+
+
+def test_notes_of_a_job_without_a_record(patient: Graph) -> None:
+    put(store_of(patient), layout.job_note("01JOB", "nodes/x/data/y.lance"), b"")
+    assert only(examined(store_of(patient), quick=True), "job_leftover").file == layout.job_folder("01JOB")
+    patient.clean_jobs()
+    assert examined(store_of(patient), quick=True).findings == ()
+
+
+def test_rows_that_cannot_be_read(patient: Graph) -> None:
+    for path in (folder(patient) / "data").iterdir():
+        flip(path)
+    report = examined(store_of(patient), checks=["rules"], branch="main")
+    assert codes(report) == {"table_unreadable"}
+
+
+def test_a_check_that_cannot_be_completed(patient: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other checks still run."""
+    put(store_of(patient), layout.head_hint(None), b"{")
+    with monkeypatch.context() as patch:
+        patch.setattr(Locks, "holders", _fail)
+        report = examined(store_of(patient), quick=True)
+    assert codes(report) == {"check_failed", "hint_damaged"}
+
+
+def _fail(*_: object, **__: object) -> None:
+    raise StorageUnavailable("the store", "it is away")
+
+
+def test_every_code_is_known_and_planted_here() -> None:
+    """The list of codes, the sources that find them and the tests that plant them name the same."""
+    known = {code for found in CODES.values() for code in found}
+    sources = "".join(path.read_text() for path in Path(doctor.__file__ or "").parent.glob("*.py"))
+    here = [*Path(__file__).parent.glob("test_doctor*.py"), *Path(__file__).parent.glob("test_repair*.py")]
+    tests = "".join(path.read_text() for path in here)
+    emitted = set(re.findall(r'(?:Finding|found)\(\s*"([a-z_]+)"', sources))
+    emitted |= set(re.findall(r'_Problem\("([a-z_]+)"', sources)) | {
+        *RULES.values(),
+        "value_rule",
+        "index_damaged",
+    }
+    emitted |= {"newer_release", "sidecar_damaged"}
+    assert emitted == known
+    assert {code for code in known if f'"{code}"' not in tests} == set()
+    assert set(CODES) == {"every check", *CHECKS}

@@ -163,6 +163,7 @@ def test_the_next_writer_undoes_a_write_whose_sidecar_is_lost(store: Store, bran
     fail_at(failpoint, graph, "merge", branch)
     lose_sidecars(store)
     assert actions(graph.repair(branch=branch))[PERSON] == ("unpublished_write", "preview")
+    assert {finding.code for finding in graph.doctor().findings} == {"unpublished_write"}
     WRITES["merge"].run(graph, branch)
     assert contents(graph, branch) == WRITES["merge"].effect(BEGINNING)
     assert {recovery.recovery_kind for recovery in graph.recoveries()} == {"UnpublishedVersionUndone"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from omnigraph.errors import BranchNotFound, HistoryReclaimed, OmniError, UpgradeRequired
+from omnigraph.errors import BranchNotFound, OmniError, UpgradeRequired
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.maintenance.doctor.report import DoctorProgress, Finding, ProgressListener, Severity
 from omnigraph.manifest.refs.branches import Branch
@@ -114,9 +114,7 @@ class Examination:
                 continue
             try:
                 branch = repository.branches.find(tag.branch)
-                state = repository.manifest.at(branch.native, tag.manifest_version)
-                if state.head is not None and state.head.graph_commit_id != tag.graph_commit_id:
-                    raise HistoryReclaimed(f"commit {tag.graph_commit_id}")
+                _, state = repository.commits.state_at(repository.commits.find(tag.graph_commit_id, branch))
             except OmniError as error:
                 if repository.tags.get(tag.name) == tag:
                     yield Finding(

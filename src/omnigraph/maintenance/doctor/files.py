@@ -72,7 +72,7 @@ def _of_table(exam: Examination, store: _Store, table: ExaminedTable, handle: La
             Severity.ERROR,
             f"{table.table_key} refers to files at {', '.join(sorted(moved))}, outside of the graph: its "
             "directory was moved, or copied by hand",
-            "move it back, or copy graphs with `omnigraph clone`",
+            "move it back",
             table.shown,
             table.table_key,
         )

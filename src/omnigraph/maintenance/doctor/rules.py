@@ -26,13 +26,15 @@ from omnigraph.write.evolution.rules import narrowed
 from omnigraph.write.rules import Violations, check_rows
 
 _REMEDY = "correct the rows with `omnigraph mutate` or `omnigraph load --mode merge`"
-_CODES = {
+RULES = {
     "unique": "duplicate_value",
     "id": "duplicate_id",
     "key": "key_mismatch",
     "endpoint": "dangling_edge",
     "card": "cardinality",
 }
+"""The codes of findings by the rules of the evaluator; all other rules are about single values."""
+
 _LISTED = 20
 
 
@@ -66,7 +68,7 @@ def _findings(table: ExaminedTable, found: Violations) -> Iterator[Finding]:
     """One finding for each kind of rule that rows break, which shows the first of them."""
     kinds: dict[str, list[Violation]] = {}
     for violation in found.listed:
-        kinds.setdefault(_CODES.get(violation.rule, "value_rule"), []).append(violation)
+        kinds.setdefault(RULES.get(violation.rule, "value_rule"), []).append(violation)
     more = found.total - len(found.listed)
     for code, violations in kinds.items():
         count = len(violations) + more
