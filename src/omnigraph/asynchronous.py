@@ -180,6 +180,8 @@ class AsyncGraph:
     ensure_indices = _InThread(Graph.ensure_indices)
     optimize = _InThread(Graph.optimize)
     repair = _InThread(Graph.repair)
+    clone = _InThread(Graph.clone)
+    backup = _InThread(Graph.backup)
     refresh = _InThread(Graph.refresh)
     recoveries = _InThread(Graph.recoveries)
     snapshot = _InThread(Graph.snapshot)
