@@ -69,7 +69,7 @@ class TableVersions:
         handle = self._handles.find(ref)
         if handle is not None:
             return handle
-        self._check_version(ref)
+        self.check_version(ref)
         handle = self.dataset(ref.location, ref.branch, ref.version)
         if handle is None:
             raise self.missing(ref)
@@ -77,8 +77,8 @@ class TableVersions:
             raise ObjectDamaged(self._version_shown(ref), f"it says that it is version {handle.version}")
         return self.remember(ref, handle)
 
-    def _check_version(self, ref: TableRef) -> None:
-        """Compare the file that makes a version with its checksum, if that is known."""
+    def check_version(self, ref: TableRef) -> None:
+        """Raise ObjectDamaged if the file that makes a version does not fit its checksum, where that is known."""
         if ref.checksum is None or self.version_checksum(ref) in (None, ref.checksum):
             return
         if ref.checksum not in self._checksums_elsewhere(ref):

@@ -20,7 +20,7 @@ from omnigraph.maintenance.copying.clone import (
     CopyReport,
     copy_files,
     copy_to_graph,
-    is_file,
+    is_taken,
     require_ancestor,
     require_apart,
     with_retries,
@@ -187,7 +187,7 @@ def _require_backups(repository: Repository, objects: ObjectStore, target: Addre
     """Raise CopyRefused unless there is nothing, or backups of the same graph that its history goes on from."""
     place = read_place(objects)
     if place is None:
-        if objects.exists("") or is_file(target):
+        if is_taken(target, objects):
             raise CopyRefused(str(target), "it has files that are no backups", "choose another place")
         return
     if place.state is not PlaceState.BACKUP or place.graph_id != extent.graph_id:

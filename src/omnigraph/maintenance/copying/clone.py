@@ -26,6 +26,7 @@ from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.control.place import Place, PlaceState, read_place, root_of, write_place
 from omnigraph.storage.files.transfers import FileStore, open_files
 from omnigraph.storage.locks import CommitLock
+from omnigraph.storage.objects import ObjectStore
 
 _ATTEMPTS: Final = 3
 """How often a copy is begun if cleanup removes parts of the source meanwhile."""
@@ -173,9 +174,11 @@ def copy_files(
     )
 
 
-def is_file(address: Address) -> bool:
-    """Is there a file, where a graph would be a folder?"""
-    return address.scheme is Scheme.LOCAL and Path(address.root).is_file()
+def is_taken(address: Address, objects: ObjectStore) -> bool:
+    """Is there anything but the locks of those who copy? A file, where a graph would be a folder, too."""
+    if address.scheme is Scheme.LOCAL and Path(address.root).is_file():
+        return True
+    return any(not key.startswith(f"{layout.LOCKS}/") for key in objects.list(""))
 
 
 def _noted(extent: Extent) -> dict[str, Any]:
@@ -191,7 +194,7 @@ def _require_free(copy: Repository, extent: Extent, check: Callable[[Place], Non
     if place is None:
         if copy.objects.has(layout.SCHEMA_STATE) or copy.objects.exists(layout.MANIFEST):
             raise GraphExists(shown)
-        if copy.objects.exists("") or is_file(copy.address):
+        if is_taken(copy.address, copy.objects):
             raise CopyRefused(shown, "there is something else", "choose another place")
         return None
     if place.graph_id != extent.graph_id or not place.copied:

@@ -108,6 +108,9 @@ def take_extent(repository: Repository, wanted: Wanted, sizes: Callable[[], Mapp
     intents = [_intent(repository)]
     states = _states(repository, wanted)
     intents.append(_intent(repository))
+    for _, state in states:
+        for pin in state.tables.values():
+            repository.tables.check_version(pin.ref)
     listed = sizes()
     natives = {branch.native for branch, _ in states}
     present: dict[tuple[str, str | None], list[int]] = {}
