@@ -1,7 +1,8 @@
 """Random chains of schema changes, writes, maintenance, branches and merges, done to a graph and to its model.
 
 Main writes the entities whose names begin with `m`, the other branch those with `d`, so that rows conflict only
-where a change of the schema has given them values.
+where a change of the schema has given them values. Names are used again for other things; while there are two
+branches, only for things of another kind, because what both have added under one name is taken for the same.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class Chain:
         self.chance = random.Random(seed)
         self._numbers = count(1)
         self._names_used: dict[str, set[str]] = {}
+        self._types_used: list[str] = []
+        self.worlds: dict[str, World] = {}
         first = self._new_type(World())
         self.worlds = {"main": World().with_type(self._with_new_prop(self._with_new_prop(first)))}
         self.graph = omnigraph.init(memory_store().uri, self.worlds["main"].schema(World()))
@@ -157,16 +160,24 @@ class Chain:
 
     def _new_type(self, world: World) -> Type:
         key = Prop(next(self._numbers), "name", "String", nullable=False, rules=frozenset({"key"}))
-        return Type(next(self._numbers), self._fresh("N"), (key,))
+        used = {one.name for one in world.types}
+        again = [name for name in self._types_used if name not in used]
+        name = self._fresh("N")
+        if again and OTHER not in self.worlds and self.chance.random() < 0.6:
+            name = self.chance.choice(again)
+        self._types_used.append(name)
+        return Type(next(self._numbers), name, (key,))
 
     def _with_new_prop(self, one: Type, *, nullable: bool = True) -> Type:
         kind = self.chance.choice([kind for kind in VALUES if nullable or kind != "Blob"])
         members = MEMBERS[:2] if kind == "enum" else ()
         used = {prop.name for prop in one.props}
         again = [
-            name for name, kinds in self._names_used.items() if family(kind) not in kinds and name not in used
+            name
+            for name, kinds in self._names_used.items()
+            if name not in used and (OTHER not in self.worlds or family(kind) not in kinds)
         ]
-        name = self.chance.choice(again) if again and self.chance.random() < 0.3 else self._fresh("p")
+        name = self.chance.choice(again) if again and self.chance.random() < 0.4 else self._fresh("p")
         self._names_used.setdefault(name, set()).add(family(kind))
         return one.with_prop(Prop(next(self._numbers), name, kind, nullable, members))
 
