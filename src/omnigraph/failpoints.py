@@ -73,9 +73,12 @@ SCHEMA_NAMES: Final = frozenset(
         "schema.after_columns",
         "schema.after_intent",
         "schema.between_branches",
+        "merge.after_check",
+        "merge.after_schema",
     }
 )
-"""The failpoints of a change of the schema before its commit, which is a write, and between branches."""
+"""The failpoints of a change of the schema before its commit, which is a write, and between branches; and of a
+merge that adopts a schema, before and behind the commit of the schema."""
 
 COPY_NAMES: Final = frozenset(
     {
