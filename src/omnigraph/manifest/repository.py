@@ -30,6 +30,7 @@ from omnigraph.manifest.refs.tags import Tags
 from omnigraph.manifest.schemas import Schemas
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN, ManifestState, TablePin, encode
+from omnigraph.settings import WRITE_DEFAULTS, WriteSettings
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.control.sealed import digest, seal
@@ -57,6 +58,7 @@ class Repository:
     schemas: Schemas
     process: int
     read_only: bool = False
+    settings: WriteSettings = WRITE_DEFAULTS
 
     @classmethod
     def at(cls, address: Address, *, read_only: bool = False) -> Repository:
