@@ -18,7 +18,7 @@ from omnigraph.maintenance.index_plan import (
     wanted_indexes,
 )
 from omnigraph.read.text.analysis import INDEX_OPTIONS
-from omnigraph.storage.staging import ExistingIndex
+from omnigraph.storage.indexing import ExistingIndex
 
 SCHEMA = """
 node Doc {

@@ -15,7 +15,8 @@ from omnigraph.maintenance.owners import owner
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
-from omnigraph.storage.staging import IndexKind, IndexSpec, Staged, existing_indexes, stage_create_index
+from omnigraph.storage.indexing import IndexKind, IndexSpec, existing_indexes, stage_create_index
+from omnigraph.storage.staging import Staged
 from omnigraph.storage.tables import TableRef, Tables
 from omnigraph.storage.unavailable import translated
 from omnigraph.write.base import Base
