@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from omnigraph.lang.schema.lookup import table_keys
-from omnigraph.maintenance.compaction import OptimizeReport, optimize
 from omnigraph.maintenance.indices import IndexReport, ensure_indices
+from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest, optimize
 from omnigraph.maintenance.repair import RepairReport, preview, repair
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal
@@ -26,14 +26,15 @@ class MaintainedGraph(VersionedGraph):
     def optimize(
         self, *, branch: str | None = None, types: Iterable[str] | None = None, actor: str | None = None
     ) -> OptimizeReport:
-        """Put the many small files of a branch's tables together, as one commit that changes no row.
+        """Put the many small files of a branch's tables together, and bring their indexes up to date.
 
-        A table that is shared with another branch, or that other writers change meanwhile, is skipped and reported
-        with the reason.
+        This takes a few commits, none of which changes a row. A table that is shared with another branch, or that
+        other writers change meanwhile, is skipped and reported with the reason.
         """
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
-        return optimize(self._repository, found, table_keys(self.catalog, types), self._who(actor))
+        request = OptimizeRequest(found, table_keys(self.catalog, types), self._who(actor))
+        return optimize(self._repository, request)
 
     def repair(self, *, confirm: bool = False, force: bool = False, branch: str | None = None) -> RepairReport:
         """Look for tables that were moved with Lance itself, so that the graph does not know their newest version.

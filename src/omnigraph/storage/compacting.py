@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
@@ -16,8 +17,13 @@ from lance import LanceDataset, LanceOperation
 from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionOptions, CompactionTask
 
+from omnigraph.errors import OmniError
+from omnigraph.storage import layout
 from omnigraph.storage.fields import message_fields
+from omnigraph.storage.files.datafiles import remove_file
 from omnigraph.storage.files.staged import settle_data
+from omnigraph.storage.handles import TableRef
+from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.staging import Staged, staged_operation
 from omnigraph.storage.unavailable import translated
 
@@ -81,6 +87,11 @@ class Rewritten:
         """The ids of the old fragments."""
         return {int(json.loads(text)["id"]) for text in self.old}
 
+    @property
+    def files(self) -> list[str]:
+        """The names of the new data files."""
+        return [str(file["path"]) for text in self.new for file in json.loads(text)["files"]]
+
 
 def rewrite(handle: LanceDataset, group: CompactionTask) -> Rewritten:
     """Write a group of fragments again, as files that no version refers to yet."""
@@ -133,6 +144,14 @@ def is_current(handle: LanceDataset, rewritten: Rewritten) -> bool:
             for segment in found.segments
         )
         return all(some in (0, len(rewritten.replaced)) for some in covered)
+
+
+def discard_rewritten(objects: ObjectStore, ref: TableRef, rewritten: Iterable[Rewritten]) -> None:
+    """Remove the new files of a compaction that is not going to be committed, as far as the store lets us."""
+    folder = f"{layout.native_prefix(ref.location, ref.branch)}/data"
+    with suppress(OmniError):
+        for name in (name for each in rewritten for name in each.files):
+            remove_file(objects, f"{folder}/{name}", has_blobs=True)
 
 
 def number_fragments(groups: Iterable[LanceOperation.RewriteGroup], first: int) -> None:

@@ -8,13 +8,18 @@ with it, so that an index has few segments of quickly growing sizes, and a row i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from lance import LanceDataset, LanceOperation
+from lance import LanceDataset, LanceFragment, LanceOperation
 from lance.dataset import Index
 
+from omnigraph.errors import OmniError
+from omnigraph.storage import layout
 from omnigraph.storage.files.staged import settle_index
+from omnigraph.storage.handles import TableRef
+from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.staging import Staged, staged_operation
 from omnigraph.storage.unavailable import translated
 
@@ -100,6 +105,11 @@ def fragment_rows(handle: LanceDataset) -> dict[int, int]:
     return {one.fragment_id: one.physical_rows - one.num_deletions for one in handle.get_fragments()}
 
 
+def chosen_fragments(handle: LanceDataset, ids: Collection[int]) -> list[LanceFragment]:
+    """The fragments that have these ids."""
+    return [fragment for fragment in map(handle.get_fragment, ids) if fragment is not None]
+
+
 def plan_index(handle: LanceDataset, spec: IndexSpec) -> list[SegmentBuild]:
     """The segments of an index over all rows of a table, in place of the segments of an index of that name."""
     old = [each for each in existing_indexes(handle) if each.name == spec.name]
@@ -136,7 +146,7 @@ def plan_catch_up(
 
 def _with_old_words(handle: LanceDataset, fragments: Sequence[int], segments: Iterable[Segment]) -> list[Segment]:
     """The segments that know rows of these fragments by values they had before an update."""
-    new = [handle.get_fragment(number) for number in fragments]
+    new = chosen_fragments(handle, fragments)
     found: list[Segment] = []
     with translated(handle.uri):
         for segment in segments:
@@ -200,6 +210,14 @@ def stage_segments(
     return staged_operation(handle, location, branch, create, operation)
 
 
+def discard_segments(objects: ObjectStore, ref: TableRef, built: Iterable[BuiltSegment]) -> None:
+    """Remove segments that are not going to be committed, as far as the store lets us."""
+    folder = f"{layout.native_prefix(ref.location, ref.branch)}/_indices"
+    with suppress(OmniError):
+        for one in built:
+            objects.delete_prefix(f"{folder}/{one.index.uuid}")
+
+
 def _build(handle: LanceDataset, build: SegmentBuild) -> Index:
     spec = build.spec
     options: dict[str, Any] = {"with_position": True} if spec.kind == "INVERTED" else {}
@@ -220,7 +238,8 @@ def _with_missing_fragment(index: Index, fragments: Sequence[int]) -> Index:
     rows, or is missing. A compaction leaves fragments without deleted rows, of which the segment still knows, and
     a search for the nearest ten would find less than ten.
     """
-    return replace(index, fragment_ids={*fragments, _MISSING + min(fragments)} if fragments else set())
+    named: Any = {*fragments, _MISSING + min(fragments)} if fragments else set()
+    return replace(index, fragment_ids=named)
 
 
 def _stored_segments(handle: LanceDataset) -> Iterator[Index]:
