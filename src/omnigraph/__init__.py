@@ -123,12 +123,12 @@ if TYPE_CHECKING:
     )
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
-    from omnigraph.maintenance.compaction import OptimizeReport
     from omnigraph.maintenance.copying.backup import Backup, BackupReport
     from omnigraph.maintenance.copying.clone import CopyReport
     from omnigraph.maintenance.copying.transfer import CopyEvent
     from omnigraph.maintenance.doctor.report import DoctorProgress, DoctorReport, Finding, Severity
     from omnigraph.maintenance.indices import IndexReport
+    from omnigraph.maintenance.optimize import OptimizeReport
     from omnigraph.maintenance.repair.report import RepairReport
     from omnigraph.manifest.refs.branches import Branch
     from omnigraph.manifest.refs.tags import Tag
@@ -340,7 +340,7 @@ _LAZY = {
     "MergePlan": "omnigraph.history.merging.plans",
     "MergeResult": "omnigraph.history.merging.plans",
     "MutationResult": "omnigraph.write.mutations.requests",
-    "OptimizeReport": "omnigraph.maintenance.compaction",
+    "OptimizeReport": "omnigraph.maintenance.optimize",
     "PropertyBlame": "omnigraph.history.blame",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from omnigraph.errors import InvalidArgument
 from omnigraph.keywords import At
 from omnigraph.lang.schema.lookup import table_keys
-from omnigraph.maintenance.compaction import OptimizeReport, optimize
 from omnigraph.maintenance.copying.backup import BackupReport, back_up
 from omnigraph.maintenance.copying.clone import CopyReport, clone
 from omnigraph.maintenance.copying.extent import Wanted
@@ -16,6 +15,7 @@ from omnigraph.maintenance.copying.transfer import CopyEvent
 from omnigraph.maintenance.doctor.doctor import examine
 from omnigraph.maintenance.doctor.report import DoctorReport, ProgressListener
 from omnigraph.maintenance.indices import IndexReport, ensure_indices
+from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest, optimize
 from omnigraph.maintenance.repair.repair import preview, repair
 from omnigraph.maintenance.repair.report import RepairReport
 from omnigraph.recovery.audit import AuditLog, Recovery
@@ -37,14 +37,15 @@ class MaintainedGraph(VersionedGraph):
     def optimize(
         self, *, branch: str | None = None, types: Iterable[str] | None = None, actor: str | None = None
     ) -> OptimizeReport:
-        """Put the many small files of a branch's tables together, as one commit that changes no row.
+        """Put the many small files of a branch's tables together, and bring their indexes up to date.
 
-        A table that is shared with another branch, or that other writers change meanwhile, is skipped and reported
-        with the reason.
+        This takes a few commits, none of which changes a row. A table that is shared with another branch, or that
+        other writers change meanwhile, is skipped and reported with the reason.
         """
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
-        return optimize(self._repository, found, table_keys(self.catalog, types), self._who(actor))
+        request = OptimizeRequest(found, table_keys(self.catalog, types), self._who(actor))
+        return optimize(self._repository, request)
 
     def doctor(
         self,

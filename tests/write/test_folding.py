@@ -18,7 +18,7 @@ from tests.stores import Store
 import omnigraph
 from omnigraph import Graph, Settings, WriteSettings, failpoints
 from omnigraph.errors import ManifestConflict, RequestError
-from omnigraph.storage.compacting import Fragment
+from omnigraph.storage.folding import Fragment
 from omnigraph.write.folding import INDEXED_ROWS, MOST_FILES, choose
 
 SCHEMA = """
