@@ -29,6 +29,7 @@ from tests.maintenance.patients import (
     rows_for,
     slip_in,
 )
+from tests.sampling import sampled
 from tests.stores import Store, local_store, present
 
 import omnigraph
@@ -320,7 +321,7 @@ def test_rows_that_break_rules(patient: Graph) -> None:
     assert examined(store_of(patient), checks=["rules"], branch="dev").findings == ()
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("rows", sampled([2, 1, 5], 1))
 def test_rules_are_checked_in_pieces(patient: Graph, rows: int) -> None:
     """However small the pieces are, they find the same."""
     slip_in(patient, PERSON, {"id": "p1", "name": "p1"}, {"id": "wrong", "name": "right", "mail": "2@x.org"})
