@@ -29,8 +29,11 @@ Compute = Callable[[pa.RecordBatch], pa.Array]
 _COMPUTED: Final = "omnigraph computed "
 """What the names of computed columns begin with until the old columns are gone; no property has such a name."""
 
-_LEFT_OUT: Final = 2**18
-"""At most so many numbers are left out before new columns. Lance can count to 2**31."""
+_LAST_NUMBER: Final = 2**31 - 1
+"""The highest number that Lance can give to a column."""
+
+_CHANGES: Final = 2**13
+"""New columns leave out at most one in so many of the numbers that are left, so that they never run out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +225,7 @@ def _first_number(operation: str, last: int) -> int:
     branch has added, nor one whose files are gone. Numbers are therefore left out, how many is up to chance.
     """
     drawn = int.from_bytes(hashlib.sha256(operation.encode()).digest()[:4])
-    return last + 1 + drawn % _LEFT_OUT
+    return last + 1 + drawn % max(1, (_LAST_NUMBER - last) // _CHANGES)
 
 
 def _last_number(handle: LanceDataset, trees: Iterable[FieldTree]) -> int:
