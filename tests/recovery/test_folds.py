@@ -17,7 +17,7 @@ from omnigraph import Graph, failpoints
 from omnigraph.errors import TableMoved
 from omnigraph.recovery.classify import Movement, classify, keeping, ref_before, restoring
 from omnigraph.recovery.sidecar import Sidecar, TableMove
-from omnigraph.storage.compacting import rewrite_fragments, stage_rewritten
+from omnigraph.storage.rewriting import rewrite_fragments, stage_rewritten
 from omnigraph.storage.staging import Staged, stage_append
 
 BACK, FORWARD = "RolledBack", "RolledForward"

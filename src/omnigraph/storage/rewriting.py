@@ -1,0 +1,126 @@
+"""Rewriting some fragments of a table: the same rows in fewer files, staged as the version after another change.
+
+Row ids and the versions in which rows were created and changed stay as they are, so `delta` across it is exact.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lance import LanceDataset, LanceFragment, LanceOperation
+from lance.fragment import FragmentMetadata
+from lance.optimize import Compaction, CompactionOptions, CompactionTask
+
+from omnigraph.storage.files.staged import settle_data
+from omnigraph.storage.staging import Staged, following
+from omnigraph.storage.unavailable import translated
+
+_ROWS_AT_A_TIME: Final = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A fragment by its size: how many rows it has, how many were deleted from its files, and their bytes.
+
+    ``size`` is None where it is not known. ``is_borrowed`` says that a file belongs to the branch this one forked
+    from.
+    """
+
+    number: int
+    rows: int
+    deleted: int
+    size: int | None
+    is_borrowed: bool = False
+
+
+Shrunk = Mapping[int, FragmentMetadata | None]
+"""Fragments from which a change takes rows, as they are with it; None for those of which nothing is left."""
+
+
+def smaller_fragments(handle: LanceDataset, rows: int, shrunk: Shrunk) -> list[Fragment]:
+    """The fragments that have fewer rows than that, or deleted ones, in order, as a change leaves them. No data is
+    read."""
+    found: list[Fragment] = []
+    with translated(handle.uri):
+        for fragment in handle.get_fragments():
+            after = shrunk.get(fragment.fragment_id, fragment)
+            if after is None:
+                continue
+            deleted = after.num_deletions
+            live = fragment.physical_rows - deleted
+            if live < rows or deleted:
+                files = fragment.data_files()
+                sizes = [file.file_size_bytes for file in files]
+                size = None if None in sizes else sum(filter(None, sizes))
+                borrowed = any(file.base_id is not None for file in files)
+                found.append(Fragment(fragment.fragment_id, live, deleted, size, borrowed))
+    return found
+
+
+def indexed_fragments(handle: LanceDataset) -> set[int]:
+    """The fragments that an index answers for, or has answered for."""
+    with translated(handle.uri):
+        segments = [segment for index in handle.describe_indices() for segment in index.segments]
+        return {int(number) for segment in segments for number in segment.fragment_ids}
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """Fragments of a table, and those that hold the same rows in fewer files, which nothing refers to yet."""
+
+    old: tuple[FragmentMetadata, ...]
+    new: tuple[FragmentMetadata, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the new data files."""
+        return [file.path for fragment in self.new for file in fragment.files]
+
+    def fits(self, handle: LanceDataset, shrunk: Shrunk) -> bool:
+        """Are the old fragments, as a change leaves them in this version, those whose rows were written?
+
+        None may have come to be indexed: Lance would let the index answer for another fragment in their place.
+        """
+        if not indexed_fragments(handle).isdisjoint(each.id for each in self.old):
+            return False
+        with translated(handle.uri):
+            return all(_described(handle, each.id, shrunk) == each.to_json() for each in self.old)
+
+
+def rewrite_fragments(
+    handle: LanceDataset, numbers: Sequence[int], shrunk: Shrunk, rows_per_file: int
+) -> Rewritten:
+    """Write the rows of some fragments again as few files, as a change leaves them. The table stays as it is."""
+    options = CompactionOptions(target_rows_per_fragment=rows_per_file, batch_size=_ROWS_AT_A_TIME, num_threads=1)
+    with translated(handle.uri):
+        plan: Any = Compaction.plan(handle, options)
+        task = {
+            "task": {"fragments": [_described(handle, number, shrunk) for number in numbers]},
+            "read_version": handle.version,
+            "options": json.loads(plan.json())["options"],
+        }
+        tasks: Any = CompactionTask
+        written: Any = tasks.from_json(json.dumps(task)).execute(handle)
+        described: dict[str, Any] = json.loads(written.json())
+        new = [FragmentMetadata.from_json(json.dumps(each)) for each in described["new_fragments"]]
+        settle_data(handle.uri, new)
+    old = (FragmentMetadata.from_json(json.dumps(each)) for each in described["original_fragments"])
+    return Rewritten(tuple(old), tuple(new))
+
+
+def _described(handle: LanceDataset, number: int, shrunk: Shrunk) -> dict[str, Any] | None:
+    """A fragment as a change leaves it, in Lance's own words; None if it is not there."""
+    found = shrunk[number] if number in shrunk else handle.get_fragment(number)
+    if isinstance(found, LanceFragment):
+        found = found.metadata
+    described: dict[str, Any] | None = None if found is None else found.to_json()
+    return described
+
+
+def stage_rewritten(change: Staged, rewritten: Rewritten, operation: str) -> Staged:
+    """Stage an exchange of fragments as the version after another staged change of the same table."""
+    exchange = LanceOperation.Rewrite([LanceOperation.RewriteGroup(list(rewritten.old), list(rewritten.new))], [])
+    return following(change, exchange, operation)
