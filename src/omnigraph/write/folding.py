@@ -88,19 +88,14 @@ def _tier(rows: int, base: int) -> int:
 def _fitting(members: Iterable[Fragment], settings: WriteSettings) -> list[Fragment]:
     """As many of these fragments, from the oldest on, as one write may put together."""
     chosen: list[Fragment] = []
-    rows = size = 0
+    rows, size = settings.fold_rows, settings.fold_bytes
     for each in members:
-        if each.size is None:
-            continue
-        weight = each.size * (BORROWED_WEIGHT if each.is_borrowed else 1)
-        if (
-            rows + each.rows <= settings.fold_rows
-            and size + weight <= settings.fold_bytes
-            and len(chosen) < MOST_FILES
-        ):
-            chosen.append(each)
-            rows += each.rows
-            size += weight
+        if each.size is not None and len(chosen) < MOST_FILES:
+            weight = each.size * (BORROWED_WEIGHT if each.is_borrowed else 1)
+            if each.rows <= rows and weight <= size:
+                chosen.append(each)
+                rows -= each.rows
+                size -= weight
     return chosen
 
 
