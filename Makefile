@@ -53,6 +53,7 @@ bench: install ## Print the benchmarks
 	$(BIN)/python -m benchmarks.search
 	$(BIN)/python -m benchmarks.merge
 	$(BIN)/python -m benchmarks.evolution
+	$(BIN)/python -m benchmarks.aging --commits 1000
 	$(BIN)/python -m benchmarks.interactive
 	$(BIN)/python -m benchmarks.topology
 	$(BIN)/python -m benchmarks.load
