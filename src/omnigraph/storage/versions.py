@@ -20,6 +20,7 @@ from omnigraph.storage.files.checksums import checksum, is_whole
 from omnigraph.storage.files.verification import LOOKUP_BYTES, Verification
 from omnigraph.storage.handles import DEFAULT_LIMITS, HandleLimits, Handles
 from omnigraph.storage.handles import TableRef as TableRef
+from omnigraph.storage.next_version import VersionFiles
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.session import bounded_session
 from omnigraph.storage.unavailable import translated, unavailable
@@ -50,6 +51,7 @@ class TableVersions:
         self._limits = limits
         self._handles = Handles(self._session, limits)
         self._verification = Verification()
+        self.version_files = VersionFiles()
         self._verified: set[tuple[TableRef, bool]] = set()
         self._left: dict[tuple[str, str | None], TableRef | None] = {}
 
