@@ -1,8 +1,8 @@
 """What one-row commits do to a store: the cost of a write, a look-up, a hop and an open as history grows.
 
 `python -m benchmarks.aging --commits 5000 --writers 4 --store s3`. DuckDB and Kuzu let one process write, and know
-no S3, so they take part only with one writer on a local disk. Costs are medians of a fresh process; requests are those
-that an S3 server got, or the reads and writes of files that the kernel counted for the process.
+no S3, so they take part only with one writer on a local disk. Costs are medians of a fresh process; requests are
+those that an S3 server got, or the reads and writes of files that the kernel counted for the process.
 """
 
 from __future__ import annotations

@@ -126,9 +126,9 @@ class Tables(TableVersions):
     def commit_staged(self, staged: Staged) -> TableRef:
         """Make a staged change the next version of its table; TableMoved if there is a next version already.
 
-        An overwrite is safe without the lock: of two, Lance lets one win. So is what is put on an object store as
-        a file of ours. Any other change that overtakes this one between the look and the commit is a writer without
-        the lock; TableMoved then comes too late.
+        An overwrite is safe without the lock: of two, Lance lets one win. So is a version that is computed here. Any
+        other change that overtakes this one between the look and the commit is a writer without the lock;
+        TableMoved then comes too late.
         """
         read = TableRef(staged.location, staged.branch, staged.read_version)
         content = self._computed_next(read, staged.transaction)
@@ -152,7 +152,7 @@ class Tables(TableVersions):
         return done
 
     def _computed_next(self, read: TableRef, transaction: Transaction) -> bytes | None:
-        """The file that makes the next version of a table on an object store; None if Lance has to make it there."""
+        """The file that makes the next version of a table on an object store; None if Lance has to make it."""
         if self.address.scheme is not Scheme.S3 or not is_computed(self.open(read), transaction):
             return None
         current = self.version_files.find(read)
