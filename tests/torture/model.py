@@ -70,7 +70,7 @@ class Model:
                 self.created.setdefault(entry["branch"], False)
             case "delete branch":
                 self.deleted.setdefault(entry["branch"], False)
-            case "mutation" | "load" | "update" | "delete":
+            case "mutation" | "load" | "spark load" | "update" | "delete":
                 self.stamps.setdefault((entry["branch"], entry["tag"]), {None}).add(_after(entry))
 
     def _is_done(self, entry: Mapping[str, Any]) -> None:
@@ -79,7 +79,7 @@ class Model:
                 self.created[entry["branch"]] = True
             case "delete branch":
                 self.deleted[entry["branch"]] = True
-            case "mutation" | "load" | "update" | "delete":
+            case "mutation" | "load" | "spark load" | "update" | "delete":
                 self.stamps[entry["branch"], entry["tag"]] = {_after(entry)}
         if entry.get("commit"):
             self.commits.setdefault(entry["branch"], set()).add(entry["commit"])
@@ -87,4 +87,5 @@ class Model:
 
 def _after(entry: Mapping[str, Any]) -> int | None:
     """The stamp of a tag after a write."""
-    return {"mutation": 0, "load": 0, "update": int(entry["stamp"]), "delete": None}[entry["kind"]]
+    stamp = {"update": int(entry["stamp"]), "delete": None}
+    return stamp.get(entry["kind"], 0)

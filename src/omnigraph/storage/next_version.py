@@ -1,8 +1,8 @@
 """The file that makes the next version of a table on an object store, computed without asking the store.
 
-Before Lance commits to an object store it lists the table's versions, up to a thousand of them, to find out
-whether there are newer ones. Here it commits to a copy of the table in a scratch folder that has one version and no
-rows. The file that comes out is the next version of the table itself, and the caller puts it there if there is none.
+Before Lance commits to an object store it lists the table's versions, up to a thousand of them, to find out if
+there are newer ones. Here it commits to a copy of the table in a scratch folder that has one version and no rows.
+The file that comes out is the next version of the table itself, and the caller puts it there if there is none.
 """
 
 from __future__ import annotations

@@ -126,8 +126,8 @@ class Tables(TableVersions):
     def commit_staged(self, staged: Staged) -> TableRef:
         """Make a staged change the next version of its table; TableMoved if there is a next version already.
 
-        An overwrite is safe without the lock: of two, Lance lets one win. So is a version that is computed here. Any
-        other change that overtakes this one between the look and the commit is a writer without the lock;
+        An overwrite is safe without the lock: of two, Lance lets one win. So is a version that is computed here.
+        Any other change that overtakes this one between the look and the commit is a writer without the lock;
         TableMoved then comes too late.
         """
         read = TableRef(staged.location, staged.branch, staged.read_version)
