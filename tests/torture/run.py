@@ -75,6 +75,7 @@ class Contest:
             self._torment(reader, time.monotonic() + seconds)
         self.counts["forks"] += self._orphans.end()
         self.counts["snapshots"] += reader.finish()
+        self.counts["reclaimed"] += reader.reclaimed
         self._check()
         faulthandler.cancel_dump_traceback_later()
 
@@ -140,7 +141,7 @@ class Contest:
             f"  faults: {dict(sorted((self.model.faults + self.arena.faults).items()))}",
             f"  recoveries: {dict(sorted(self.recoveries.items()))}",
             f"  {self.counts['snapshots']} snapshots read while others wrote,"
-            f" {self.counts['complete checks']} complete checks",
+            f" {self.counts['reclaimed']} of them cleaned up later, {self.counts['complete checks']} complete checks",
         ]
 
 

@@ -34,6 +34,9 @@ UNDONE = "undone"
 MERGED = {"main": ["left"], "right": ["main"], UNDONE: ["main", "left", "right"]}
 """Which of the branches that are always there are merged into which."""
 
+GRACE = 5.0
+"""For how many seconds after a state was the newest one it may not be cleaned up."""
+
 SHORT = "short-"
 """How the names of branches begin that come and go. No name is used twice."""
 
