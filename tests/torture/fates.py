@@ -54,5 +54,5 @@ def fate(chance: random.Random, troubles: tuple[Trouble, ...], role: Role = "wri
         stopped_after=chance.randint(1, 4),
         stopped_for=chance.uniform(0.1, 5.0),
         stopped_when=chance.uniform(0.0, lifetime) if stopped == "any moment" else None,
-        forks_at=chance.randint(1, 5) if role == "writer" and chance.random() < 0.25 else None,
+        forks_at=chance.randint(1, 5) if role in ("writer", "editor") and chance.random() < 0.25 else None,
     )

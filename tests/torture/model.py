@@ -26,6 +26,8 @@ class Model:
     """Branches that were deleted for certain, or perhaps."""
     counts: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
+    texts: dict[str, str] = field(default_factory=dict)
+    """What each error said when it was met first."""
     faults: Counter[str] = field(default_factory=Counter)
 
     def read(self, logs: Iterable[Path]) -> Model:
@@ -50,7 +52,9 @@ class Model:
         elif what != "begin":
             self.counts[what] += 1
         if entry.get("error"):
-            self.errors[f"{what}: {entry['error']}"] += 1
+            told = f"{what}: {entry['error']}"
+            self.errors[told] += 1
+            self.texts.setdefault(told, f"{entry.get('kind')}: {entry.get('text')}")
         self.faults.update(entry.get("struck", ()))
 
     def _take(self, entry: Mapping[str, Any], following: Mapping[str, Any] | None) -> None:

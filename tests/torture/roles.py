@@ -7,26 +7,26 @@ from typing import Final, Literal
 
 from tests.torture.steps import Kind
 
-Role = Literal["writer", "keeper", "loader"]
-"""Writers change the graph in all ways there are, keepers look after it, and loaders load on Spark."""
+Role = Literal["writer", "editor", "keeper", "loader"]
+"""Writers change the graph in all ways there are. Editors change its rows and branches, keepers look after it, and
+loaders load on Spark: a load takes long, and would have to be repeated whenever the schema is changed."""
+
+_EDITS: Final[dict[Kind, int]] = {
+    "mutation": 8,
+    "load": 8,
+    "update": 4,
+    "delete": 2,
+    "create branch": 1,
+    "delete branch": 1,
+    "merge": 4,
+    "revert": 1,
+    "cherry-pick": 1,
+    "reset": 1,
+}
 
 WEIGHTS: Final[dict[Role, dict[Kind, int]]] = {
-    "writer": {
-        "mutation": 8,
-        "load": 8,
-        "update": 4,
-        "delete": 2,
-        "create branch": 1,
-        "delete branch": 1,
-        "indices": 1,
-        "optimize": 1,
-        "merge": 4,
-        "revert": 1,
-        "cherry-pick": 1,
-        "reset": 1,
-        "schema": 2,
-        "schema of all": 1,
-    },
+    "writer": {**_EDITS, "indices": 1, "optimize": 1, "schema": 2, "schema of all": 1},
+    "editor": _EDITS,
     "keeper": {"optimize": 4, "indices": 2},
     "loader": {"spark load": 1},
 }
@@ -45,5 +45,5 @@ class Profile:
 
 PROFILES: Final = {
     "writers": Profile(("writer",) * 4, 20.0, faults=True),
-    "maintenance": Profile(("writer", "writer", "keeper", "keeper", "loader"), 150.0, faults=False),
+    "maintenance": Profile(("editor", "editor", "keeper", "keeper", "loader"), 150.0, faults=False),
 }

@@ -141,7 +141,7 @@ class Contest:
             f"  faults: {dict(sorted((self.model.faults + self.arena.faults).items()))}",
             f"  recoveries: {dict(sorted(self.recoveries.items()))}",
             f"  {self.counts['snapshots']} snapshots read while others wrote,"
-            f" {self.counts['reclaimed']} of them cleaned up later, {self.counts['complete checks']} complete checks",
+            f" {self.counts['reclaimed']} cleaned up later, {self.counts['complete checks']} complete checks",
         ]
 
 

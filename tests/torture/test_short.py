@@ -26,7 +26,7 @@ def test_nothing_is_lost_or_halved_in_a_bucket(s3_server: S3Server, tmp_path: Pa
 
 @pytest.mark.long
 def test_nothing_is_lost_or_halved_while_the_graph_is_looked_after(tmp_path: Path) -> None:
-    _run(Directory(tmp_path), tmp_path, replace(PROFILES["maintenance"], crew=("writer", "writer", "keeper")))
+    _run(Directory(tmp_path), tmp_path, replace(PROFILES["maintenance"], crew=("editor", "editor", "keeper")))
 
 
 def _run(arena: Arena, folder: Path, profile: Profile = PROFILES["writers"]) -> None:

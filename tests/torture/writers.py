@@ -36,8 +36,11 @@ LONGEST_LIFE = 120
 LOADED = 50
 """How many items a load on Spark has."""
 
-PAUSES: dict[Role, float] = {"writer": 0.05, "keeper": 0.2, "loader": 0.2}
-"""How long a writer waits after an error, and the others after each step, in seconds."""
+PAUSE = 0.05
+"""How long a process waits after an error, in seconds."""
+
+REST = 0.2
+"""How long one waits after each step that looks after the graph."""
 
 
 class Writer:
@@ -233,8 +236,8 @@ def _write_on(store: Store, name: str, fate: Fate, log: Path) -> None:
     for number in count(1):
         if number == fate.forks_at:
             fork_soon(graph, store, log.with_suffix(".fork"), chance.uniform(0.0, 0.1))
-        if writer.step() is not None or fate.role != "writer":
-            time.sleep(PAUSES[fate.role])
+        told = writer.step()
+        time.sleep(REST if fate.role == "keeper" else PAUSE if told is not None else 0.0)
 
 
 def _opened(store: Store, name: str, weather: Weather, notes: Log) -> Graph:
