@@ -119,6 +119,8 @@ if TYPE_CHECKING:
     )
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
+    from omnigraph.maintenance.cleanup.report import CleanedBranch, CleanedTable, CleanupReport
+    from omnigraph.maintenance.cleanup.retention import Retention
     from omnigraph.maintenance.compaction import OptimizeReport
     from omnigraph.maintenance.indices import IndexReport
     from omnigraph.maintenance.repair import RepairReport
@@ -162,6 +164,9 @@ __all__ = [
     "ChangeFeedGap",
     "ChangeKeywords",
     "ChangePage",
+    "CleanedBranch",
+    "CleanedTable",
+    "CleanupReport",
     "Commit",
     "CommitChanges",
     "Conflict",
@@ -242,6 +247,7 @@ __all__ = [
     "RequestError",
     "ResourceLimit",
     "Result",
+    "Retention",
     "SchemaError",
     "SchemaPlan",
     "SchemaResult",
@@ -289,6 +295,9 @@ _LAZY = {
     "ChangeBlock": "omnigraph.history.feed.blocks",
     "ChangeKeywords": "omnigraph.keywords",
     "ChangePage": "omnigraph.history.feed.pages",
+    "CleanedBranch": "omnigraph.maintenance.cleanup.report",
+    "CleanedTable": "omnigraph.maintenance.cleanup.report",
+    "CleanupReport": "omnigraph.maintenance.cleanup.report",
     "Commit": "omnigraph.manifest.state",
     "CommitChanges": "omnigraph.history.feed.pages",
     "Diff": "omnigraph.history.diff",
@@ -315,18 +324,19 @@ _LAZY = {
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
     "RepairReport": "omnigraph.maintenance.repair",
+    "Result": "omnigraph.read.result.result",
+    "Retention": "omnigraph.maintenance.cleanup.retention",
     "SchemaPlan": "omnigraph.write.evolution.plan",
     "SchemaResult": "omnigraph.write.evolution.apply",
     "SchemaVersion": "omnigraph.history.schemas",
-    "Result": "omnigraph.read.result.result",
     "Settings": "omnigraph.settings",
     "Snapshot": "omnigraph.manifest.snapshot",
     "TablePin": "omnigraph.manifest.state",
     "Tag": "omnigraph.manifest.refs.tags",
     "Target": "omnigraph.read.result.result",
-    "WriteSettings": "omnigraph.settings",
     "UndoKeywords": "omnigraph.keywords",
     "UndoResult": "omnigraph.history.merging.undo",
+    "WriteSettings": "omnigraph.settings",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",
 }

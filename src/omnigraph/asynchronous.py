@@ -180,6 +180,7 @@ class AsyncGraph:
     ensure_indices = _InThread(Graph.ensure_indices)
     optimize = _InThread(Graph.optimize)
     repair = _InThread(Graph.repair)
+    cleanup = _InThread(Graph.cleanup)
     refresh = _InThread(Graph.refresh)
     recoveries = _InThread(Graph.recoveries)
     snapshot = _InThread(Graph.snapshot)

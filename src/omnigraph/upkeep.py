@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from omnigraph.lang.schema.lookup import table_keys
+from omnigraph.maintenance.cleanup.report import CleanupReport
+from omnigraph.maintenance.cleanup.retention import Duration, retention
+from omnigraph.maintenance.cleanup.run import cleanup
+from omnigraph.maintenance.cleanup.run import preview as preview_cleanup
 from omnigraph.maintenance.compaction import OptimizeReport, optimize
 from omnigraph.maintenance.indices import IndexReport, ensure_indices
 from omnigraph.maintenance.repair import RepairReport, preview, repair
@@ -43,6 +47,24 @@ class MaintainedGraph(VersionedGraph):
         """
         found = self._repository.branches.find(self._named(branch))
         return repair(self._repository, found, force=force) if confirm else preview(self._repository, found)
+
+    def cleanup(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: Duration | None = None,
+        grace: Duration | None = None,
+        confirm: bool = False,
+    ) -> CleanupReport:
+        """Show what of the history would be removed, and with ``confirm`` remove it.
+
+        Of each branch the newest ``keep`` commits stay, and the states that were the newest within ``older_than``,
+        a timedelta or a text such as `7d`; a state goes only if it fails both. The newest state of each branch,
+        tags and what merges need stay in any case, as does what readers and writers may have used within the
+        ``grace`` period of one hour. Commits are still listed when their states are gone.
+        """
+        policy = retention(keep, older_than, grace)
+        return cleanup(self._repository, policy) if confirm else preview_cleanup(self._repository, policy)
 
     def refresh(self) -> list[Recovery]:
         """Resolve what interrupted writes left behind; what was recovered. Every write does this too."""

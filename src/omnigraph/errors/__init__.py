@@ -60,6 +60,7 @@
     │   ├── MergeConflicts       two branches changed the graph in ways that cannot both hold
     │   ├── PreconditionFailed   the branch is not at the commit that the caller named
     │   ├── SchemaChanged        the schema was changed while the write was prepared
+    │   ├── StagedFilesRemoved   a cleanup removed what the write had prepared long before
     │   ├── BatchDone            a micro-batch of a stream with nothing to commit
     │   ├── PublishContention    other writers published at every attempt
     │   ├── LockTimeout          another writer held the lock too long
@@ -100,6 +101,7 @@ from omnigraph.errors.conflicts import (
     PreconditionFailed,
     PublishContention,
     SchemaChanged,
+    StagedFilesRemoved,
 )
 from omnigraph.errors.data import (
     BadValue,
@@ -267,6 +269,7 @@ __all__ = [
     "SnapshotNotFound",
     "SourceUnusable",
     "SparkUnavailable",
+    "StagedFilesRemoved",
     "StorageError",
     "StorageUnavailable",
     "StoreUnsupported",

@@ -21,6 +21,7 @@ from omnigraph.formats.columns import table_schema
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.lang.schema.identity import SchemaIR, first_identities
 from omnigraph.lang.schema.resolve import CompiledSchema
+from omnigraph.manifest.cleanups import Cleanups
 from omnigraph.manifest.commits import Commits
 from omnigraph.manifest.migrations import Migrator
 from omnigraph.manifest.publisher import CommitDraft, Manifest, initial_state
@@ -43,7 +44,7 @@ _ARTIFACTS = (*layout.SCHEMA_FILES, *_FOLDERS)
 
 @dataclass(frozen=True)
 class Repository:
-    """One graph, opened: its objects, tables, locks, manifest, branches, tags, commits and schemas."""
+    """One graph, opened: its objects, tables, locks, manifest, branches, tags, commits, schemas and cleanups."""
 
     address: Address
     objects: ObjectStore
@@ -54,6 +55,7 @@ class Repository:
     tags: Tags
     commits: Commits
     schemas: Schemas
+    cleanups: Cleanups
     process: int
     read_only: bool = False
 
@@ -76,6 +78,7 @@ class Repository:
             tags,
             Commits(manifest, branches, tags),
             Schemas(objects, str(address)),
+            Cleanups(),
             process,
             read_only,
         )

@@ -37,7 +37,7 @@ def classify(move: TableMove, operation_id: str, pin: TablePin | None, tables: T
     """
     start = ref_before(move)
     if not tables.exists(start):
-        return Movement.INVARIANT_VIOLATION
+        return Movement.NO_MOVEMENT if _is_cleaned(start, pin) else Movement.INVARIANT_VIOLATION
     if not tables.moved(start):
         return Movement.NO_MOVEMENT
     if is_fence(at(start, start.version + 1), operation_id, tables):
@@ -60,6 +60,16 @@ def classify(move: TableMove, operation_id: str, pin: TablePin | None, tables: T
     if ours and is_fence(after, operation_id, tables):
         return Movement.RESTORED
     return Movement.UNEXPECTED_MULTISTEP
+
+
+def _is_cleaned(start: TableRef, pin: TablePin | None) -> bool:
+    """Was a version cleaned away because others have published newer ones since? A table that this write had moved
+    would have kept them from doing so."""
+    return (
+        pin is not None
+        and (pin.location, pin.table_branch) == (start.location, start.branch)
+        and (start.version < pin.table_version)
+    )
 
 
 def _is_published_by_others(move: TableMove, pin: TablePin, tables: Tables) -> bool:

@@ -177,7 +177,7 @@ def left_jobs(repository: Repository) -> list[LeftJob]:
     """Every job that has a record, running or not, with its files that no table refers to."""
     return [
         LeftJob(record, tuple(unreferenced(repository, record)), repository.locks.is_alive(record.job))
-        for record in _records(repository)
+        for record in records(repository)
     ]
 
 
@@ -185,7 +185,7 @@ def reclaim(repository: Repository) -> list[LeftJob]:
     """Remove the files and records of dead jobs; returns those jobs. A job that holds its lock is left alone."""
     repository.require_writable()
     gone: list[LeftJob] = []
-    for record in _records(repository):
+    for record in records(repository):
         with ExitStack() as stack:
             try:
                 stack.enter_context(repository.locks.abandoned(record.job))
@@ -201,12 +201,13 @@ def reclaim(repository: Repository) -> list[LeftJob]:
 def _remove_leftovers(repository: Repository) -> None:
     """Remove the notes that late tasks wrote after the record of their job was gone."""
     kept = [key.removeprefix(f"{layout.JOBS}/").split("/") for key in repository.objects.list(layout.JOBS)]
-    known = {record.job for record in _records(repository)}
+    known = {record.job for record in records(repository)}
     for job in {parts[0] for parts in kept if len(parts) > 1} - known:
         repository.objects.delete_prefix(layout.job_folder(job))
 
 
-def _records(repository: Repository) -> list[JobRecord]:
+def records(repository: Repository) -> list[JobRecord]:
+    """The records of all jobs, running or not; ObjectDamaged if one cannot be read."""
     records: list[JobRecord] = []
     for key in repository.objects.list(layout.JOBS):
         if key.count("/") != 1 or not key.endswith(".json"):
