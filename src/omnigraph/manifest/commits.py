@@ -88,6 +88,12 @@ class Commits:
             pass
         raise HistoryReclaimed(f"{shown} of an earlier branch '{commit.branch}'")
 
+    def require_kept(self, commit: Commit) -> None:
+        """Raise HistoryReclaimed unless the state of a commit is on the store, remembered or not."""
+        branch, _ = self.state_at(commit)
+        if not self._manifest.has(branch.native, commit.manifest_version):
+            raise HistoryReclaimed(f"the state of commit {commit.graph_commit_id}")
+
     def state_of(self, branch: Branch, version: int) -> ManifestState:
         """The state of a branch at a manifest version; versions from before its fork are the parent's."""
         while branch.parent is not None and branch.fork_version is not None and version < branch.fork_version:

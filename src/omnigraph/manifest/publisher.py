@@ -102,6 +102,16 @@ class Manifest:
         self._remember(native, state)
         return state
 
+    def has(self, native: str | None, version: int) -> bool:
+        """Is the state of a version on the store? It may be gone though this process remembers it."""
+        ref = TableRef(layout.MANIFEST, native, version)
+        return self._tables.exists(ref) or self.kept.has(native, version)
+
+    def forget_states(self) -> None:
+        """Drop the states that are remembered; some of them are not on the store any more."""
+        with self._lock:
+            self._states.clear()
+
     def rows_at(self, native: str | None, version: int) -> pa.Table:
         """The rows of one version, as they were published; HistoryReclaimed or SnapshotNotFound as for `at`."""
         try:

@@ -109,6 +109,10 @@ class KeptStates:
         except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
             raise ObjectDamaged(key, f"it holds no state ({error})") from error
 
+    def has(self, native: str | None, version: int) -> bool:
+        """Were the rows of a version kept?"""
+        return self._objects.has(layout.kept_state(native, version))
+
     def keys(self) -> Iterable[str]:
         """The keys of all of them."""
         return self._objects.list(layout.KEPT_STATES)

@@ -153,9 +153,7 @@ class TestWhatIsNamed:
         with pytest.raises(HistoryReclaimed):
             people(connect(local_store), at=tagged)
 
-    def test_a_process_that_slept_at_a_tagged_state_sees_the_newest(
-        self, graph: Graph, local_store: Store
-    ) -> None:
+    def test_a_process_that_slept_at_a_tagged_state_wakes_up(self, graph: Graph, local_store: Store) -> None:
         """Its own version is kept but the one after it is not: that must not look like the end of the branch."""
         sleeper = connect(local_store)
         people(sleeper)

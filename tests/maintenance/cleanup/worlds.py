@@ -47,11 +47,8 @@ def remove(graph: Graph, name: str, branch: str = "main") -> str:
 
 def people(graph: Graph, *, branch: str | None = None, at: str | int | None = None) -> set[tuple[str, int]]:
     """Who is in a state."""
-    if at is not None:
-        rows = graph.query(PEOPLE, at=at).rows
-    else:
-        rows = graph.query(PEOPLE, branch=branch or "main").rows
-    return {tuple(row.values()) for row in rows}
+    found = graph.query(PEOPLE, branch=branch) if at is None else graph.query(PEOPLE, at=at)
+    return {(row["p.name"], row["p.age"]) for row in found.rows}
 
 
 def names(graph: Graph, *, branch: str | None = None, at: str | int | None = None) -> set[str]:

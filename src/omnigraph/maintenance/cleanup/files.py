@@ -37,6 +37,8 @@ class TreeFiles:
     files: dict[str, dict[str, list[Entry]]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     strays: list[Entry] = field(default_factory=list)
     """Half-written version files."""
+    hint: Entry | None = None
+    """Lance's own note of the newest version."""
     last_written: dt.datetime = _LONG_AGO
 
     @property
@@ -83,7 +85,9 @@ class TableFiles:
         version = layout.version_of(name)
         if folder == VERSIONS and version is not None:
             tree.versions[version] = entry
-        elif folder == VERSIONS and name != _HINT:
+        elif folder == VERSIONS and name == _HINT:
+            tree.hint = entry
+        elif folder == VERSIONS:
             tree.strays.append(entry)
         elif folder in KINDS:
             tree.files[folder].setdefault(_owner(entry.key, below, folder, name), []).append(entry)

@@ -71,7 +71,7 @@ class Rules:
 
     needed: Needed
     young: dt.datetime
-    """Files that were written since then stay, whether a version refers to them or not."""
+    """Files that were written after that stay, whether a version refers to them or not."""
     jobs: Collection[JobRecord]
     natives: frozenset[str]
     """The native branches of live branches, and those that running jobs write to."""
@@ -105,7 +105,7 @@ def log_garbage(repository: Repository, table: TableFiles, rules: Rules) -> Garb
     found = Garbage(table.location, VersionReader(table.location))
     for native, tree in table.trees.items():
         ordered = sorted(tree.versions)
-        recent = [v for v, following in pairwise(ordered) if tree.versions[following].modified >= rules.young]
+        recent = [v for v, following in pairwise(ordered) if tree.versions[following].modified > rules.young]
         found.keep(repository, native, recent, is_needed=False)
         found.keep(repository, native, ordered[-1:], is_needed=True)
     _add_garbage(table, rules, found)
@@ -142,11 +142,12 @@ def table_garbage(repository: Repository, table: TableFiles, rules: Rules, found
 def _abandoned(table: TableFiles, rules: Rules) -> Garbage:
     """A table of no state at all. One that was just made may be part of a state soon, and stays."""
     found = Garbage(table.location, VersionReader(table.location))
-    if table.last_written >= rules.young or any(table.location in job.locations for job in rules.jobs):
+    if table.last_written > rules.young or any(table.location in job.locations for job in rules.jobs):
         return found
     for native, tree in table.trees.items():
         found.versions += [(native, version, entry) for version, entry in sorted(tree.versions.items())]
         found.files += tree.owned()
+        found.files += [] if tree.hint is None else [(tree.hint.key, tree.hint)]
     found.files += [(entry.key, entry) for entry in (*table.listed.values(), *table.others)]
     found.folders = [table.location]
     return found
@@ -167,17 +168,18 @@ def _add_garbage(table: TableFiles, rules: Rules, found: Garbage) -> None:
     for native, tree in table.trees.items():
         kept = found.kept.get(native, set())
         is_gone = native is not None and native not in rules.natives and not kept
-        if is_gone and tree.last_written >= rules.young:
+        if is_gone and tree.last_written > rules.young:
             continue
         found.versions += [(native, v, entry) for v, entry in sorted(tree.versions.items()) if v not in kept]
         for owner, entry in tree.owned():
-            is_young = entry.modified >= rules.young or rules.is_staged(table.location, native, entry)
+            is_young = entry.modified > rules.young or rules.is_staged(table.location, native, entry)
             if owner not in found.referenced and (is_gone or not is_young):
                 found.files.append((owner, entry))
                 if owner != entry.key:
                     found.folders.append(entry.key.rpartition("/")[0])
         if is_gone:
+            found.files += [] if tree.hint is None else [(tree.hint.key, tree.hint)]
             found.folders.append(layout.native_prefix(table.location, native))
     for native, entry in table.listed.items():
-        if native not in rules.natives and not found.kept.get(native) and entry.modified < rules.young:
+        if native not in rules.natives and not found.kept.get(native) and entry.modified <= rules.young:
             found.files.append((entry.key, entry))

@@ -123,7 +123,7 @@ class _Cleanup:
             *(layout.kept_state(n, v) for n, states in self.needed.states.items() for v in states.older),
         }
         folders = (layout.SCHEMAS, layout.HEAD_HINTS, layout.KEPT_STATES)
-        old = {entry.key for folder in folders for entry in objects.entries(folder) if entry.modified < young}
+        old = {entry.key for folder in folders for entry in objects.entries(folder) if entry.modified <= young}
         present = {key for folder in folders for key in objects.list(folder)}
         return sorted(old & present - needed)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from omnigraph.errors import HistoryReclaimed, SnapshotNotFound
+from omnigraph.errors import HistoryReclaimed
 from omnigraph.maintenance.cleanup.bases import merge_states
 from omnigraph.maintenance.cleanup.retention import Retention
 from omnigraph.manifest.refs.branches import Branch
@@ -133,13 +133,10 @@ def _live(repository: Repository) -> list[Branch]:
 def _add(repository: Repository, needed: Needed, native: str | None, version: int) -> None:
     """Keep what one state names; one that is gone already is none of those that stay."""
     states = needed.states[native]
-    try:
-        state = repository.manifest.at(native, version)
-    except (HistoryReclaimed, SnapshotNotFound):
-        if version not in states.older:
-            raise
+    if version in states.older and not repository.manifest.has(native, version):
         states.older.discard(version)
         return
+    state = repository.manifest.at(native, version)
     needed.add(state, is_newest=version == states.newest)
     if version == states.oldest and state.head is not None:
         states.oldest_commit = state.head.graph_commit_id
@@ -150,7 +147,7 @@ def _recent(files: Mapping[int, Entry], newest: int, since: dt.datetime) -> Iter
     yield newest
     ordered = sorted(files)
     for version, following in pairwise(ordered):
-        if files[following].modified >= since:
+        if files[following].modified > since:
             yield version
 
 
@@ -177,19 +174,20 @@ def _older(repository: Repository, branches: Collection[Branch]) -> Iterator[tup
     """The states that stay whatever their age: those of tags, fork points and the bases of merges."""
     yield from _tagged(repository)
     yield from _fork_points(branches)
-    heads = {branch.native: repository.manifest.latest(branch.native).head for branch in branches}
-    found = [head for head in heads.values() if head is not None]
+    newest = {branch.name: repository.manifest.latest(branch.native).head for branch in branches}
+    heads = {name: head for name, head in newest.items() if head is not None}
+    natives = {branch.name: branch.native for branch in branches}
 
     def is_readable(commit: Commit) -> bool:
         try:
-            repository.commits.state_at(commit)
+            repository.commits.require_kept(commit)
         except HistoryReclaimed:
             return False
         return True
 
-    for commit in merge_states(found, repository.commits.ancestry(*branches), is_readable):
+    for commit in merge_states(heads, branches, repository.commits.ancestry(*branches), is_readable):
         if is_readable(commit):
-            yield repository.branches.find(commit.branch).native, commit.manifest_version
+            yield natives[commit.branch], commit.manifest_version
 
 
 def _tagged(repository: Repository) -> Iterator[tuple[str | None, int]]:

@@ -89,7 +89,11 @@ class Sweeper:
             gone = self._remove(garbage, partial(_files_still_unneeded, garbage, few))
             files, size = files + len(gone), size + sum(entry.size for entry in gone)
             hit("cleanup.after_files")
-        self._objects.prune(dict.fromkeys(garbage.folders))
+        if garbage.folders:
+            with self.locked():
+                self._objects.prune(dict.fromkeys(garbage.folders))
+        if garbage.location == layout.MANIFEST:
+            self._repository.manifest.forget_states()
         for native in garbage.kept:
             self._repository.tables.forget(garbage.location, native)
         return versions, versions + files, size
