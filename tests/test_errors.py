@@ -15,6 +15,7 @@ import pytest
 
 from omnigraph import errors
 from omnigraph.errors import (
+    BackupNotFound,
     BadValue,
     BatchDone,
     BatchOutcomeUnknown,
@@ -29,6 +30,8 @@ from omnigraph.errors import (
     ConflictError,
     ConflictKind,
     ConstraintViolation,
+    CopyRefused,
+    CopyUnfinished,
     CountOverflow,
     CursorRejected,
     DataError,
@@ -38,6 +41,7 @@ from omnigraph.errors import (
     ForkedProcess,
     GraphClosed,
     GraphExists,
+    GraphMoved,
     GraphNotFound,
     HistoryReclaimed,
     IncompleteFile,
@@ -123,6 +127,10 @@ ERRORS: list[OmniError] = [
     GraphExists("g.omni"),
     GraphNotFound("g.omni"),
     NotAGraph("g.omni", "it has no manifest", "check the address"),
+    GraphMoved("/new/g.omni", "/old/g.omni"),
+    CopyUnfinished("copy.omni", "g.omni"),
+    CopyRefused("copy.omni", "there is another graph", "choose another place"),
+    BackupNotFound("backups", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
     ReadOnlyGraph("g.omni"),
     GraphClosed("g.omni"),
     ForkedProcess("g.omni", 11, 12),

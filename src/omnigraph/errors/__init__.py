@@ -14,6 +14,10 @@
     │   ├── GraphExists          init: there is a graph already
     │   ├── GraphNotFound        open: there is nothing
     │   ├── NotAGraph            open: there is something else, or half a graph
+    │   ├── GraphMoved           a branch of a graph that was moved, before it is opened for writing
+    │   ├── CopyUnfinished       open: there is only a part of a copy
+    │   ├── CopyRefused          clone, backup, restore: something else is at the target
+    │   ├── BackupNotFound       restore: there is no such backup
     │   ├── ReadOnlyGraph        a write to a graph that was opened read-only
     │   ├── GraphClosed          a graph that is used after it was closed
     │   ├── ForkedProcess        a forked child cannot use what its parent opened
@@ -152,16 +156,20 @@ from omnigraph.errors.queries import (
     SumOverflow,
 )
 from omnigraph.errors.requests import (
+    BackupNotFound,
     BranchExists,
     BranchInUse,
     BranchNotFound,
     BranchProtected,
     BranchTagged,
     ChangeFeedGap,
+    CopyRefused,
+    CopyUnfinished,
     CursorRejected,
     ForkedProcess,
     GraphClosed,
     GraphExists,
+    GraphMoved,
     GraphNotFound,
     HistoryReclaimed,
     InvalidAddress,
@@ -197,6 +205,7 @@ from omnigraph.problems import (
 )
 
 __all__ = [
+    "BackupNotFound",
     "BadValue",
     "BatchDone",
     "BatchOutcomeUnknown",
@@ -211,6 +220,8 @@ __all__ = [
     "ConflictError",
     "ConflictKind",
     "ConstraintViolation",
+    "CopyRefused",
+    "CopyUnfinished",
     "CountOverflow",
     "CursorRejected",
     "DataError",
@@ -220,6 +231,7 @@ __all__ = [
     "ForkedProcess",
     "GraphClosed",
     "GraphExists",
+    "GraphMoved",
     "GraphNotFound",
     "HistoryReclaimed",
     "IncompleteFile",

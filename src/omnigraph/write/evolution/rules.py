@@ -32,7 +32,7 @@ def check_table(change: TableChange, before: Base, after: Base, found: Violation
         return
     names = _names_with_new_rules(change)
     for rows in rows_after(change, before, names) if names else ():
-        check_rows(_only(entity, names), rows, found)
+        check_rows(narrowed(entity, names), rows, found)
     for columns in _new_groups(change):
         rows = pa.concat_tables(rows_after(change, before, columns))
         check_unique(TableDelta(entity.table_key, rows, replaces=True), columns, after, found)
@@ -92,7 +92,7 @@ def _old_names(change: TableChange) -> dict[str, str]:
     return {prop.name: by_id[prop.id] for prop in change.after.properties.values() if prop.id in by_id}
 
 
-def _only(entity: EntityType, names: Sequence[str]) -> EntityType:
+def narrowed(entity: EntityType, names: Sequence[str]) -> EntityType:
     """The type with the rules of some properties."""
     properties = {name: entity.properties[name] for name in names}
     if isinstance(entity, EdgeType):
