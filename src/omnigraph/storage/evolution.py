@@ -18,6 +18,7 @@ import pyarrow as pa
 from lance import LanceDataset, LanceOperation
 from lance.fragment import FragmentMetadata, LanceFragment
 from lance.schema import LanceSchema
+from lance.udf import BatchUDF
 
 from omnigraph.storage.fields import FieldTree, field_trees, new_field_trees, schema_of
 from omnigraph.storage.files.datafiles import StagedFile, column_ids
@@ -115,12 +116,17 @@ def _computed(
     if not columns:
         return fragment.metadata, handle.lance_schema
 
-    def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
-        fields = [column.field.with_name(_COMPUTED + column.field.name).with_nullable(True) for column in columns]
-        values = [column.compute(batch) for column in columns]
-        return pa.RecordBatch.from_arrays(values, schema=pa.schema(fields))
+    schema = pa.schema(
+        [column.field.with_name(_COMPUTED + column.field.name).with_nullable(True) for column in columns]
+    )
 
-    made: tuple[FragmentMetadata, LanceSchema] = fragment.merge_columns(compute, columns=_needed(columns))
+    def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([column.compute(batch) for column in columns], schema=schema)
+
+    # Without the schema Lance would try the function first, and hide what fails then behind a TypeError.
+    made: tuple[FragmentMetadata, LanceSchema] = fragment.merge_columns(
+        BatchUDF(compute, schema), columns=_needed(columns)
+    )
     return made
 
 
