@@ -182,6 +182,8 @@ class AsyncGraph:
     doctor = _InThread(Graph.doctor)
     repair = _InThread(Graph.repair)
     repair_all = _InThread(Graph.repair_all)
+    clone = _InThread(Graph.clone)
+    backup = _InThread(Graph.backup)
     refresh = _InThread(Graph.refresh)
     recoveries = _InThread(Graph.recoveries)
     snapshot = _InThread(Graph.snapshot)

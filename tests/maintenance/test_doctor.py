@@ -40,6 +40,7 @@ from omnigraph.maintenance.doctor.codes import CODES
 from omnigraph.maintenance.doctor.doctor import CHECKS
 from omnigraph.maintenance.doctor.examination import Examination
 from omnigraph.maintenance.doctor.rules import TABLE_RULES, check_rules
+from omnigraph.maintenance.index_plan import NO_LAG
 from omnigraph.manifest.repository import Repository
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.jobs import JobRecord, announce
@@ -337,8 +338,8 @@ def test_rules_are_checked_in_pieces(patient: Graph, rows: int) -> None:
 
 
 def test_indexes_that_are_missing_or_lag_behind(patient: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnigraph.maintenance.doctor.indexes.STALE_ROWS", 0)
-    monkeypatch.setattr("omnigraph.maintenance.doctor.indexes.STALE_SHARE", 0.0)
+    monkeypatch.setattr("omnigraph.maintenance.doctor.indexes.LARGE", 0)
+    monkeypatch.setattr("omnigraph.maintenance.doctor.indexes.DEFAULT_LAG", NO_LAG)
     dataset(patient, KNOWS).drop_index("src_btree")
     patient.repair(confirm=True, force=True)
     report = examined(store_of(patient), checks=["indexes"], branch="main")

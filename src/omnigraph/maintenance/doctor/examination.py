@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from omnigraph.errors import BranchNotFound, OmniError, UpgradeRequired
+from omnigraph.errors import BranchNotFound, GraphMoved, OmniError, UpgradeRequired
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.maintenance.doctor.report import DoctorProgress, Finding, ProgressListener, Severity
 from omnigraph.manifest.refs.branches import Branch
@@ -101,6 +101,8 @@ class Examination:
     def _unreadable_state(self, branch: str, error: OmniError) -> Finding:
         if isinstance(error, UpgradeRequired):
             return Finding("newer_release", Severity.ERROR, str(error), UPGRADE, branch)
+        if isinstance(error, GraphMoved):
+            return Finding("moved_directory", Severity.ERROR, str(error), error.remedy, branch)
         file = getattr(error, "key", None)
         return Finding("manifest_unreadable", Severity.ERROR, str(error), RESTORE, branch, file=file)
 

@@ -13,15 +13,17 @@ from lance.query import FullTextOperator, MatchQuery
 from omnigraph.errors import OmniError
 from omnigraph.maintenance.doctor.examination import Examination, ExaminedTable
 from omnigraph.maintenance.doctor.report import Finding, Severity
-from omnigraph.maintenance.index_plan import STALE_ROWS, STALE_SHARE, VECTOR_ROWS, wanted_indexes
+from omnigraph.maintenance.index_plan import DEFAULT_LAG, VECTOR_ROWS, wanted_indexes
 from omnigraph.read.text.analysis import terms_of
 from omnigraph.storage.filters import sql_literal
-from omnigraph.storage.staging import ExistingIndex, existing_indexes
+from omnigraph.storage.indexing import ExistingIndex, existing_indexes
 from omnigraph.storage.unavailable import translated
 
 _PLACES: Final = 4
 _ROWS_PER_PLACE: Final = 4
 _CLOSE: Final = 1e-3
+LARGE: Final = 10_000
+"""A table of more rows should have the indexes that the schema asks for."""
 
 
 def check_indexes(exam: Examination) -> Iterator[Finding]:
@@ -51,7 +53,7 @@ def _coverage(table: ExaminedTable, handle: LanceDataset, indexes: list[Existing
             continue
         found = next((i for i in indexes if (i.column, i.kind) == (wanted.column, wanted.kind)), None)
         if found is None:
-            enough = VECTOR_ROWS if wanted.kind == "IVF_FLAT" else STALE_ROWS
+            enough = VECTOR_ROWS if wanted.kind == "IVF_FLAT" else LARGE
             if rows > enough:
                 yield Finding(
                     "index_missing",
@@ -63,7 +65,7 @@ def _coverage(table: ExaminedTable, handle: LanceDataset, indexes: list[Existing
                 )
             continue
         lag = rows - found.rows
-        if lag > STALE_ROWS and lag > STALE_SHARE * rows:
+        if lag > LARGE and not DEFAULT_LAG.allows(lag, rows):
             yield Finding(
                 "index_lagging",
                 Severity.WARNING,

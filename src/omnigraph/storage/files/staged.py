@@ -94,7 +94,7 @@ def deletion_path(folder: Path, fragment: int, deletion: dict[str, object]) -> P
 
 
 def deletion_name(fragment: int, deletion: dict[str, object]) -> str:
-    """How Lance names a deletion file of a fragment."""
+    """The name that Lance gives to a deletion file of a fragment."""
     suffix = "bin" if deletion["file_type"] == "bitmap" else "arrow"
     return f"{fragment}-{deletion['read_version']}-{deletion['id']}.{suffix}"
 
