@@ -391,7 +391,7 @@ def test_a_directory_that_was_moved(patient: Graph, tmp_path: Path) -> None:
     moved = shutil.copytree(patient.address, tmp_path / "moved")
     report = omnigraph.doctor(moved, quick=True)
     assert codes(report) == {"moved_directory"}
-    assert {finding.branch for finding in report.findings} == {"dev"}
+    assert {finding.branch for finding in report.findings} == {"dev", "nested"}
 
 
 def test_a_job_that_was_killed(patient: Graph) -> None:

@@ -17,6 +17,7 @@ from omnigraph.manifest.refs.tags import Tag
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import ManifestState, TablePin
+from omnigraph.storage import layout
 from omnigraph.storage.tables import TableRef
 
 RESTORE = "restore it from a backup of the graph"
@@ -134,6 +135,20 @@ class Examination:
             return self.repository.schemas.catalog(state.schema)
         except OmniError:
             return None  # the check of control objects says why
+
+    def gone(self) -> set[str]:
+        """The branches that were deleted since the examination began, or of which a cleanup has removed the state
+        that was examined; what is missing of these is not damage."""
+        tables = self.repository.tables
+        return {
+            each.branch.name
+            for each in self.branches
+            if not self.repository.branches.has(each.branch.ref)
+            or (
+                not tables.exists(TableRef(layout.MANIFEST, each.branch.native, each.state.version))
+                and self.repository.manifest.latest(each.branch.native).version != each.state.version
+            )
+        }
 
     def heads(self, check: str) -> Iterator[ExaminedTable]:
         """The tables of the newest states, each version once however many branches of one schema share it."""
