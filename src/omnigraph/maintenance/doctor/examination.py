@@ -139,16 +139,17 @@ class Examination:
     def gone(self) -> set[str]:
         """The branches that were deleted since the examination began, or of which a cleanup has removed the state
         that was examined; what is missing of these is not damage."""
-        tables = self.repository.tables
-        return {
-            each.branch.name
-            for each in self.branches
-            if not self.repository.branches.has(each.branch.ref)
-            or (
-                not tables.exists(TableRef(layout.MANIFEST, each.branch.native, each.state.version))
-                and self.repository.manifest.latest(each.branch.native).version != each.state.version
-            )
-        }
+        return {each.branch.name for each in self.branches if self._is_gone(each)}
+
+    def _is_gone(self, examined: ExaminedBranch) -> bool:
+        repository, branch = self.repository, examined.branch
+        try:
+            if not repository.branches.has(branch.ref):
+                return True
+            state = TableRef(layout.MANIFEST, branch.native, examined.state.version)
+            return not repository.tables.exists(state) and repository.tables.moved(state)
+        except OmniError:
+            return False
 
     def heads(self, check: str) -> Iterator[ExaminedTable]:
         """The tables of the newest states, each version once however many branches of one schema share it."""
