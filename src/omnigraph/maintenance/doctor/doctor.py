@@ -63,6 +63,8 @@ def examine(
     for name in names:
         exam.progress(name, 0, 0)
         findings += _run(exam, name)
+    gone = exam.gone()
+    findings = [finding for finding in findings if finding.branch not in gone]
     findings.sort(key=lambda finding: _ORDER[finding.severity])
     tables = {pin.ref for each in exam.branches for pin in each.state.tables.values()}
     branches = tuple(each.branch.name for each in exam.branches)
