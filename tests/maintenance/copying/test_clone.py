@@ -140,6 +140,29 @@ def test_a_clone_is_brought_up_to_date_by_what_is_new(own: Graph, tmp_path: Path
     assert names(copy, "late") >= {"Flo", "Gil"}
 
 
+def test_a_branch_that_was_made_again_under_its_name_replaces_the_old_one(own: Graph, tmp_path: Path) -> None:
+    own.load([person("Old")], mode="append", branch="idle")
+    own.clone(tmp_path / "copy")
+    own.delete_branch("idle")
+    own.create_branch("idle", from_="dev/one")
+    own.clone(tmp_path / "copy")
+    copy = omnigraph.open(tmp_path / "copy")
+    assert names(copy, "idle") == names(own, "idle") == names(own, "dev/one")
+    copy.load([person("New")], mode="append", branch="idle")
+
+
+def test_less_of_a_graph_does_not_replace_more(own: Graph, tmp_path: Path) -> None:
+    own.clone(tmp_path / "copy")
+    with pytest.raises(CopyRefused, match="more of branch"):
+        own.clone(tmp_path / "copy", at="v1")
+    with pytest.raises(CopyRefused, match="more of branch"):
+        own.clone(tmp_path / "copy", branch="sub")
+    part = tmp_path / "part"
+    own.clone(part, branch="sub", history=False)
+    own.clone(part)
+    assert look(omnigraph.open(part)) == look(own)
+
+
 def test_a_clone_that_was_written_to_is_left_alone(graph: Graph, tmp_path: Path) -> None:
     graph.clone(tmp_path / "copy")
     copy = omnigraph.open(tmp_path / "copy")

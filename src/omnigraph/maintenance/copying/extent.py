@@ -73,6 +73,11 @@ class Extent:
         """The head commit of each branch."""
         return {head.branch.name: head.graph_commit_id for head in self.heads}
 
+    @property
+    def ends(self) -> dict[str, list[Any]]:
+        """Where each branch ends, as a copy notes it: its native branch, its manifest version and its commit."""
+        return {head.branch.name: [head.branch.native, head.version, head.graph_commit_id] for head in self.heads}
+
     def as_json(self) -> dict[str, Any]:
         return {
             "graph_id": self.graph_id,
