@@ -123,17 +123,18 @@ if TYPE_CHECKING:
     )
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
-    from omnigraph.maintenance.compaction import OptimizeReport
     from omnigraph.maintenance.copying.backup import Backup, BackupReport
     from omnigraph.maintenance.copying.clone import CopyReport
     from omnigraph.maintenance.copying.transfer import CopyEvent
+    from omnigraph.maintenance.doctor.report import DoctorProgress, DoctorReport, Finding, Severity
     from omnigraph.maintenance.indices import IndexReport
-    from omnigraph.maintenance.repair import RepairReport
+    from omnigraph.maintenance.optimize import OptimizeReport
+    from omnigraph.maintenance.repair.report import RepairReport
     from omnigraph.manifest.refs.branches import Branch
     from omnigraph.manifest.refs.tags import Tag
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.manifest.state import Commit, TablePin
-    from omnigraph.opening import backups, init, open, restore  # noqa: A004  the public name
+    from omnigraph.opening import backups, doctor, init, open, restore  # noqa: A004  the public name
     from omnigraph.read.limits import Cancellation
     from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
@@ -187,11 +188,14 @@ __all__ = [
     "DataError",
     "Diagnostic",
     "Diff",
+    "DoctorProgress",
+    "DoctorReport",
     "EmbedResult",
     "EmbeddingClient",
     "EmbeddingUnavailable",
     "ExportRefused",
     "ExportResult",
+    "Finding",
     "ForkedProcess",
     "Graph",
     "GraphClosed",
@@ -262,6 +266,7 @@ __all__ = [
     "SchemaResult",
     "SchemaVersion",
     "Settings",
+    "Severity",
     "SidecarUnreadable",
     "Snapshot",
     "SnapshotNotFound",
@@ -286,6 +291,7 @@ __all__ = [
     "WriteSettings",
     "__version__",
     "backups",
+    "doctor",
     "init",
     "lang",
     "open",
@@ -313,9 +319,12 @@ _LAZY = {
     "CopyEvent": "omnigraph.maintenance.copying.transfer",
     "CopyReport": "omnigraph.maintenance.copying.clone",
     "Diff": "omnigraph.history.diff",
+    "DoctorProgress": "omnigraph.maintenance.doctor.report",
+    "DoctorReport": "omnigraph.maintenance.doctor.report",
     "EmbedResult": "omnigraph.bulk.embed.requests",
     "EmbeddingClient": "omnigraph.embed.client",
     "ExportResult": "omnigraph.bulk.export.job",
+    "Finding": "omnigraph.maintenance.doctor.report",
     "Graph": "omnigraph.graph",
     "IndexReport": "omnigraph.maintenance.indices",
     "JobEvent": "omnigraph.bulk.runner",
@@ -331,16 +340,17 @@ _LAZY = {
     "MergePlan": "omnigraph.history.merging.plans",
     "MergeResult": "omnigraph.history.merging.plans",
     "MutationResult": "omnigraph.write.mutations.requests",
-    "OptimizeReport": "omnigraph.maintenance.compaction",
+    "OptimizeReport": "omnigraph.maintenance.optimize",
     "PropertyBlame": "omnigraph.history.blame",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
-    "RepairReport": "omnigraph.maintenance.repair",
+    "RepairReport": "omnigraph.maintenance.repair.report",
     "Result": "omnigraph.read.result.result",
     "SchemaPlan": "omnigraph.write.evolution.plan",
     "SchemaResult": "omnigraph.write.evolution.apply",
     "SchemaVersion": "omnigraph.history.schemas",
     "Settings": "omnigraph.settings",
+    "Severity": "omnigraph.maintenance.doctor.report",
     "Snapshot": "omnigraph.manifest.snapshot",
     "TablePin": "omnigraph.manifest.state",
     "Tag": "omnigraph.manifest.refs.tags",
@@ -349,6 +359,7 @@ _LAZY = {
     "UndoResult": "omnigraph.history.merging.undo",
     "WriteSettings": "omnigraph.settings",
     "backups": "omnigraph.opening",
+    "doctor": "omnigraph.opening",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",
     "restore": "omnigraph.opening",

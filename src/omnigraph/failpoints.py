@@ -46,11 +46,14 @@ WRITE_NAMES: Final = frozenset(
         "recovery.record_audit",
         "recovery.after_restore",
         "recovery.after_fence",
+        "recovery.after_upkeep_fence",
         "recovery.after_publish",
         "recovery.after_audit",
         "write.after_stage",
         "write.after_lock",
         "write.after_sidecar",
+        "write.before_fold",
+        "write.after_fold",
         "write.between_tables",
         "write.after_tables",
         "write.after_publish",
@@ -73,9 +76,12 @@ SCHEMA_NAMES: Final = frozenset(
         "schema.after_columns",
         "schema.after_intent",
         "schema.between_branches",
+        "merge.after_check",
+        "merge.after_schema",
     }
 )
-"""The failpoints of a change of the schema before its commit, which is a write, and between branches."""
+"""The failpoints of a change of the schema before its commit, which is a write, and between branches; and of a
+merge that adopts a schema, before and behind the commit of the schema."""
 
 COPY_NAMES: Final = frozenset(
     {

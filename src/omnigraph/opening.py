@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from omnigraph.arguments import LONGEST_ACTOR, optional_text, text_argument
 from omnigraph.embed.client import EmbeddingClient
@@ -14,6 +14,8 @@ from omnigraph.maintenance.copying import backup as backing_up
 from omnigraph.maintenance.copying.backup import Backup
 from omnigraph.maintenance.copying.clone import CopyReport
 from omnigraph.maintenance.copying.transfer import CopyEvent
+from omnigraph.maintenance.doctor.doctor import examine
+from omnigraph.maintenance.doctor.report import DoctorReport, ProgressListener
 from omnigraph.manifest.repository import create, open_existing
 from omnigraph.read.data.cache import Cache
 from omnigraph.recovery.heal import sweep
@@ -79,6 +81,21 @@ def open(  # noqa: A001  the public name is omnigraph.open
         sweep(repository)
         finish_intent(repository)
     return Graph(repository, actor=actor, embedder=embedder, cache=Cache(cache_bytes), settings=settings)
+
+
+def doctor(
+    uri: str | os.PathLike[str],
+    *,
+    quick: bool = False,
+    branch: str | None = None,
+    checks: Iterable[str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    listener: ProgressListener | None = None,
+) -> DoctorReport:
+    """Examine a graph as `Graph.doctor` does, also one that is too damaged to be opened."""
+    address = parse_address(uri, storage_options)
+    wanted = optional_text("branch", branch)
+    return examine(address, quick=quick, branch=wanted, checks=checks, listener=listener)
 
 
 def restore(

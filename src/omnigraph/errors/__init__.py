@@ -71,6 +71,7 @@
     ├── OutcomeUnknown           look for the commit before you retry
     ├── BatchOutcomeUnknown      write the stream's micro-batch again; it is not written twice
     ├── BranchOutcomeUnknown     look at the list of branches before you retry
+    ├── MergeUnfinished          the target has the source's schema, not yet its rows; merge again
     ├── SchemaUnfinished         some branches have the new schema; opening the graph for writing finishes it
     ├── SchemaRefused            one of several branches cannot get the schema; no branch did
     ├── TagOutcomeUnknown        look at the list of tags before you retry
@@ -130,6 +131,7 @@ from omnigraph.errors.merges import (
 from omnigraph.errors.outcomes import (
     BatchOutcomeUnknown,
     BranchOutcomeUnknown,
+    MergeUnfinished,
     OutcomeUnknown,
     SchemaUnfinished,
     TagOutcomeUnknown,
@@ -246,6 +248,7 @@ __all__ = [
     "LockTimeout",
     "ManifestConflict",
     "MergeConflicts",
+    "MergeUnfinished",
     "MigrationError",
     "MissingExtra",
     "NotAGraph",

@@ -30,6 +30,7 @@ from omnigraph.manifest.refs.tags import Tags
 from omnigraph.manifest.schemas import Schemas
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN, ManifestState, TablePin, encode
+from omnigraph.settings import WRITE_DEFAULTS, WriteSettings
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.control.sealed import digest, seal
@@ -57,6 +58,7 @@ class Repository:
     schemas: Schemas
     process: int
     read_only: bool = False
+    settings: WriteSettings = WRITE_DEFAULTS
 
     @classmethod
     def at(cls, address: Address, *, read_only: bool = False) -> Repository:
@@ -122,13 +124,13 @@ class Repository:
 def open_existing(address: Address, *, read_only: bool) -> Repository:
     """Open a graph. Opening for writing migrates a manifest of an older release; reading never writes."""
     repository = Repository.at(address, read_only=read_only)
-    if not _can_hold_tables(address):
-        raise _why_not_a_graph(repository)
+    if not can_hold_tables(address):
+        raise why_not_a_graph(repository)
     place = require_readable(address, repository.objects)
     try:
         repository.manifest.latest(None)
     except HistoryReclaimed:
-        raise _why_not_a_graph(repository) from None
+        raise why_not_a_graph(repository) from None
     if read_only:
         return repository
     _require_trusted_store(repository)
@@ -140,12 +142,13 @@ def open_existing(address: Address, *, read_only: bool) -> Repository:
     return repository
 
 
-def _can_hold_tables(address: Address) -> bool:
+def can_hold_tables(address: Address) -> bool:
     """Can tables be opened here? Where a file is instead of a folder, Lance would retry for seconds."""
     return address.scheme is not Scheme.LOCAL or Path(address.root).is_dir()
 
 
-def _why_not_a_graph(repository: Repository) -> GraphNotFound | NotAGraph:
+def why_not_a_graph(repository: Repository) -> GraphNotFound | NotAGraph:
+    """The error about a place that has no manifest."""
     address = str(repository.address)
     if repository.objects.has(layout.INIT_CLAIM):
         return NotAGraph(address, "its creation was interrupted", "run `omnigraph init` again")
@@ -196,7 +199,7 @@ def _refuse_existing(repository: Repository, force: bool) -> None:
     objects, address = repository.objects, str(repository.address)
     found = [name for name in _ARTIFACTS if objects.exists(name)]
     is_claimed = objects.has(layout.INIT_CLAIM)
-    if _can_hold_tables(repository.address) and repository.tables.newest(layout.MANIFEST) is not None:
+    if can_hold_tables(repository.address) and repository.tables.newest(layout.MANIFEST) is not None:
         raise GraphExists(address)
     if found and not force and not is_claimed:
         raise NotAGraph(

@@ -313,6 +313,12 @@ class TableVersions:
                 _row_ids(changes.get_deleted_row_ids().read_all().column(0)),
             )
 
+    def made_at(self, ref: TableRef) -> dt.datetime | None:
+        """When a version was made, as Lance noted it; None if it has no note."""
+        with translated(self.shown(ref.location)):
+            made = self.open(ref).get_version()["timestamp"]
+        return made.astimezone(dt.UTC) if isinstance(made, dt.datetime) else None
+
     def deleted_row_ids(self, ref: TableRef, since: int) -> list[int]:
         """The row ids that an older version of the same native branch has and this one has not, sorted."""
         with translated(self.shown(ref.location)):
