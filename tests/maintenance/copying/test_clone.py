@@ -85,6 +85,7 @@ def test_a_clone_has_everything_and_needs_nothing_of_its_source(
     remove(origin)
     copy = omnigraph.open(aim.uri, storage_options=aim.options or None)
     assert look(copy) == seen
+    assert copy.doctor().findings == ()
     if target == "local":
         write_everywhere(copy)
     else:
@@ -151,16 +152,21 @@ def test_a_branch_that_was_made_again_under_its_name_replaces_the_old_one(own: G
     copy.load([person("New")], mode="append", branch="idle")
 
 
-def test_less_of_a_graph_does_not_replace_more(own: Graph, tmp_path: Path) -> None:
+def test_a_part_of_a_graph_is_not_mixed_with_another(own: Graph, tmp_path: Path) -> None:
     own.clone(tmp_path / "copy")
-    with pytest.raises(CopyRefused, match="more of branch"):
-        own.clone(tmp_path / "copy", at="v1")
-    with pytest.raises(CopyRefused, match="more of branch"):
+    with pytest.raises(CopyRefused, match="a copy of all of the graph"):
         own.clone(tmp_path / "copy", branch="sub")
-    part = tmp_path / "part"
-    own.clone(part, branch="sub", history=False)
-    own.clone(part)
-    assert look(omnigraph.open(part)) == look(own)
+    own.clone(tmp_path / "part", branch="sub", history=False)
+    own.clone(tmp_path / "part", branch="sub")
+    own.load([person("Later")], mode="append", branch="sub")
+    own.clone(tmp_path / "part", branch="sub")
+    with pytest.raises(CopyRefused, match="more of branch"):
+        own.clone(tmp_path / "part", at="v1")
+    with pytest.raises(CopyRefused, match="a copy of a part"):
+        own.clone(tmp_path / "part")
+    part = omnigraph.open(tmp_path / "part")
+    assert "Later" in names(part, "sub")
+    assert part.doctor().findings == ()
 
 
 def test_a_clone_that_was_written_to_is_left_alone(graph: Graph, tmp_path: Path) -> None:
@@ -227,6 +233,7 @@ def test_one_branch_is_copied_with_those_it_stands_on(own: Graph, tmp_path: Path
     assert names(copy, "sub") == {"Ada", "Cy", "Di"}
     assert names(copy, "main") == {"Ada", "Bo"}, "main ends where the branch left it"
     assert {tag.name for tag in copy.tags()} == {"v1", "v2"}
+    assert copy.doctor().findings == ()
     copy.merge("sub", into="main", resolve="ours")
 
 
@@ -278,8 +285,27 @@ def test_branches_of_a_copy_without_history_can_be_merged(tmp_path: Path) -> Non
     graph.clone(tmp_path / "copy", history=False)
     shutil.rmtree(tmp_path / "g")
     copy = omnigraph.open(tmp_path / "copy")
+    assert copy.doctor().findings == ()
     assert copy.merge("dev", into="main").outcome == "merged"
     assert names(copy) == {"Ada", "Cy", "Di"}
+
+
+def test_branches_that_were_merged_before_can_be_merged_again_without_history(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g", "node Person { name: String @key  age: I32? }")
+    graph.load([person("Ada", age=1), person("Bo")], mode="append")
+    graph.create_branch("dev")
+    graph.load([person("Ada", age=2)], mode="merge", branch="dev")
+    graph.merge("dev", into="main")
+    graph.load([person("Ada", age=3)], mode="merge")
+    graph.load([person("Cy")], mode="append", branch="dev")
+    graph.clone(tmp_path / "copy", history=False)
+    shutil.rmtree(tmp_path / "g")
+    copy = omnigraph.open(tmp_path / "copy")
+    assert copy.merge("dev", into="main").outcome == "merged"
+    ada = copy.entity("Person", "Ada")
+    assert ada is not None
+    assert ada["age"] == 3
+    assert names(copy) == {"Ada", "Bo", "Cy"}
 
 
 @pytest.mark.long

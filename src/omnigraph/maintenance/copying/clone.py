@@ -132,6 +132,7 @@ def copy_to_graph(
         write_place(copy.objects, claim)
         hit("copy.after_claim")
         report = copy_files(extent, source, sizes, files, str(target), root_of(target), lock, listener)
+        _archive(copy, extent, lock)
         _write_refs(copy, extent, lock)
         _require_readable(copy, extent)
         lock.verify()
@@ -185,7 +186,8 @@ def is_taken(address: Address, objects: ObjectStore) -> bool:
 
 def _noted(extent: Extent) -> dict[str, Any]:
     copied_at = dt.datetime.now(dt.UTC).isoformat()
-    return {"source": extent.source, "heads": extent.ends, "copied_at": copied_at, "history": extent.history}
+    is_whole = extent.archived is None
+    return {"source": extent.source, "heads": extent.ends, "copied_at": copied_at, "is_whole": is_whole}
 
 
 def _require_free(copy: Repository, extent: Extent, check: Callable[[Place], None]) -> Place | None:
@@ -202,6 +204,9 @@ def _require_free(copy: Repository, extent: Extent, check: Callable[[Place], Non
         raise CopyRefused(shown, "there is a graph that is no copy of this one", "choose another place")
     if place.root != root_of(copy.address):
         raise CopyRefused(shown, "it was moved since it was copied", "open it for writing once before")
+    if place.copied.get("is_whole", True) != (extent.archived is None):
+        one, other = ("a part", "all") if extent.archived is None else ("all", "a part")
+        raise CopyRefused(shown, f"it is a copy of {one} of the graph, not of {other}", "choose another place")
     check(place)
     if place.state is PlaceState.WHOLE:
         _require_unchanged(copy, place)
@@ -239,6 +244,17 @@ def require_ancestor(repository: Repository, extent: Extent, noted: Mapping[str,
             raise CopyRefused(shown, reason, "choose another place")
         if native in live and ends.get(native, 0) < version:
             raise CopyRefused(shown, f"it has more of branch {name} than is to be copied", "choose another place")
+
+
+def _archive(copy: Repository, extent: Extent, lock: CommitLock) -> None:
+    """Add the commits to the archive that belong there and are not in it, where it is not copied as it is."""
+    if extent.archived is None:
+        return
+    known = copy.manifest.archive.read()
+    missing = [commit for commit in extent.archived if commit.graph_commit_id not in known]
+    lock.verify()
+    if missing:
+        copy.manifest.archive.append(missing)
 
 
 def _write_refs(copy: Repository, extent: Extent, lock: CommitLock) -> None:
