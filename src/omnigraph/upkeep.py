@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 
-from omnigraph.errors import InvalidArgument
+from omnigraph.errors import HistoryReclaimed, InvalidArgument
+from omnigraph.history.merging.bases import merge_base, readable_states
 from omnigraph.keywords import At
 from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.maintenance.cleanup.report import CleanupReport
@@ -22,6 +24,7 @@ from omnigraph.maintenance.indices import IndexReport, ensure_indices
 from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest, optimize
 from omnigraph.maintenance.repair.repair import preview, repair
 from omnigraph.maintenance.repair.report import RepairReport
+from omnigraph.manifest.state import Commit
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal
 from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
@@ -103,11 +106,24 @@ class MaintainedGraph(VersionedGraph):
         return clone(self._repository, address, self._wanted(branch, at, history), listener)
 
     def _wanted(self, branch: str | None, at: At, history: bool) -> Wanted:
-        if at is None:
-            found = None if branch is None else self._repository.branches.find(branch).name
-            return Wanted(found, None, history)
-        state = self.snapshot(branch, at=at)
-        return Wanted(state.branch, state.manifest_version, history)
+        if at is not None:
+            state = self.snapshot(branch, at=at)
+            return Wanted(state.branch, state.manifest_version, history)
+        found = None if branch is None else self._repository.branches.find(branch).name
+        return Wanted(found, None, history, () if history else tuple(self._merge_bases()))
+
+    def _merge_bases(self) -> Iterator[Commit]:
+        """The commits from which branches would be merged into those they were forked from, or back."""
+        repository = self._repository
+        is_readable = readable_states(repository)
+        for branch in repository.branches.all():
+            if branch.parent is None:
+                continue
+            parent = repository.branches.find(branch.parent)
+            ours, theirs = (repository.manifest.latest(each.native).head for each in (parent, branch))
+            if ours is not None and theirs is not None:
+                with suppress(HistoryReclaimed):
+                    yield merge_base(repository.commits.ancestry(parent, branch), ours, theirs, is_readable).commit
 
     def backup(
         self,

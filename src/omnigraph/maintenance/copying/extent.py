@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from omnigraph.errors import CopyRefused
+from omnigraph.manifest.lineage import history
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.refs.objects import decode_ref, encode_ref
 from omnigraph.manifest.refs.tags import Tag, decode_tag, encode_tag
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
-from omnigraph.manifest.state import ManifestState
+from omnigraph.manifest.state import Commit, ManifestState
 from omnigraph.storage import layout
 from omnigraph.storage.control.place import read_place, root_of
 from omnigraph.storage.control.sealed import number, optional_text, text, texts
@@ -43,11 +44,12 @@ class Head:
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Which part of a graph is to be copied: a branch or all, up to a manifest version or the newest one, and with
-    or without the states before."""
+    or without the states before. ``bases`` are commits whose states are copied without history, too."""
 
     branch: str | None = None
     version: int | None = None
     history: bool = True
+    bases: tuple[Commit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ class Extent:
     """A part of a graph, as of one moment.
 
     ``origins`` are the roots that the graph has had; ``intent`` is a change of all branches' schemas that was not
-    finished.
+    finished. ``archived`` has the commits that belong into the archive of a part of a graph; None if the archive
+    is copied as it is.
     """
 
     graph_id: str
@@ -67,11 +70,17 @@ class Extent:
     origins: tuple[str, ...]
     history: bool = True
     intent: bytes | None = field(default=None, repr=False)
+    archived: tuple[Commit, ...] | None = field(default=None, repr=False)
 
     @property
     def commits(self) -> dict[str, str | None]:
         """The head commit of each branch."""
         return {head.branch.name: head.graph_commit_id for head in self.heads}
+
+    @property
+    def ends(self) -> dict[str, list[Any]]:
+        """Where each branch ends, as a copy notes it: its native branch, its manifest version and its commit."""
+        return {head.branch.name: [head.branch.native, head.version, head.graph_commit_id] for head in self.heads}
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -124,12 +133,21 @@ def take_extent(repository: Repository, wanted: Wanted, sizes: Callable[[], Mapp
         str(repository.address),
         tuple(_head(branch, state) for branch, state in states),
         _tags(repository, states) if wanted.history else (),
-        _kept(states, present) if wanted.history else _newest(repository, states, present),
+        _kept(wanted, states, present) if wanted.history else _newest(repository, wanted, states, present),
         tuple(sorted(key for key in listed if key in _NAMES or key.startswith(layout.SCHEMAS + "/"))),
         tuple(dict.fromkeys((*(() if place is None else place.origins), root_of(repository.address)))),
         wanted.history,
         next((intent for intent in intents if intent is not None), None) if wanted.branch is None else None,
+        None if wanted.branch is None else _ancestors(repository, states),
     )
+
+
+def _ancestors(repository: Repository, states: list[tuple[Branch, ManifestState]]) -> tuple[Commit, ...]:
+    """The commits that led to some states and are in none of them, oldest first."""
+    tails = {commit.graph_commit_id for _, state in states for commit in state.commits}
+    _, newest = states[-1]
+    found = history(newest.head, repository.commits.ancestry(*(branch for branch, _ in states)))
+    return tuple(commit for commit in found if commit.graph_commit_id not in tails)[::-1]
 
 
 def _intent(repository: Repository) -> bytes | None:
@@ -200,6 +218,7 @@ def _tags(repository: Repository, states: Iterable[tuple[Branch, ManifestState]]
 
 
 def _kept(
+    wanted: Wanted,
     states: list[tuple[Branch, ManifestState]],
     present: Mapping[tuple[str, str | None], list[int]],
 ) -> Versions:
@@ -216,7 +235,8 @@ def _kept(
     for place, versions in sorted(present.items(), key=lambda item: (item[0][0], item[0][1] or "")):
         location, native = place
         if location in LOGS:
-            found[place] = (max(versions),)
+            if wanted.branch is None or location != layout.COMMITS:
+                found[place] = (max(versions),)
         elif place in ends or location not in located[native]:
             end = ends.get(place)
             found[place] = tuple(sorted(v for v in versions if end is None or v <= end))
@@ -225,11 +245,12 @@ def _kept(
 
 def _newest(
     repository: Repository,
+    part: Wanted,
     states: list[tuple[Branch, ManifestState]],
     present: Mapping[tuple[str, str | None], list[int]],
 ) -> Versions:
-    """The versions of the states at which the branches end, and of those at which they left each other, without
-    which they could not be merged."""
+    """The versions of the states at which the branches end, and of those at which they left each other or were
+    merged last, without which they could not be merged."""
     wanted: dict[tuple[str, str | None], set[int]] = {}
     by_name = {branch.name: branch for branch, _ in states}
     kept = list(states)
@@ -238,6 +259,10 @@ def _newest(
             parent = by_name[branch.parent]
             kept.append((parent, repository.manifest.at(parent.native, branch.fork_version)))
             wanted.setdefault((layout.MANIFEST, branch.native), set()).add(branch.fork_version)
+    for base in part.bases:
+        if base.branch in by_name:
+            branch = by_name[base.branch]
+            kept.append((branch, repository.manifest.at(branch.native, base.manifest_version)))
     for branch, state in kept:
         wanted.setdefault((layout.MANIFEST, branch.native), set()).add(state.version)
         for pin in state.tables.values():
