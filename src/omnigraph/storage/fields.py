@@ -68,7 +68,7 @@ def field_trees(schema: LanceSchema) -> list[FieldTree]:
     """The columns of a schema."""
     _, stored = _stored(schema)
     trees: list[list[Message]] = []
-    for message in (tuple(_fields(each)) for each in stored):
+    for message in (tuple(message_fields(each)) for each in stored):
         if _number(message, _PARENT) == _NO_PARENT:
             trees.append([])
         trees[-1].append(message)
@@ -87,7 +87,7 @@ def new_field_trees(schema: pa.Schema, first: int) -> list[FieldTree]:
 def schema_of(like: LanceSchema, trees: list[FieldTree]) -> LanceSchema:
     """A schema of these columns, with the metadata of another one."""
     metadata, _ = _stored(like)
-    messages = [_encode(message) for tree in trees for message in tree.messages]
+    messages = [encode_message(message) for tree in trees for message in tree.messages]
     return LanceSchema._from_protos(metadata, *messages)
 
 
@@ -109,7 +109,8 @@ def _number(message: Message, field: int) -> int:
     return found
 
 
-def _fields(stored: bytes) -> Iterator[tuple[int, int | bytes]]:
+def message_fields(stored: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a protobuf message in its stored form: their numbers and values."""
     place = 0
     while place < len(stored):
         tag, place = _read_varint(stored, place)
@@ -120,10 +121,11 @@ def _fields(stored: bytes) -> Iterator[tuple[int, int | bytes]]:
             yield tag >> 3, stored[place : place + value]
             place += value
         else:
-            raise ValueError(f"field {tag >> 3} of a column has the wire type {tag & 7}, which Lance did not use")
+            raise ValueError(f"field {tag >> 3} has the wire type {tag & 7}, which Lance did not use")
 
 
-def _encode(message: Message) -> bytes:
+def encode_message(message: Message) -> bytes:
+    """A protobuf message in its stored form."""
     out = b""
     for number, value in message:
         if isinstance(value, int):

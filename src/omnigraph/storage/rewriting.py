@@ -1,6 +1,6 @@
 """Rewriting some fragments of a table: the same rows in fewer files, staged as the version after another change.
 
-Row ids and the versions in which rows were created and changed stay as they are, so `delta` across it is exact.
+Row ids stay as they are, and the versions of rows stay good enough for `delta` across it (`row_versions`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionOptions, CompactionTask
 
 from omnigraph.storage.files.staged import settle_data
+from omnigraph.storage.row_versions import with_coarser_versions
 from omnigraph.storage.staging import Staged, following
 from omnigraph.storage.unavailable import translated
 
@@ -91,9 +92,12 @@ class Rewritten:
 
 
 def rewrite_fragments(
-    handle: LanceDataset, numbers: Sequence[int], shrunk: Shrunk, rows_per_file: int
+    handle: LanceDataset, numbers: Sequence[int], shrunk: Shrunk, rows_per_file: int, exact_rows: int
 ) -> Rewritten:
-    """Write the rows of some fragments again as few files, as a change leaves them. The table stays as it is."""
+    """Write the rows of some fragments again as few files, as a change leaves them. The table stays as it is.
+
+    Files of more than ``exact_rows`` rows get coarser versions of their rows.
+    """
     options = CompactionOptions(target_rows_per_fragment=rows_per_file, batch_size=_ROWS_AT_A_TIME, num_threads=1)
     with translated(handle.uri):
         plan: Any = Compaction.plan(handle, options)
@@ -107,6 +111,7 @@ def rewrite_fragments(
         described: dict[str, Any] = json.loads(written.json())
         new = [FragmentMetadata.from_json(json.dumps(each)) for each in described["new_fragments"]]
         settle_data(handle.uri, new)
+    new = [with_coarser_versions(fragment, exact_rows) for fragment in new]
     old = (FragmentMetadata.from_json(json.dumps(each)) for each in described["original_fragments"])
     return Rewritten(tuple(old), tuple(new))
 
