@@ -1,13 +1,13 @@
 """Rewriting some fragments of a table: the same rows in fewer files, staged as the version after another change.
 
-Row ids and the versions in which rows were created and changed stay as they are, so `delta` across it is exact.
+Row ids stay as they are, and the versions of rows stay good enough for `delta` across it (`row_versions`).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lance import LanceDataset, LanceFragment, LanceOperation
@@ -15,6 +15,7 @@ from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionTask
 
 from omnigraph.storage.compacting import Rewritten, compaction_options, rewrite, rewrite_groups
+from omnigraph.storage.row_versions import with_coarser_versions
 from omnigraph.storage.staging import Staged, following
 from omnigraph.storage.unavailable import translated
 
@@ -78,9 +79,12 @@ def fits(rewritten: Rewritten, handle: LanceDataset, shrunk: Shrunk) -> bool:
 
 
 def rewrite_fragments(
-    handle: LanceDataset, numbers: Sequence[int], shrunk: Shrunk, rows_per_file: int
+    handle: LanceDataset, numbers: Sequence[int], shrunk: Shrunk, rows_per_file: int, exact_rows: int
 ) -> Rewritten:
-    """Write the rows of some fragments again as few files, as a change leaves them. The table stays as it is."""
+    """Write the rows of some fragments again as few files, as a change leaves them. The table stays as it is.
+
+    Files of more than ``exact_rows`` rows get coarser versions of their rows.
+    """
     with translated(handle.uri):
         plan: Any = Compaction.plan(handle, compaction_options(rows_per_file))
         task = {
@@ -90,7 +94,9 @@ def rewrite_fragments(
         }
         tasks: Any = CompactionTask
         group: CompactionTask = tasks.from_json(json.dumps(task))
-    return rewrite(handle, group)
+    rewritten = rewrite(handle, group)
+    new = (with_coarser_versions(FragmentMetadata.from_json(text), exact_rows) for text in rewritten.new)
+    return replace(rewritten, new=tuple(json.dumps(fragment.to_json()) for fragment in new))
 
 
 def _described(handle: LanceDataset, number: int, shrunk: Shrunk) -> dict[str, Any] | None:

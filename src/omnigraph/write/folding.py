@@ -152,7 +152,8 @@ class Folding:
         if not chosen:
             return None
         self._tables.verify_fragments(ref, chosen)
-        return rewrite_fragments(handle, chosen, shrunk, self._settings.fold_rows)
+        limits = self._settings
+        return rewrite_fragments(handle, chosen, shrunk, limits.fold_rows, limits.exact_rows)
 
     def _has_blob_files(self, ref: TableRef, handle: LanceDataset, fragment: Fragment) -> bool:
         """Do blobs lie in files beside those of the fragment? They would be copied, and may be of any size."""
