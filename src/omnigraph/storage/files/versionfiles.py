@@ -57,6 +57,7 @@ class VersionReader:
         fragments: list[bytes] = []
         indexes: list[bytes] = []
         bases: dict[int, str] = {}
+        transaction, sections = "", list[int]()
         found: set[str] = set()
         for number, value in _decoded(_message(content, position)):
             match number:
@@ -67,10 +68,14 @@ class VersionReader:
                     indexes += [_bytes(index) for _, index in _decoded(section)]
                 case 9 | 10 if _integer(value) & ~_KNOWN_FLAGS:
                     raise ValueError(f"it has features {_integer(value):b}")
-                case 12 if value:
-                    found.add(f"{tree}/_transactions/{_text(value)}")
+                case 12:
+                    transaction = _text(value)
+                case 21 | 23:
+                    sections.append(_integer(value))
                 case 18:
                     bases |= _base(self.location, _bytes(value))
+        if transaction and not any(_has_transaction(content, at, transaction) for at in sections):
+            found.add(f"{tree}/_transactions/{transaction}")
         prefixes = {-1: tree, **bases}
         known = self._known.setdefault((tree, tuple(sorted(bases.items()))), {})
         for fragment in fragments:
@@ -79,6 +84,15 @@ class VersionReader:
             found.update(known[fragment])
         found.update(_of_index(index, prefixes) for index in indexes)
         return found
+
+
+def _has_transaction(content: bytes, position: int, file: str) -> bool:
+    """Does a version's file hold the transaction itself? Lance then does not read the transaction's own file."""
+    try:
+        fields = dict(_decoded(_message(content, position)))
+        return f"{_integer(fields.get(1, 0))}-{_text(fields[2])}.txn" == file
+    except (ValueError, IndexError, KeyError, struct.error):
+        return False
 
 
 def _of_fragment(message: bytes, prefixes: Mapping[int, str]) -> Iterator[str]:
