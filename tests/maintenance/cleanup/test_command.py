@@ -62,6 +62,7 @@ def test_as_json(graph: Graph, local_store: Store) -> None:
         (["--keep", "-1"], "--keep"),
         (["--older-than", "soon"], "is no duration"),
         (["--keep", "1", "--grace", "1y"], "is no duration"),
+        (["--keep", "1", "--confirm", "--store", "s3://bucket/g"], "two graphs"),
     ],
 )
 def test_what_makes_no_sense(graph: Graph, local_store: Store, options: list[str], message: str) -> None:
@@ -90,3 +91,9 @@ def test_in_a_program_with_an_event_loop(graph: Graph, local_store: Store) -> No
             return (await opened.cleanup(keep=1, grace="0s", confirm=True)).files_removed
 
     assert asyncio.run(clean())
+
+
+def test_a_graph_that_is_not_local_needs_consent() -> None:
+    ran = omnigraph("cleanup", "s3://bucket/g", "--keep", "1", "--confirm")
+    assert ran.code == 2
+    assert "--yes" in ran.err

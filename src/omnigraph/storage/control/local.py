@@ -99,8 +99,8 @@ class LocalObjects:
                 with contextlib.suppress(*_ABSENT):
                     path.unlink()
                     folders[path.parent] = None
-        for folder in folders:
-            sync_folder(folder, self._root)
+            for folder in folders:
+                sync_folder(folder, self._root)
 
     def prune(self, prefixes: Iterable[str]) -> None:
         for prefix in prefixes:
