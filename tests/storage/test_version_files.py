@@ -1,116 +1,111 @@
-"""What a version refers to: read from its file, compared with what Lance itself says."""
+"""Version files of Lance: which files they refer to, and the place that those of branches name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 import lance
+import pyarrow as pa
 import pytest
-from tests.stores import Store
 
-import omnigraph
-from omnigraph import Graph
-from omnigraph.errors import ObjectDamaged
-from omnigraph.storage import layout
-from omnigraph.storage.files.versionfiles import VersionReader
-
-SCHEMA = """
-node Person { name: String @key  age: I32?  text: String? @index  photo: Blob? }
-edge Knows: Person -> Person
-"""
+from omnigraph.storage.files.versionfiles import (
+    Reference,
+    VersionReader,
+    relocated,
+    relocated_transaction,
+    roots,
+)
 
 
 @pytest.fixture
-def graph(local_store: Store) -> Graph:
-    """Tables with deletions, indexes, blobs, compacted fragments, and a branch of a branch."""
-    graph = omnigraph.init(local_store.uri, SCHEMA)
-    for number in range(4):
-        graph.load([{"type": "Person", "data": {"name": f"p{number}", "age": number}}], mode="append")
-    graph.ensure_indices()
-    graph.mutate('query q() { delete Person where name = "p1" }')
-    graph.create_branch("one")
-    graph.mutate('query q() { update Person set { age: 9 } where name = "p2" }', branch="one")
-    graph.create_branch("two/x", from_="one")
-    graph.mutate('query q() { insert Person { name: "new" } }', branch="two/x")
-    graph.mutate('query q() { delete Person where name = "p3" }', branch="two/x")
-    graph.optimize()
-    graph.optimize(branch="one")
-    return graph
+def table(tmp_path: Path) -> lance.LanceDataset:
+    """A table with an index and deleted rows, a branch of it, and a branch of that."""
+    rows = pa.table({"id": [f"r{number}" for number in range(40)], "n": list(range(40))})
+    trunk = lance.write_dataset(rows, str(tmp_path / "g/nodes/t"), enable_stable_row_ids=True)
+    trunk.create_scalar_index("id", "BTREE")
+    branch = trunk.create_branch("dev/x")
+    branch.delete("n = 3")
+    lance.write_dataset(rows.slice(0, 5), branch, mode="append")
+    return lance.dataset(str(tmp_path / "g/nodes/t/tree/dev/x")).create_branch("sub", ("dev/x", None))
 
 
-def versions(graph: Graph) -> Iterator[tuple[str, Path]]:
-    """Each version of each table: where its tree lies, and its file."""
-    root = Path(graph.address)
-    locations = {pin.location for pin in graph.snapshot().tables.values()} | {layout.MANIFEST}
-    for location in sorted(locations):
-        for path in sorted((root / location).rglob("_versions/*.manifest")):
-            yield location, path
+def versions(folder: Path) -> list[Path]:
+    """The version files of a native branch, oldest first."""
+    return sorted((folder / "_versions").glob("*.manifest"), reverse=True)
 
 
-def expected(tree: Path, version: int, root: Path) -> set[str]:
-    """What Lance says that a version refers to, as keys."""
-    handle = lance.dataset(str(tree), version=version)
-    found = set()
-    for fragment in handle.get_fragments():
-        for path in [*fragment.data_files(), *filter(None, [fragment.deletion_file()])]:
-            name = path if isinstance(path, str) else f"data/{path.path}"
-            found.add(name)
-    return found | {f"_indices/{part.uuid}" for index in handle.describe_indices() for part in index.segments}
+def references(root: Path, prefix: str) -> set[Reference]:
+    reader = VersionReader("nodes/t", prefix)
+    return {found for path in versions(root / prefix) for found in reader.references(path.read_bytes())}
 
 
-def test_every_version_refers_to_what_lance_says(graph: Graph) -> None:
-    root, seen = Path(graph.address), 0
-    for location, path in versions(graph):
-        tree, key = path.parent.parent, str(path.relative_to(root))
-        found = VersionReader(location).references(key, path.read_bytes())
-        assert all((root / one).exists() for one in found), "whatever it refers to is there"
-        version = layout.version_of(path.name)
-        assert version is not None
-        named = {"/".join(one.split("/")[-2:]) for one in found if "/_transactions/" not in one}
-        assert named == {"/".join(one.split("/")[-2:]) for one in expected(tree, version, root)}
-        seen += len(found)
-    assert seen > 20
+@pytest.mark.parametrize("prefix", ["nodes/t", "nodes/t/tree/dev/x", "nodes/t/tree/sub"])
+def test_references_are_the_files_that_are_there(table: lance.LanceDataset, tmp_path: Path, prefix: str) -> None:
+    root = tmp_path / "g"
+    found = references(root, prefix)
+    for reference in found:
+        path = root / reference.key
+        assert path.exists()
+        assert reference.size in (None, path.stat().st_size)
+    own = {f"{prefix}/{path.relative_to(root / prefix)}" for path in (root / prefix).rglob("data/*.lance")}
+    if prefix != "nodes/t":
+        assert {reference.key for reference in found} >= own
+    assert any(reference.key.endswith("/") and "_indices" in reference.key for reference in found)
+    if "tree" in prefix:
+        assert any("/_deletions/" in reference.key for reference in found)
+        assert any(reference.key.startswith("nodes/t/data/") for reference in found), "the files of the trunk"
 
 
-def test_a_transaction_that_the_version_holds_itself_needs_no_file(graph: Graph) -> None:
-    found = [
-        VersionReader(location).references(str(path.relative_to(graph.address)), path.read_bytes())
-        for location, path in versions(graph)
-    ]
-    assert not [key for keys in found for key in keys if "/_transactions/" in key]
-    for path in Path(graph.address).rglob("_transactions/*.txn"):
-        path.unlink()
-    again = omnigraph.open(graph.address)
-    again.mutate('query q() { insert Person { name: "later" } }')
-    again.merge("two/x")
-    pin = again.snapshot().tables["node:Person"]
-    assert again._repository.tables.transaction_id(pin.ref) is not None
+@pytest.mark.parametrize("root", ["/x", "/a/much/longer/path/than/there/was/before" * 4, "s3://bucket/g"])
+def test_a_version_of_a_branch_is_relocated_and_back_byte_for_byte(
+    table: lance.LanceDataset, tmp_path: Path, root: str
+) -> None:
+    home = str(tmp_path / "g")
+    for prefix in ("nodes/t/tree/dev/x", "nodes/t/tree/sub"):
+        for path in versions(tmp_path / "g" / prefix):
+            content = path.read_bytes()
+            assert roots(content, "nodes/t") == {home}
+            moved = relocated(content, "nodes/t", root)
+            assert roots(moved, "nodes/t") == {root}
+            assert home.encode() not in moved
+            assert relocated(moved, "nodes/t", home) == content
+        for path in (tmp_path / "g" / prefix / "_transactions").iterdir():
+            moved = relocated_transaction(path.read_bytes(), "nodes/t", root)
+            assert home.encode() not in moved
+            assert relocated_transaction(moved, "nodes/t", home) == path.read_bytes()
 
 
-def test_a_graph_that_was_moved_still_knows_its_files(graph: Graph, tmp_path: Path) -> None:
-    """Branches note the address at which they were forked."""
-    for location, path in versions(graph):
-        key = str(path.relative_to(graph.address))
-        elsewhere = path.read_bytes().replace(graph.address.encode(), b"/" * len(graph.address))
-        if elsewhere != path.read_bytes():
-            assert VersionReader(location).references(key, elsewhere) == VersionReader(location).references(
-                key, path.read_bytes()
-            )
+def test_versions_of_the_trunk_name_no_place(table: lance.LanceDataset, tmp_path: Path) -> None:
+    for path in versions(tmp_path / "g/nodes/t"):
+        assert roots(path.read_bytes(), "nodes/t") == set()
+        assert relocated(path.read_bytes(), "nodes/t", "/x") == path.read_bytes()
 
 
-@pytest.mark.parametrize("keep", [0, 3, 16, 100, -1])
-def test_a_file_that_is_cut_off_is_refused(graph: Graph, keep: int) -> None:
-    location, path = next(versions(graph))
-    with pytest.raises(ObjectDamaged, match="cannot be read"):
-        VersionReader(location).references(quote(path.name), path.read_bytes()[:keep])
+def test_lance_reads_relocated_versions(table: lance.LanceDataset, tmp_path: Path) -> None:
+    before = {
+        name: lance.dataset(str(tmp_path / f"g/nodes/t/tree/{name}")).to_table() for name in ("dev/x", "sub")
+    }
+    after = tmp_path / "another place"
+    (tmp_path / "g").rename(after)
+    for name, rows in before.items():
+        for path in versions(after / f"nodes/t/tree/{name}"):
+            path.write_bytes(relocated(path.read_bytes(), "nodes/t", str(after)))
+        found = lance.dataset(str(after / f"nodes/t/tree/{name}"))
+        assert found.to_table() == rows
+        assert found.count_rows("id = 'r7'") == 1
+        assert "ScalarIndexQuery" in found.scanner(filter="id = 'r7'").explain_plan()
+        lance.write_dataset(rows.slice(0, 1), found, mode="append")
 
 
-def test_a_feature_that_is_not_known_is_refused(graph: Graph) -> None:
-    location, path = next(versions(graph))
-    content = path.read_bytes()
-    assert b"\x48\x02\x50\x02" in content, "the features of a table with stable row ids"
-    for other in (b"\x48\x42\x50\x02", b"\x48\x02\x50\x42"):
-        with pytest.raises(ObjectDamaged, match="features 1000010"):
-            VersionReader(location).references("x", content.replace(b"\x48\x02\x50\x02", other))
+@pytest.mark.parametrize("cut", [0, 5, 15, 40, 200])
+def test_a_file_that_is_not_whole_is_refused(table: lance.LanceDataset, tmp_path: Path, cut: int) -> None:
+    content = versions(tmp_path / "g/nodes/t/tree/dev/x")[-1].read_bytes()
+    for damaged in (content[:cut], content[cut + 1 :] if cut else b"", content[:-30] + content[-16:]):
+        with pytest.raises(ValueError, match=r"its|field|number|wire"):
+            relocated(damaged, "nodes/t", "/x")
+
+
+def test_a_version_that_refers_to_another_table_is_refused(table: lance.LanceDataset, tmp_path: Path) -> None:
+    content = versions(tmp_path / "g/nodes/t/tree/sub")[-1].read_bytes()
+    with pytest.raises(ValueError, match="no folder of its table"):
+        relocated(content, "nodes/other", "/x")

@@ -6,11 +6,11 @@
     capture      pin the branch's newest snapshot
     prepare      the writer computes its change in memory
     validate     the change keeps every rule of the schema
-    stage        the change is written as files that no table refers to yet
+    stage        the change is written as files that no table refers to yet; small files are folded beside it
     lock         take the branch's commit lock
     revalidate   nothing the change depends on has moved; else retry (the last time under the lock), or a conflict
     Phase A      write the sidecar
-    Phase B      commit each staged table
+    Phase B      commit each staged table, and what was folded
     Phase C      publish the manifest: the compare-and-swap that makes the write visible
     Phase D      remove the sidecar
 
@@ -47,10 +47,12 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit, TablePin
 from omnigraph.manifest.streams import Batch, require_next
+from omnigraph.recovery.classify import ref_before
 from omnigraph.recovery.heal import heal, heal_branch
 from omnigraph.recovery.late import undo_late_version
 from omnigraph.recovery.sidecar import Sidecar, TableMove, delete_sidecar, is_pending, write_sidecar
 from omnigraph.storage import layout
+from omnigraph.storage.files.datafiles import has_blobs
 from omnigraph.storage.files.presence import first_absent
 from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.locks import CommitLock, Held
@@ -58,7 +60,9 @@ from omnigraph.storage.staging import ROWS_PER_FILE, Staged, stage_append, stage
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
+from omnigraph.write.discarding import discard_change
 from omnigraph.write.evaluator import read_set, validate
+from omnigraph.write.folding import Folding
 from omnigraph.write.outcomes import InDoubt, find_out, require_noted
 from omnigraph.write.rules import SHOWN
 
@@ -83,6 +87,9 @@ class StagedTable:
     rows: int
     files: frozenset[str] = frozenset()
 
+
+Fold = Callable[[TableRef, Staged, str], tuple[Staged, ...]]
+"""Folds small files of a table, given its staged change and the id of the operation: what to commit after it."""
 
 Stage = Callable[[TableRef, str], StagedTable]
 """Stages the change of one table, given where the table is and the id of the operation. No table moves."""
@@ -166,9 +173,11 @@ class WriteRequest:
 
 @dataclass(frozen=True, slots=True)
 class _StagedMove:
-    """One staged table, and the move from its version now to the one that the commit makes."""
+    """One staged table: the versions to commit one after the other, and the move from the table's version now to
+    the last of them. The first has the change, the others rearrange files."""
 
     table: StagedTable
+    versions: tuple[Staged, ...]
     move: TableMove
 
 
@@ -212,14 +221,20 @@ def commit_write(
     repository.require_writable()
     optional_text("actor", request.actor, LONGEST_ACTOR)
     optional_text("message", request.message, LONGEST_MESSAGE)
-    ready, end = _prepare_and_commit(repository, request, prepare, job_lock)
+    folding = Folding(repository.tables, repository.settings)
+    ready, end = _prepare_and_commit(repository, request, prepare, folding, job_lock)
+    folding.discard_unused()
     commit = find_out(repository, end) if isinstance(end, InDoubt) else end
     files = (one.table.files for one in ready.staged)
     return Written(commit, ready.prepared.result, frozenset().union(*files))
 
 
 def _prepare_and_commit(
-    repository: Repository, request: WriteRequest, prepare: Prepare[Result], job_lock: Held | None
+    repository: Repository,
+    request: WriteRequest,
+    prepare: Prepare[Result],
+    folding: Folding,
+    job_lock: Held | None,
 ) -> tuple[_Ready[Result], Commit | InDoubt | None]:
     """The change that was prepared last, and its commit; None if it changes nothing. Holds no lock afterwards."""
     operation_id = str(ULID())
@@ -227,22 +242,28 @@ def _prepare_and_commit(
     for _ in range(OPTIMISTIC_ATTEMPTS):
         heal(repository, request.branch.name)
         cleanups = repository.cleanups.latest if cleanups is None else cleanups
-        ready = replace(_make_ready(repository, request, prepare, operation_id, None), cleanups=cleanups)
+        ready = _make_ready(repository, request, prepare, operation_id, folding, None)
+        ready = replace(ready, cleanups=cleanups)
         if ready.prepared.is_empty:
             _finish_empty(repository, request, None)
             return ready, None
         hit("write.after_stage")
         with repository.locks.commit(request.branch.name) as lock:
             hit("write.after_lock")
-            conflict = _revalidate(request, ready, lock)
+            conflict = _conflict(request, ready, lock)
             if conflict is None:
                 return ready, _commit(repository, request, operation_id, ready, lock, job_lock)
+        _discard(ready)
         is_moved = ready.prepared.repeatable and isinstance(conflict, ManifestConflict)
         is_retried = isinstance(conflict, SchemaChanged | StagedFilesRemoved) or conflict is _LATE_VERSION_UNDONE
         if not is_moved and not is_retried:
+            folding.begin()
+            folding.discard_unused()
             raise conflict
+        if isinstance(conflict, StagedFilesRemoved):
+            folding.forget()
     with repository.locks.commit(request.branch.name) as lock:
-        return _prepare_under_lock(repository, request, prepare, lock, job_lock, operation_id, cleanups)
+        return _prepare_under_lock(repository, request, prepare, folding, lock, job_lock, operation_id, cleanups)
 
 
 def commit_holding(
@@ -252,7 +273,8 @@ def commit_holding(
 
     A write in doubt is given back as it is; the caller finds out about it when it has given up its lock.
     """
-    ready, end = _prepare_under_lock(repository, request, prepare, lock, None, str(ULID()), None)
+    folding = Folding(repository.tables, repository.settings)
+    ready, end = _prepare_under_lock(repository, request, prepare, folding, lock, None, str(ULID()), None)
     return ready.prepared.result, end
 
 
@@ -260,6 +282,7 @@ def _prepare_under_lock(
     repository: Repository,
     request: WriteRequest,
     prepare: Prepare[Result],
+    folding: Folding,
     lock: CommitLock,
     job_lock: Held | None,
     operation_id: str,
@@ -269,13 +292,15 @@ def _prepare_under_lock(
     while True:
         heal_branch(repository, request.branch.name, lock)
         cleanups = repository.cleanups.latest if cleanups is None else cleanups
-        ready = replace(_make_ready(repository, request, prepare, operation_id, lock), cleanups=cleanups)
+        ready = _make_ready(repository, request, prepare, operation_id, folding, lock)
+        ready = replace(ready, cleanups=cleanups)
         if ready.prepared.is_empty:
             _finish_empty(repository, request, lock)
             return ready, None
-        conflict = _revalidate(request, ready, lock)
+        conflict = _conflict(request, ready, lock)
         if conflict is None:
             return ready, _commit(repository, request, operation_id, ready, lock, job_lock)
+        _discard(ready)
         if conflict is not _LATE_VERSION_UNDONE:
             raise conflict
 
@@ -285,9 +310,11 @@ def _make_ready(
     request: WriteRequest,
     prepare: Prepare[Result],
     operation_id: str,
+    folding: Folding,
     lock: CommitLock | None,
 ) -> _Ready[Result]:
-    """Capture, prepare, validate and stage. No table moves."""
+    """Capture, prepare, validate and stage. No table moves. Under the lock nothing new is folded."""
+    folding.begin()
     base = capture(repository, request.branch)
     _require_unchanged(request, base.snapshot)
     prepared = prepare(base)
@@ -301,7 +328,8 @@ def _make_ready(
     }
     stages.update(prepared.stages)
     renamed = {} if prepared.schema is None else prepared.schema.renamed
-    staged = [_stage(base, key, renamed.get(key, key), stage, operation_id) for key, stage in stages.items()]
+    fold = folding.fold if lock is None else folding.reuse
+    staged = [_stage(base, key, renamed.get(key, key), stage, fold, operation_id) for key, stage in stages.items()]
     return _Ready(base, prepared, staged)
 
 
@@ -356,13 +384,15 @@ def _fork_tables(base: Base, shared: list[TableRef], native: str, lock: CommitLo
         repository.tables.fork(ref, native)
 
 
-def _stage(base: Base, table_key: str, new_key: str, stage: Stage, operation_id: str) -> _StagedMove:
+def _stage(base: Base, table_key: str, new_key: str, stage: Stage, fold: Fold, operation_id: str) -> _StagedMove:
     """Stage one table's change in the branch's own tree. With another schema the table may have another key."""
     before = base.pin(table_key)
     ref = TableRef(before.location, base.branch.native or before.table_branch, before.table_version)
     table = stage(ref, operation_id)
-    after = TablePin(new_key, ref.location, ref.version + 1, ref.branch, table.rows)
-    return _StagedMove(table, TableMove(before, after, (table.staged.transaction_id,)))
+    versions = (table.staged, *fold(ref, table.staged, operation_id))
+    after = TablePin(new_key, ref.location, ref.version + len(versions), ref.branch, table.rows)
+    move = TableMove(before, after, tuple(version.transaction_id for version in versions))
+    return _StagedMove(table, versions, move)
 
 
 def _stage_rows(
@@ -381,6 +411,23 @@ def _stage_rows(
     handle = base.repository.tables.verified(ref, LOOKUP_BYTES)
     mixed = stage_changes(handle, ref.location, ref.branch, upserts, change.deletes, operation_id, rows_per_file)
     return StagedTable(mixed.staged, rows + mixed.inserted - mixed.deleted)
+
+
+def _conflict(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) -> OmniError | None:
+    """Under the lock: what speaks against committing a staged change."""
+    try:
+        return _revalidate(request, ready, lock)
+    except OmniError as error:
+        return error
+
+
+def _discard(ready: _Ready[Result]) -> None:
+    """Remove the rows that were staged for nothing. What a writer staged itself it may use again."""
+    base = ready.base
+    for one in ready.staged:
+        key = one.move.table_key
+        if key in ready.prepared.delta:
+            discard_change(base.repository.tables, one.table.staged, has_blobs=has_blobs(base.schema(key)))
 
 
 def _revalidate(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) -> OmniError | None:
@@ -406,11 +453,11 @@ def _revalidate(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) 
     if removed is not None:
         return StagedFilesRemoved(removed)
     for one in ready.staged:
-        after = one.move.after
-        if repository.tables.moved(TableRef(after.location, after.table_branch, after.table_version - 1)):
+        start = ref_before(one.move)
+        if repository.tables.moved(start):
             lock.verify()
             pin = current.tables[one.move.table_key]
-            if undo_late_version(repository, request.branch.ref, pin, after.table_branch, lock):
+            if undo_late_version(repository, request.branch.ref, pin, start.branch, lock):
                 return _LATE_VERSION_UNDONE
             return _drift(repository, request, one.move)
     return None
@@ -419,9 +466,10 @@ def _revalidate(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) 
 def _removed(repository: Repository, ready: _Ready[Result]) -> str | None:
     """The first thing that was staged for the write and that a cleanup has removed; None if all of it is there."""
     for one in ready.staged:
-        absent = first_absent(repository.objects, one.table.staged)
-        if absent is not None:
-            return absent
+        for version in one.versions:
+            absent = first_absent(repository.objects, version)
+            if absent is not None:
+                return absent
     schema = ready.prepared.schema
     if schema is None:
         return None
@@ -482,13 +530,8 @@ def _move_and_publish(
     for index, one in enumerate(staged):
         if index:
             hit("write.between_tables")
-        lock.verify()
         move = one.move
-        try:
-            done = repository.tables.commit_staged(one.table.staged)
-        except TableMoved as error:
-            raise ManifestConflict(move.table_key, move.before.table_version, move.after.table_version) from error
-        pins[move.after.table_key] = replace(move.after, checksum=done.checksum)
+        pins[move.after.table_key] = replace(move.after, checksum=_move(repository, one, lock).checksum)
     hit("write.after_tables")
     change = replace(sidecar.change, pins=pins)
     state = repository.manifest.publish(sidecar.branch, change, sidecar.expected, sidecar.draft, lock)
@@ -497,6 +540,23 @@ def _move_and_publish(
     commit = commit or repository.manifest.archive.find(wanted)
     assert commit is not None  # noqa: S101  it is published, perhaps by recovery and long ago
     return commit
+
+
+def _move(repository: Repository, one: _StagedMove, lock: CommitLock) -> TableRef:
+    """Commit the versions of one table, the last of which is returned."""
+    change, *folded = one.versions
+    try:
+        lock.verify()
+        done = repository.tables.commit_staged(change)
+        for version in folded:
+            hit("write.before_fold")
+            lock.verify()
+            done = repository.tables.commit_staged(version)
+            hit("write.after_fold")
+    except TableMoved as error:
+        move = one.move
+        raise ManifestConflict(move.table_key, move.before.table_version, move.after.table_version) from error
+    return done
 
 
 def _remove_sidecar(repository: Repository, sidecar: Sidecar) -> None:

@@ -1,207 +1,249 @@
-"""What one version of a table refers to, read from the file that makes the version.
+"""The files that make versions of Lance tables: which other files they refer to, and where they say those lie.
 
-Lance's own interface would open a table for each version, and says nothing of transaction files. The file is a
-protobuf message, of which only the fields are decoded that name other files. A version with a feature or a field
-that is not known here may refer to files in a way that is not known either, so it is refused.
+Such a file ends with a protobuf message that describes the version, its position and a mark; before it may stand
+the list of the version's indexes and the transaction that made it. A version of a native branch names the folder
+of the table it was forked from by its absolute address, which is wrong once the graph lies somewhere else.
 """
 
 from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from omnigraph.errors import ObjectDamaged
+from omnigraph.storage.wire import encode_field, placed_fields, read_fields
 
-_MAGIC: Final = b"LANC"
+_MARK: Final = b"LANC"
 _FOOTER: Final = 16
-_KNOWN_FLAGS: Final = 0b1011_1111
-"""Features of tables: deletion files, stable row ids, and so on. Overlays and those to come are not among them."""
+_FRAGMENT: Final = 2
+_INDEX_SECTION: Final = 6
+_FEATURES: Final = (9, 10)
+_TRANSACTION_SECTION: Final = (21, 23)
+_FRAGMENT_FIELDS: Final = frozenset(range(1, 11))
+_TRANSACTION_FILE: Final = 12
+_BASE: Final = 18
+_BASE_ID, _BASE_PATH = 1, 4
+_CLONE, _CLONE_PATH = 113, 4
+_KNOWN_FEATURES: Final = 63
+"""Flags of the features of which it is known where they keep their files."""
 
-_FRAGMENT: Final = frozenset(range(1, 11))
-_DATA_FILE: Final = frozenset(range(1, 8))
-_DELETION_FILE: Final = frozenset({1, 2, 3, 4, 7})
-_INDEX: Final = frozenset(range(1, 12))
 
-_Value = int | bytes
-_Fields = Iterator[tuple[int, _Value]]
-_Folders = tuple[str, tuple[tuple[int, str], ...]]
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A file that a version refers to, by its key in the graph; its size where the version says it.
+
+    A data file may have blobs in a folder of its name without the ending. An index is a folder, whose key ends
+    with a slash.
+    """
+
+    key: str
+    size: int | None = None
 
 
-@dataclass(slots=True)
-class VersionReader:
-    """Reads the versions of one table. Fragments that were seen in another version are not decoded again."""
+@dataclass(frozen=True, slots=True)
+class _Sections:
+    """The parts of a version file: what stands before the description, the description, and its end."""
 
-    location: str
-    _known: dict[tuple[str, tuple[tuple[int, str], ...]], dict[bytes, tuple[str, ...]]] = field(
-        default_factory=dict
-    )
+    before: bytes
+    description: bytes
+    end: bytes
 
-    def references(self, key: str, content: bytes) -> set[str]:
-        """The keys of the files that a version refers to; of an index, the key of its folder.
-
-        ``key`` is that of the version's file; ObjectDamaged if its content cannot be understood.
-        """
-        try:
-            return self._references(key.rpartition("/_versions/")[0], content)
-        except (ValueError, IndexError, KeyError, struct.error, UnicodeDecodeError) as error:
-            remedy = "nothing was removed; a newer release may understand it"
-            raise ObjectDamaged(key, f"what it refers to cannot be read ({error})", remedy) from error
-
-    def _references(self, tree: str, content: bytes) -> set[str]:
-        if content[-4:] != _MAGIC:
+    @classmethod
+    def of(cls, content: bytes) -> _Sections:
+        if len(content) < _FOOTER or content[-4:] != _MARK:
             raise ValueError("its end is missing")
-        (position,) = struct.unpack("<Q", content[-_FOOTER : 8 - _FOOTER])
-        fragments: list[bytes] = []
-        indexes: list[bytes] = []
-        bases: dict[int, str] = {}
-        transaction, sections = "", list[int]()
-        found: set[str] = set()
-        for number, value in _decoded(_message(content, position)):
-            match number:
-                case 2:
-                    fragments.append(_bytes(value))
-                case 6:
-                    section = _message(content, _integer(value))
-                    indexes += [_bytes(index) for _, index in _decoded(section)]
-                case 9 | 10 if _integer(value) & ~_KNOWN_FLAGS:
-                    raise ValueError(f"it has features {_integer(value):b}")
-                case 12:
-                    transaction = _text(value)
-                case 21 | 23:
-                    sections.append(_integer(value))
-                case 18:
-                    bases |= _base(self.location, _bytes(value))
-        if transaction and not any(_has_transaction(content, at, transaction) for at in sections):
-            found.add(f"{tree}/_transactions/{transaction}")
-        prefixes = {-1: tree, **bases}
-        known = self._known.setdefault((tree, tuple(sorted(bases.items()))), {})
+        (place,) = struct.unpack("<q", content[-16:-8])
+        if not 0 <= place <= len(content) - _FOOTER - 4:
+            raise ValueError("its description lies outside of it")
+        (length,) = struct.unpack_from("<I", content, place)
+        description = content[place + 4 : -_FOOTER]
+        if len(description) != length:
+            raise ValueError("its description has another length than it says")
+        return cls(content[:place], description, content[-8:])
+
+    def encode(self) -> bytes:
+        length = struct.pack("<I", len(self.description))
+        return self.before + length + self.description + struct.pack("<q", len(self.before)) + self.end
+
+
+class VersionReader:
+    """Reads version files of one native branch of a table, and yields each file they refer to once."""
+
+    def __init__(self, location: str, prefix: str) -> None:
+        self._location = location
+        self._prefix = prefix
+        self._seen: set[tuple[str, bytes]] = set()
+
+    def references(self, content: bytes) -> Iterator[Reference]:
+        """The files that a version refers to and no version before it did; ValueError if it cannot be read.
+
+        A transaction that the version file holds itself, as most do, is not read from its own file.
+        """
+        sections = _Sections.of(content)
+        fragments, bases, index_section = list[bytes](), dict[int, str](), None
+        transaction, held = "", list[int]()
+        for number, value in read_fields(sections.description):
+            if number == _FRAGMENT and isinstance(value, bytes):
+                fragments.append(value)
+            elif number == _BASE and isinstance(value, bytes):
+                base, path = _base(value)
+                bases[base] = f"{self._location}{_inner(path, self._location)}"
+            elif number == _INDEX_SECTION and isinstance(value, int):
+                index_section = value
+            elif number in _FEATURES and isinstance(value, int) and value & ~_KNOWN_FEATURES:
+                raise ValueError(f"it uses features of a newer release of Lance ({value})")
+            elif number == _TRANSACTION_FILE and isinstance(value, bytes):
+                transaction = value.decode()
+            elif number in _TRANSACTION_SECTION and isinstance(value, int):
+                held.append(value)
+        if transaction and not any(_is_held(sections.before, place, transaction) for place in held):
+            yield Reference(f"{self._prefix}/_transactions/{transaction}")
+        known = "\n".join(f"{base} {folder}" for base, folder in sorted(bases.items()))
         for fragment in fragments:
-            if fragment not in known:
-                known[fragment] = tuple(_of_fragment(fragment, prefixes))
-            found.update(known[fragment])
-        found.update(_of_index(index, prefixes) for index in indexes)
-        return found
+            if (known, fragment) not in self._seen:
+                self._seen.add((known, fragment))
+                yield from self._of_fragment(fragment, bases)
+        if index_section is not None:
+            yield from self._of_indexes(sections.before, index_section, bases, known)
+
+    def _of_fragment(self, fragment: bytes, bases: Mapping[int, str]) -> Iterator[Reference]:
+        fields = list(read_fields(fragment))
+        number = _number(dict(fields), 1)
+        for field, value in fields:
+            if field not in _FRAGMENT_FIELDS:
+                raise ValueError(f"a fragment has the unknown field {field}")
+            if not isinstance(value, bytes):
+                continue
+            inner = dict(read_fields(value)) if field in (2, 3, 6, 8, 10) else {}
+            folder = bases[_number(inner, 7)] if 7 in inner else self._prefix
+            if field == 2:
+                yield Reference(f"{folder}/data/{_text(inner, 1)}", _number(inner, 6) or None)
+            elif field == 3:
+                suffix = "bin" if _number(inner, 1) else "arrow"
+                yield Reference(f"{folder}/_deletions/{number}-{_number(inner, 2)}-{_number(inner, 3)}.{suffix}")
+            elif field in (6, 8, 10):
+                yield Reference(f"{self._prefix}/{_text(inner, 1)}")
+
+    def _of_indexes(self, before: bytes, place: int, bases: Mapping[int, str], known: str) -> Iterator[Reference]:
+        (length,) = struct.unpack_from("<I", before, place)
+        for _, index in read_fields(before[place + 4 : place + 4 + length]):
+            if not isinstance(index, bytes) or (known, index) in self._seen:
+                continue
+            self._seen.add((known, index))
+            fields = list(read_fields(index))
+            inner = dict(fields)
+            named = dict(read_fields(_bytes(inner, 1)))
+            folder = f"{bases[_number(inner, 9)] if 9 in inner else self._prefix}/_indices"
+            folder = f"{folder}/{uuid.UUID(bytes=_bytes(named, 1))}/"
+            yield Reference(folder)
+            for field, value in fields:
+                if field == 10 and isinstance(value, bytes):
+                    file = dict(read_fields(value))
+                    yield Reference(folder + _text(file, 1), _number(file, 2))
 
 
-def _has_transaction(content: bytes, position: int, file: str) -> bool:
-    """Does a version's file hold the transaction itself? Lance then does not read the transaction's own file."""
+def _is_held(before: bytes, place: int, file: str) -> bool:
+    """Does a version file hold the transaction of which there is a file, too?"""
     try:
-        fields = dict(_decoded(_message(content, position)))
-        return f"{_integer(fields.get(1, 0))}-{_text(fields[2])}.txn" == file
-    except (ValueError, IndexError, KeyError, struct.error):
+        (length,) = struct.unpack_from("<I", before, place)
+        fields = dict(read_fields(before[place + 4 : place + 4 + length]))
+        return f"{_number(fields, 1)}-{_text(fields, 2)}.txn" == file
+    except (ValueError, struct.error):
         return False
 
 
-def _of_fragment(message: bytes, prefixes: Mapping[int, str]) -> Iterator[str]:
-    """The data files and the deletion file of a fragment."""
-    number, deletion = 0, None
-    for tag, value in _checked(message, _FRAGMENT, "fragment"):
-        match tag:
-            case 1:
-                number = _integer(value)
-            case 2:
-                fields = dict(_checked(_bytes(value), _DATA_FILE, "data file"))
-                yield f"{prefixes[_base_id(fields)]}/data/{_text(fields[1])}"
-            case 3:
-                deletion = dict(_checked(_bytes(value), _DELETION_FILE, "deletion file"))
-            case 6 | 8 | 10:
-                yield f"{prefixes[-1]}/{_text(dict(_decoded(_bytes(value)))[1])}"
-    if deletion is not None:
-        suffix = "bin" if deletion.get(1) else "arrow"
-        read, identity = _integer(deletion.get(2, 0)), _integer(deletion.get(3, 0))
-        name = f"{number}-{read}-{identity}.{suffix}"
-        yield f"{prefixes[_base_id(deletion)]}/_deletions/{name}"
+def roots(content: bytes, location: str) -> set[str]:
+    """The roots of the graph by which a version of one of its tables names folders; empty on the trunk."""
+    found = set()
+    for number, value in read_fields(_Sections.of(content).description):
+        if number == _BASE and isinstance(value, bytes):
+            _, path = _base(value)
+            found.add(path[: len(path) - len(location) - 1 - len(_inner(path, location))])
+    return found
 
 
-def _of_index(message: bytes, prefixes: Mapping[int, str]) -> str:
-    """The folder of an index."""
-    fields = dict(_checked(message, _INDEX, "index"))
-    (identity,) = (value for _, value in _decoded(_bytes(fields[1])))
-    return f"{prefixes[_base_id(fields, 9)]}/_indices/{uuid.UUID(bytes=_bytes(identity))}"
+def relocated(content: bytes, location: str, root: str) -> bytes:
+    """A version file of a table whose graph lies at a root: every other byte stays as it is."""
+    sections = _Sections.of(content)
+
+    def moved(value: bytes) -> bytes:
+        return _replaced(value, _BASE_PATH, lambda path: _placed(path, location, root))
+
+    description = _replaced(sections.description, _BASE, moved)
+    if description == sections.description:
+        return content
+    before = _relocated_clone(sections.before, sections.description, location, root)
+    return _Sections(before, description, sections.end).encode()
 
 
-def _base_id(fields: Mapping[int, _Value], tag: int = 7) -> int:
-    """The number of the folder that a file lies in; -1 is that of the version itself."""
-    return _integer(fields.get(tag, -1))
+def relocated_transaction(content: bytes, location: str, root: str) -> bytes:
+    """A transaction file of a table whose graph lies at a root. Only the one of a fork names a place."""
+
+    def moved(value: bytes) -> bytes:
+        return _replaced(value, _CLONE_PATH, lambda path: _placed(path, location, root))
+
+    return _replaced(content, _CLONE, moved)
 
 
-def _base(location: str, message: bytes) -> dict[int, str]:
-    """The folder of another native branch of the table, by its number.
-
-    Lance notes it as the address that the graph had when the branch was forked; the graph may have been moved.
-    """
-    fields = dict(_decoded(message))
-    path = _text(fields[4]).rstrip("/")
-    before, found, below = path.rpartition(f"/{location}")
-    if not found or (below and not below.startswith("/tree/")) or not fields.get(3) or not before:
-        raise ValueError(f"it refers to files in {path}, which is no part of the table")
-    return {_integer(fields.get(1, 0)): f"{location}{below}"}
-
-
-def _checked(message: bytes, known: frozenset[int], what: str) -> _Fields:
-    for number, value in _decoded(message):
-        if number not in known:
-            raise ValueError(f"a {what} has the unknown field {number}")
-        yield number, value
+def _relocated_clone(before: bytes, description: bytes, location: str, root: str) -> bytes:
+    """What stands before the description, with the fork's own transaction, which is its last part, moved."""
+    index = dict(read_fields(description)).get(_INDEX_SECTION)
+    place = 0
+    while place < len(before):
+        (length,) = struct.unpack_from("<I", before, place)
+        end = place + 4 + length
+        if end == len(before) and place != index:
+            transaction = relocated_transaction(before[place + 4 :], location, root)
+            return before[:place] + struct.pack("<I", len(transaction)) + transaction
+        place = end
+    return before
 
 
-def _message(content: bytes, position: int) -> bytes:
-    """A message of the file, which begins with its length."""
-    (length,) = struct.unpack_from("<I", content, position)
-    if position + 4 + length > len(content):
-        raise ValueError("it is shorter than it says")
-    return content[position + 4 : position + 4 + length]
+def _replaced(message: bytes, field: int, replace: Callable[[bytes], bytes]) -> bytes:
+    """A message in which the values of one field are replaced."""
+    parts, done = [], 0
+    for number, value, start, end in placed_fields(message):
+        if number == field and isinstance(value, bytes):
+            parts += [message[done:start], encode_field(number, replace(value))]
+            done = end
+    return message if not parts else b"".join([*parts, message[done:]])
 
 
-def _decoded(message: bytes) -> _Fields:
-    """The fields of a protobuf message by their numbers; repeated ones come repeatedly."""
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        number, kind = tag >> 3, tag & 7
-        match kind:
-            case 0:
-                value, at = _varint(message, at)
-                yield number, value
-            case 1 | 5:
-                at += 8 if kind == 1 else 4
-            case 2:
-                length, at = _varint(message, at)
-                if at + length > len(message):
-                    raise ValueError("a field is shorter than it says")
-                yield number, message[at : at + length]
-                at += length
-            case _:
-                raise ValueError(f"field {number} is of the unknown kind {kind}")
+def _placed(path: bytes, location: str, root: str) -> bytes:
+    """The address of a folder of a table, below another root."""
+    return f"{root}/{location}{_inner(path.decode(), location)}".encode()
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    byte = message[at]
-    if byte < 0x80:
-        return byte, at + 1
-    value, shift = byte & 0x7F, 7
-    while byte >= 0x80:
-        at += 1
-        byte = message[at]
-        value |= (byte & 0x7F) << shift
-        shift += 7
-    return value, at + 1
+def _inner(path: str, location: str) -> str:
+    """Which folder of a table an address names: the table's own, or the tree of a native branch."""
+    own, tree, native = path.rpartition(f"/{location}/tree/")
+    if tree and own:
+        return f"/tree/{native}"
+    if path.endswith(f"/{location}"):
+        return ""
+    raise ValueError(f"it refers to {path}, which is no folder of its table")
 
 
-def _integer(value: _Value) -> int:
-    if not isinstance(value, int):
-        raise ValueError("a number is none")
-    return value
+def _base(value: bytes) -> tuple[int, str]:
+    fields = dict(read_fields(value))
+    return _number(fields, _BASE_ID), _text(fields, _BASE_PATH)
 
 
-def _bytes(value: _Value) -> bytes:
-    if not isinstance(value, bytes):
-        raise ValueError("a message is none")
-    return value
+def _number(fields: Mapping[int, int | bytes], number: int) -> int:
+    found = fields.get(number, 0)
+    if not isinstance(found, int):
+        raise ValueError(f"field {number} is no number")
+    return found
 
 
-def _text(value: _Value) -> str:
-    return _bytes(value).decode()
+def _bytes(fields: Mapping[int, int | bytes], number: int) -> bytes:
+    found = fields.get(number, b"")
+    if not isinstance(found, bytes):
+        raise ValueError(f"field {number} is a number")
+    return found
+
+
+def _text(fields: Mapping[int, int | bytes], number: int) -> str:
+    return _bytes(fields, number).decode()
