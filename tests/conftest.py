@@ -42,7 +42,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     needs_spark = isinstance(item, pytest.Function) and "spark" in item.fixturenames
     if item.path.name != ALWAYS and (needs_spark or item.path.name == CLUSTER):
         item.add_marker(pytest.mark.long)
-    if item.get_closest_marker("long_on_s3") and "s3" in _parameters(item):
+    if "s3" in _parameters(item) and not item.get_closest_marker("quick_on_s3"):
         item.add_marker(pytest.mark.long)
 
 

@@ -26,6 +26,7 @@ def open_again(store: Store, *, read_only: bool = False) -> Graph:
 
 
 class TestLife:
+    @pytest.mark.quick_on_s3
     def test_a_new_graph_has_its_tables_one_branch_and_one_commit(self, store: Store) -> None:
         init(store)
         graph = open_again(store)
@@ -55,7 +56,6 @@ class TestLife:
         init(local_store)
         assert readme.has("README.md")
 
-    @pytest.mark.long_on_s3
     def test_two_graphs_on_one_store_do_not_meet(self, store: Store) -> None:
         one, other = init(store), init(Store(store.uri + "-2", store.options))
         one.create_branch("dev")
@@ -85,6 +85,7 @@ class TestReadOnly:
             graph.delete_branch("dev")
         assert stored(store) == before
 
+    @pytest.mark.quick_on_s3
     def test_a_reader_follows_the_writers(self, store: Store) -> None:
         writer, reader = init(store), open_again(store, read_only=True)
         for _ in range(3):
@@ -127,7 +128,6 @@ class TestBranches:
         again.delete_branch("dev")
         assert [branch.name for branch in graph.branches()] == ["main"]
 
-    @pytest.mark.long_on_s3
     def test_a_view_of_a_branch_works_on_it(self, store: Store) -> None:
         graph = init(store)
         graph.create_branch("dev")
@@ -138,7 +138,6 @@ class TestBranches:
         assert view.create_branch("dev2").parent == "dev"
         assert "branch='dev'" in repr(view)
 
-    @pytest.mark.long_on_s3
     def test_a_view_does_not_delete_the_branch_it_works_on(self, store: Store) -> None:
         graph = init(store)
         graph.create_branch("dev")
@@ -146,6 +145,7 @@ class TestBranches:
             graph.branch("dev").delete_branch("dev")
         graph.delete_branch("dev")
 
+    @pytest.mark.quick_on_s3
     def test_what_one_branch_writes_no_other_sees(self, store: Store) -> None:
         graph = init(store)
         dev = graph.create_branch("dev")
@@ -159,7 +159,6 @@ class TestBranches:
 class TestManyThreads:
     """One handle, eight threads, everything at once."""
 
-    @pytest.mark.long_on_s3
     def test_branches_come_and_go(self, store: Store) -> None:
         graph = init(store)
         start = Barrier(8)
@@ -180,7 +179,6 @@ class TestManyThreads:
             list(pool.map(work, range(8)))
         assert [branch.name for branch in graph.branches()] == ["main", *(f"dev{n}" for n in (0, 2, 4, 6))]
 
-    @pytest.mark.long_on_s3
     def test_a_name_is_given_to_one_of_them(self, store: Store) -> None:
         graph = init(store)
         start = Barrier(8)

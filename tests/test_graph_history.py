@@ -55,12 +55,10 @@ def forget_versions(graph: Graph, branch: Branch | None = None) -> None:
 
 
 class TestCommits:
-    @pytest.mark.long_on_s3
     def test_they_are_listed_newest_first(self, graph: Graph) -> None:
         made = [write(graph) for _ in range(3)]
         assert fresh(graph).commits()[:3] == made[::-1]
 
-    @pytest.mark.long_on_s3
     def test_by_who_made_them_and_what_they_are(self, graph: Graph) -> None:
         load, by_bo = write(graph, kind="load", actor="ada"), write(graph, kind="mutation", actor="bo")
         assert graph.commits(actor="bo") == [by_bo]
@@ -68,7 +66,6 @@ class TestCommits:
         assert [commit.kind for commit in graph.commits(actor="ada")] == ["load", "init"]
         assert graph.commits(actor="bo", kind="load") == []
 
-    @pytest.mark.long_on_s3
     @pytest.mark.parametrize("limit", [0, 1, 2, 99])
     def test_as_many_as_are_wanted(self, graph: Graph, limit: int) -> None:
         made = [write(graph), graph.commits()[-1]]
@@ -79,7 +76,6 @@ class TestCommits:
         assert fresh(graph).commit(commit.graph_commit_id) == commit
         assert fresh(graph).commit(f" {commit.graph_commit_id}\n") == commit
 
-    @pytest.mark.long_on_s3
     @pytest.mark.parametrize("id_", ["", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "' or true --", "naïve", "a\0b", "ghost"])
     def test_an_unknown_one_is_not_found(self, graph: Graph, id_: str) -> None:
         with pytest.raises(SnapshotNotFound):
@@ -89,7 +85,6 @@ class TestCommits:
         with pytest.raises(SnapshotNotFound):
             graph.commits(after=id_)
 
-    @pytest.mark.long_on_s3
     def test_a_branch_that_vanishes_meanwhile_does_not_disturb_the_search(self, graph: Graph) -> None:
         branch = graph.create_branch("dev")
         assert branch.native is not None
@@ -108,7 +103,6 @@ class TestCommits:
         graph.delete_branch("dev")
         assert fresh(graph).commits() == expected
 
-    @pytest.mark.long_on_s3
     def test_a_commit_comes_before_its_parents_whatever_their_versions(self, graph: Graph) -> None:
         """A branch may be further in versions than the one it is merged into."""
         dev, other = graph.create_branch("dev"), graph.create_branch("other")
@@ -124,7 +118,6 @@ class TestCommits:
 
 
 class TestLongHistories:
-    @pytest.mark.long_on_s3
     def test_pages_go_on_into_the_archive(self, graph: Graph) -> None:
         for _ in range(COMMIT_TAIL + 12):
             publish_unlocked(graph._repository, PERSON)
@@ -194,14 +187,12 @@ class TestSnapshots:
                 assert (found.branch, found.tables, found.commit) == (branch, state.tables, state.commit)
         assert fresh(graph).snapshot("dev2", at=4).tables == on_dev.tables
 
-    @pytest.mark.long_on_s3
     def test_another_branchs_commit_is_shown_on_its_own_branch(self, graph: Graph) -> None:
         commit = write(graph, graph.create_branch("dev"))
         found = fresh(graph).snapshot(at=commit.graph_commit_id)
         assert (found.branch, found.commit) == ("dev", commit)
         assert found.tables == graph.snapshot("dev").tables
 
-    @pytest.mark.long_on_s3
     @pytest.mark.parametrize("version", [0, -1, 2, 99, 2**63, 2**64 - 1, 2**64, 10**30])
     def test_a_version_that_never_was_is_not_found(self, graph: Graph, version: int) -> None:
         with pytest.raises(SnapshotNotFound, match=str(version)):

@@ -49,7 +49,6 @@ class TestCreating:
         with pytest.raises(GraphNotFound):
             omnigraph.open(store.uri, storage_options=store.options)
 
-    @pytest.mark.long_on_s3
     @pytest.mark.parametrize("leftover", [*layout.SCHEMA_FILES, "nodes/x", "edges/x", f"{layout.COMMITS}/x"])
     def test_over_files_that_may_belong_to_a_graph(self, store: Store, leftover: str) -> None:
         objects = store.objects()

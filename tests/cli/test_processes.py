@@ -25,12 +25,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("code", "args", "stdin"),
     [
-        (0, ("snapshot", "--json"), b""),
+        pytest.param(0, ("snapshot", "--json"), b"", marks=pytest.mark.long),
         (0, ("fmt", "-", "--language", "pg"), "node A{} // é".encode()),
         (1, ("lint", "--schema", SCHEMA, "--query", str(EXAMPLES / "mistakes.gq")), b""),
-        (1, ("branch", "delete", "M\udcfcller"), b""),
+        pytest.param(1, ("branch", "delete", "M\udcfcller"), b"", marks=pytest.mark.long),
         (1, ("load", "--data", "-", "--mode", "merge", "--json"), b"nonsense\n"),
-        (2, ("lint", "--schema", "nowhere.pg"), b""),
+        pytest.param(2, ("lint", "--schema", "nowhere.pg"), b"", marks=pytest.mark.long),
         (2, ("no-such-command",), b""),
         (4, (*RETIRE, "--if-commit", "01ARZ3NDEKTSV4RRFFQ69G5FAV"), b""),
     ],

@@ -186,7 +186,6 @@ def read(store: Store) -> None:
                 return
 
 
-@pytest.mark.long_on_s3
 @pytest.mark.parametrize("rounds", quick_and_long(3, 15))
 def test_writers_readers_and_merges_go_on(shared_store: Store, rounds: int) -> None:
     graph = omnigraph.init(shared_store.uri, PEOPLE, storage_options=shared_store.options)

@@ -103,6 +103,7 @@ NAMES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("there", "back"), NAMES.values(), ids=NAMES)
 def test_a_new_name_costs_the_same_with_more_rows_and_more_history(there: str, back: str, place: Faults) -> None:
     graph = omnigraph.open(place.store.uri, storage_options=place.store.options)

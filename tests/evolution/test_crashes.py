@@ -48,7 +48,6 @@ def test_a_change_of_the_schema(window: str, local_store: Store) -> None:
     check(window, local_store)
 
 
-@pytest.mark.long_on_s3
 @pytest.mark.parametrize("window", ["schema.after_table", "write.after_tables", "write.between_tables"])
 def test_a_change_of_the_schema_on_any_store(window: str, shared_store: Store) -> None:
     check(window, shared_store)

@@ -18,17 +18,12 @@ MORE = None if os.environ.get("OMNIGRAPH_ALL_FAULTS") else 60
 
 QUICK = (
     "open",
-    "query",
     "merge on main",
-    "delete on main",
     "overwrite on dev",
-    "rolled back by opening",
     "rolled forward by the next write on main",
-    "branch create",
     "branch delete",
     "ensure indices on main",
     "merge of a branch",
-    "revert",
     "schema change on main",
     "optimize",
     "ingest into a missing branch",

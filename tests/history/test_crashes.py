@@ -85,7 +85,7 @@ def perform(store: Store, name: str) -> None:
         OPERATIONS[name].run(connect(store))
 
 
-@pytest.mark.parametrize(("name", "failpoint"), sampled(product(OPERATIONS, OUTCOMES), 8))
+@pytest.mark.parametrize(("name", "failpoint"), sampled(product(OPERATIONS, OUTCOMES), 4))
 def test_on_a_disk(local_store: Store, name: str, failpoint: str) -> None:
     check_killed(local_store, name, failpoint)
 

@@ -88,7 +88,6 @@ def nearest(graph: Graph, branch: str, number: int) -> list[str]:
     return [str(each) for each in found.sort_by("_distance")["id"].to_pylist()]
 
 
-@pytest.mark.long_on_s3
 @pytest.mark.usefixtures("few_vectors")
 def test_reads_and_searches(shared_store: Store) -> None:
     """With the indexes of main and rows on top of them, with indexes of its own, and after a compaction."""
@@ -108,7 +107,6 @@ def test_reads_and_searches(shared_store: Store) -> None:
     check_reads(graph, "b", 1)
 
 
-@pytest.mark.long_on_s3
 @pytest.mark.usefixtures("few_vectors")
 def test_merges_up_and_down(shared_store: Store) -> None:
     graph = new_graph(shared_store)
@@ -127,7 +125,6 @@ def test_merges_up_and_down(shared_store: Store) -> None:
     assert_settled(graph)
 
 
-@pytest.mark.long_on_s3
 def test_deletions(shared_store: Store) -> None:
     """Refused while there are children, allowed afterwards; what was merged stays."""
     graph = new_graph(shared_store)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from tests.maintenance.looks import ensure, ids, indexed, plan, reasons, search, table
 from tests.recovery.scenes import BEGINNING, CITY, KNOWS, LIVES_IN, PERSON, assert_settled, contents, person
 from tests.recovery.scenes import new_graph as small_graph
@@ -46,7 +45,6 @@ def new_graph(store: Store) -> Graph:
     return graph
 
 
-@pytest.mark.long_on_s3
 def test_what_is_built_is_one_commit_and_one_version_per_table(store: Store) -> None:
     graph = new_graph(store)
     before = graph.snapshot()
@@ -87,7 +85,6 @@ def test_what_waits_is_reported_with_its_reason(local_store: Store) -> None:
     } in shown["deferred"]
 
 
-@pytest.mark.long_on_s3
 def test_a_second_run_finds_nothing_to_do(store: Store) -> None:
     graph = new_graph(store)
     ensure(graph)
@@ -176,7 +173,6 @@ def test_a_replaced_table_is_indexed_again(local_store: Store) -> None:
     assert len(search(graph, DOC, "body", "another")) == 20
 
 
-@pytest.mark.long_on_s3
 def test_the_small_graph_is_as_it_was(store: Store) -> None:
     graph = small_graph(store)
     ensure(graph)
@@ -184,7 +180,6 @@ def test_the_small_graph_is_as_it_was(store: Store) -> None:
 
 
 class TestBranches:
-    @pytest.mark.long_on_s3
     def test_a_branch_does_not_fork_a_table_only_to_index_it(self, store: Store) -> None:
         graph = small_graph(store)
         report = ensure(graph, "dev")
@@ -206,7 +201,6 @@ class TestBranches:
         assert [c.kind for c in graph.commits()] == [c.kind for c in graph.commits("dev")][2:]
         assert_settled(graph)
 
-    @pytest.mark.long_on_s3
     def test_an_index_of_the_parent_serves_later_branches(self, store: Store) -> None:
         graph = small_graph(store)
         ensure(graph)
@@ -219,7 +213,6 @@ class TestBranches:
             assert ids(graph, PERSON, "id in ('Ada', 'Cy')", branch) == ["Ada", "Cy"]
         assert reasons(ensure(graph, "latest")) == {PERSON: {"shared with branch later; index it there"}}
 
-    @pytest.mark.long_on_s3
     def test_an_inherited_index_is_replaced_in_the_branch_alone(self, store: Store) -> None:
         graph = small_graph(store)
         ensure(graph)

@@ -45,7 +45,6 @@ def fragments(graph: Graph, table_key: str, branch: str = "main") -> int:
     return len(table(graph, table_key, branch).get_fragments())
 
 
-@pytest.mark.long_on_s3
 def test_small_files_become_one_and_no_row_changes(store: Store) -> None:
     graph = new_graph(store)
     before, rows = graph.snapshot(), content(graph, graph.snapshot())

@@ -21,6 +21,7 @@ EXPECTED = [{"f.name": "Bo", "f.age": 25}, {"f.name": "Cy", "f.age": None}]
 
 
 @pytest.mark.parametrize("path", ["memory", "index"])
+@pytest.mark.quick_on_s3
 def test_a_query_reads_any_store_by_either_path(store: Store, path: Path) -> None:
     graph = omnigraph.init(store.uri, SCHEMA, storage_options=store.options)
     graph.load(PEOPLE + KNOWS, mode="append")

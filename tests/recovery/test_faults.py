@@ -56,7 +56,6 @@ def kinds(graph: Graph) -> list[str]:
 
 
 class TestSidecarFaults:
-    @pytest.mark.long_on_s3
     @pytest.mark.parametrize("name", WRITES)
     def test_one_that_cannot_be_written(self, store: Store, name: str) -> None:
         """The write fails and nothing has happened; when the store is back, it works."""
@@ -179,7 +178,6 @@ class TestDeletedBranches:
 class TestErrorsAfterTheFact:
     """The store did what it was told, and said that it failed. The writer finds out what became of its write."""
 
-    @pytest.mark.long_on_s3
     @pytest.mark.parametrize("where", ["write.after_tables", "publish.after_commit", "write.after_publish"])
     def test_a_write_that_needed_only_its_end_succeeds(self, store: Store, where: str) -> None:
         graph = new_graph(store)

@@ -215,7 +215,6 @@ class TestAJobThatDied:
         with running(graph._repository, record(graph, "01RUNNING")):
             yield done, stage(graph, "Di", job="01RUNNING")
 
-    @pytest.mark.long_on_s3
     @pytest.mark.parametrize("failpoint", ["job.after_record", "after file"])
     def test_before_its_commit_leaves_files_that_can_be_removed(
         self, graph: Graph, shared_store: Store, failpoint: str
@@ -231,7 +230,6 @@ class TestAJobThatDied:
         assert [job.record.job for job in graph.jobs()] == ["01RUNNING"]
         assert names_of(graph) == ["Ada", "Bo", "Cy"]
 
-    @pytest.mark.long_on_s3
     @pytest.mark.parametrize(
         ("failpoint", "is_there"),
         [

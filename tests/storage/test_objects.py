@@ -10,6 +10,8 @@ from tests.stores import Store, present
 
 from omnigraph.storage.objects import ObjectStore
 
+pytestmark = pytest.mark.quick_on_s3
+
 
 @pytest.fixture
 def objects(store: Store) -> ObjectStore:

@@ -12,6 +12,7 @@ from tests.torture.arenas import Arena, Bucket, Directory
 from tests.torture.run import torture
 
 
+@pytest.mark.long
 def test_nothing_is_lost_or_halved_on_disk(tmp_path: Path) -> None:
     _run(Directory(tmp_path), tmp_path)
 

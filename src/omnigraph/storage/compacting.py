@@ -19,13 +19,13 @@ from lance.optimize import Compaction, CompactionOptions, CompactionTask
 
 from omnigraph.errors import OmniError
 from omnigraph.storage import layout
-from omnigraph.storage.fields import message_fields
 from omnigraph.storage.files.datafiles import remove_file
 from omnigraph.storage.files.staged import settle_data
 from omnigraph.storage.handles import TableRef
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.staging import Staged, staged_operation
 from omnigraph.storage.unavailable import translated
+from omnigraph.storage.wire import read_fields
 
 ROWS_PER_FILE: Final = 65_536
 """Fragments with fewer rows are put together. Lance makes files of nearly equal size, at most half as large again.
@@ -62,11 +62,14 @@ class StagedCompaction:
 
 def plan_compaction(handle: LanceDataset, rows_per_file: int | None = None) -> CompactionPlan:
     """Look for fragments that are too small, or that have many deleted rows. No data is read."""
-    options = CompactionOptions(
-        target_rows_per_fragment=rows_per_file or ROWS_PER_FILE, batch_size=_ROWS_AT_A_TIME, num_threads=1
-    )
     with translated(handle.uri):
-        return CompactionPlan(handle, tuple(Compaction.plan(handle, options).tasks))
+        plan = Compaction.plan(handle, compaction_options(rows_per_file or ROWS_PER_FILE))
+        return CompactionPlan(handle, tuple(plan.tasks))
+
+
+def compaction_options(rows_per_file: int) -> CompactionOptions:
+    """How Lance writes fragments again: into files of about so many rows, a few rows at a time, in one thread."""
+    return CompactionOptions(target_rows_per_fragment=rows_per_file, batch_size=_ROWS_AT_A_TIME, num_threads=1)
 
 
 def stage_compaction(plan: CompactionPlan, location: str, branch: str | None, operation: str) -> StagedCompaction:
@@ -115,18 +118,23 @@ def stage_rewritten(
     Indexes of words and of vectors know rows by ids that do not change, and answer for the new files as before.
     A BTREE knows rows by their places; the rewritten rows are scanned until it has a segment for them again.
     """
-    groups = [
+    groups = rewrite_groups(rewritten)
+    number_fragments(groups, next_fragment_id(handle))
+    removed = sum(len(list(group.old_fragments)) for group in groups)
+    added = sum(len(list(group.new_fragments)) for group in groups)
+    staged = staged_operation(handle, location, branch, LanceOperation.Rewrite(groups, []), operation)
+    return StagedCompaction(staged, removed, added)
+
+
+def rewrite_groups(rewritten: Iterable[Rewritten]) -> list[LanceOperation.RewriteGroup]:
+    """The exchanges as Lance takes them."""
+    return [
         LanceOperation.RewriteGroup(
             [FragmentMetadata.from_json(text) for text in each.old],
             [FragmentMetadata.from_json(text) for text in each.new],
         )
         for each in rewritten
     ]
-    number_fragments(groups, next_fragment_id(handle))
-    removed = sum(len(list(group.old_fragments)) for group in groups)
-    added = sum(len(list(group.new_fragments)) for group in groups)
-    staged = staged_operation(handle, location, branch, LanceOperation.Rewrite(groups, []), operation)
-    return StagedCompaction(staged, removed, added)
 
 
 def is_current(handle: LanceDataset, rewritten: Rewritten) -> bool:
@@ -138,12 +146,17 @@ def is_current(handle: LanceDataset, rewritten: Rewritten) -> bool:
         now = {one.fragment_id: json.dumps(one.metadata.to_json()) for one in handle.get_fragments()}
         if any(now.get(number) not in rewritten.old for number in rewritten.replaced):
             return False
-        covered = (
-            sum(number in segment.fragment_ids for number in rewritten.replaced)
-            for found in handle.describe_indices()
-            for segment in found.segments
-        )
-        return all(some in (0, len(rewritten.replaced)) for some in covered)
+        return is_covered_alike(handle, rewritten)
+
+
+def is_covered_alike(handle: LanceDataset, rewritten: Rewritten) -> bool:
+    """Does each part of an index cover all of the old fragments, or none of them?"""
+    covered = (
+        sum(number in segment.fragment_ids for number in rewritten.replaced)
+        for found in handle.describe_indices()
+        for segment in found.segments
+    )
+    return all(some in (0, len(rewritten.replaced)) for some in covered)
 
 
 def discard_rewritten(objects: ObjectStore, ref: TableRef, rewritten: Iterable[Rewritten]) -> None:
@@ -168,6 +181,6 @@ def number_fragments(groups: Iterable[LanceOperation.RewriteGroup], first: int) 
 
 def next_fragment_id(handle: LanceDataset) -> int:
     """The id that the next new fragment of a table gets: no version of the table has used it or a higher one."""
-    stored = dict(message_fields(handle._ds.serialized_manifest()))
+    stored = dict(read_fields(handle._ds.serialized_manifest()))
     highest = stored.get(_HIGHEST_FRAGMENT)
     return 0 if highest is None else int(highest) + 1

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
-from omnigraph.storage.files.staged import settle_data, settle_deletions
+from omnigraph.storage.files.staged import deletion_name, settle_data, settle_deletions
 from omnigraph.storage.unavailable import translated
 
 ROWS_PER_FILE: Final = 100_000
@@ -243,6 +243,50 @@ def staged_operation(
         read_version=handle.version, operation=operation, transaction_properties={OPERATION_PROPERTY: owner}
     )
     return Staged(location, branch, handle.version, transaction)
+
+
+def following(change: Staged, operation: LanceOperation.BaseOperation, owner: str) -> Staged:
+    """An operation of Lance as a change that is committed right after another one of the same table."""
+    version = change.read_version + 1
+    transaction = Transaction(
+        read_version=version, operation=operation, transaction_properties={OPERATION_PROPERTY: owner}
+    )
+    return Staged(change.location, change.branch, version, transaction)
+
+
+def shrunk_fragments(change: Staged) -> dict[int, FragmentMetadata | None] | None:
+    """The fragments that a staged change of rows takes rows from, as they are afterwards; None in place of one of
+    which no row is left. None altogether if it is not a change of rows."""
+    match change.transaction.operation:
+        case LanceOperation.Append():
+            return {}
+        case LanceOperation.Update() as update:
+            gone: dict[int, FragmentMetadata | None] = dict.fromkeys(update.removed_fragment_ids)
+            return gone | {fragment.id: fragment for fragment in update.updated_fragments}
+        case _:
+            return None
+
+
+def new_fragments(change: Staged) -> list[FragmentMetadata]:
+    """The fragments that a staged change of rows adds."""
+    match change.transaction.operation:
+        case LanceOperation.Append(fragments) | LanceOperation.Overwrite(fragments=fragments):
+            return list(fragments)
+        case LanceOperation.Update() as update:
+            return list(update.new_fragments)
+        case _:
+            return []
+
+
+def new_data_files(change: Staged) -> list[str]:
+    """The names of the data files that a staged change of rows adds."""
+    return [file.path for fragment in new_fragments(change) for file in fragment.files]
+
+
+def new_deletion_files(change: Staged) -> list[str]:
+    """The names of the deletion files that a staged change of rows adds."""
+    shrunk = (each.to_json() for each in (shrunk_fragments(change) or {}).values() if each is not None)
+    return [deletion_name(each["id"], each["deletion_file"]) for each in shrunk]
 
 
 def _update(

@@ -252,7 +252,7 @@ STAGED = {
 """Where a killed job leaves files that no table refers to."""
 
 
-@pytest.mark.parametrize("window", sampled(WINDOWS, 6))
+@pytest.mark.parametrize("window", sampled(WINDOWS, 3))
 def test_a_change_that_is_killed_is_wholly_there_or_not_at_all(window: str, local_store: Store) -> None:
     check_killed(window, local_store)
 

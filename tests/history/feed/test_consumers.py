@@ -41,7 +41,6 @@ def follow(store: Store, folder: str) -> None:
     say("done")
 
 
-@pytest.mark.long_on_s3
 @pytest.mark.parametrize("commits", quick_and_long(4, 40))
 def test_a_consumer_beside_several_writers(shared_store: Store, tmp_path: Path, commits: int) -> None:
     graph = omnigraph.init(shared_store.uri, SCHEMA, storage_options=shared_store.options)
@@ -77,7 +76,6 @@ def read_some(store: Store, folder: str) -> None:
     say("stored")
 
 
-@pytest.mark.long_on_s3
 def test_a_consumer_that_is_killed_goes_on_in_another_process(shared_store: Store, tmp_path: Path) -> None:
     """What it had dealt with comes once more, and is recognised by the id of its commit."""
     graph = omnigraph.init(shared_store.uri, SCHEMA, storage_options=shared_store.options)
