@@ -100,7 +100,19 @@ COPY_NAMES: Final = frozenset(
 EXPORT_NAMES: Final = frozenset({"baseline.before_rename"})
 """The failpoint of baselines, between the last byte of the file and its name."""
 
-_ALL: Final = NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES | SCHEMA_NAMES | COPY_NAMES | EXPORT_NAMES
+MAINTAIN_NAMES: Final = frozenset({"maintain.after_lock", "maintain.between_branches"})
+"""The failpoints of maintenance between its steps, each of which has its own."""
+
+_ALL: Final = frozenset().union(
+    NAMES,
+    WRITE_NAMES,
+    STREAM_NAMES,
+    JOB_NAMES,
+    SCHEMA_NAMES,
+    COPY_NAMES,
+    EXPORT_NAMES,
+    MAINTAIN_NAMES,
+)
 
 _armed: dict[str, Callable[[], None]] = {}
 

@@ -64,13 +64,13 @@ def smaller_fragments(handle: LanceDataset, rows: int, shrunk: Shrunk) -> list[F
 
 
 def indexes_of(handle: LanceDataset) -> dict[int, frozenset[str]]:
-    """The indexes that answer for each fragment; one that none answers for is left out."""
+    """The segments of indexes that answer for each fragment; one that none answers for is left out."""
     names: dict[int, set[str]] = {}
     with translated(handle.uri):
         for index in handle.describe_indices():
             for segment in index.segments:
                 for number in segment.fragment_ids:
-                    names.setdefault(int(number), set()).add(index.name)
+                    names.setdefault(int(number), set()).add(str(segment.uuid))
     return {number: frozenset(found) for number, found in names.items()}
 
 
