@@ -210,7 +210,7 @@ class TestTheCommand:
         ("arguments", "said"),
         [
             (["--once", "--every", "1m"], "--once and --every exclude each other"),
-            (["--every", "soon"], "'soon' is no duration; write a number and s, m or h, as in 90s or 10m"),
+            (["--every", "soon"], "'soon' is no duration"),
         ],
     )
     def test_what_does_not_go_together(self, local_store: Store, arguments: list[str], said: str) -> None:
