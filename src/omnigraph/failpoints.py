@@ -113,8 +113,19 @@ CLEANUP_NAMES: Final = frozenset(
 )
 """The failpoints of cleanups, after each step that writes or removes something."""
 
-_ALL: Final = (
-    NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES | SCHEMA_NAMES | COPY_NAMES | EXPORT_NAMES | CLEANUP_NAMES
+MAINTAIN_NAMES: Final = frozenset({"maintain.after_lock", "maintain.between_branches"})
+"""The failpoints of maintenance between its steps, each of which has its own."""
+
+_ALL: Final = frozenset().union(
+    NAMES,
+    WRITE_NAMES,
+    STREAM_NAMES,
+    JOB_NAMES,
+    SCHEMA_NAMES,
+    COPY_NAMES,
+    EXPORT_NAMES,
+    CLEANUP_NAMES,
+    MAINTAIN_NAMES,
 )
 
 _armed: dict[str, Callable[[], None]] = {}

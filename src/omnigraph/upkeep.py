@@ -21,9 +21,11 @@ from omnigraph.maintenance.copying.transfer import CopyEvent
 from omnigraph.maintenance.doctor.doctor import examine
 from omnigraph.maintenance.doctor.report import DoctorReport, ProgressListener
 from omnigraph.maintenance.indices import IndexReport, ensure_indices
+from omnigraph.maintenance.maintain import MaintenancePolicy, MaintenanceReport, maintain
 from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest, optimize
 from omnigraph.maintenance.repair.repair import preview, repair
 from omnigraph.maintenance.repair.report import RepairReport
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.state import Commit
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal
@@ -51,8 +53,29 @@ class MaintainedGraph(VersionedGraph):
         """
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
-        request = OptimizeRequest(found, table_keys(self.catalog, types), self._who(actor))
-        return optimize(self._repository, request)
+        return optimize(self._repository, self._optimize_request(found, types, actor))
+
+    def optimize_all(
+        self, *, types: Iterable[str] | None = None, actor: str | None = None
+    ) -> list[OptimizeReport]:
+        """Optimize every branch, each as `optimize` does; what became of each."""
+        self._repository.require_writable()
+        chosen = None if types is None else list(types)
+        requests = [self._optimize_request(each, chosen, actor) for each in self._repository.branches.all()]
+        return [optimize(self._repository, request) for request in requests]
+
+    def _optimize_request(self, branch: Branch, types: Iterable[str] | None, actor: str | None) -> OptimizeRequest:
+        keys = table_keys(self._repository.snapshot(branch).catalog, types)
+        return OptimizeRequest(branch, keys, self._who(actor))
+
+    def maintain(self, policy: MaintenancePolicy | None = None, *, actor: str | None = None) -> MaintenanceReport:
+        """Do what keeps a graph fast and small: recover interrupted writes, remove what killed jobs left, and
+        optimize every branch where that is worth it.
+
+        Only one process at a time maintains a graph; MaintenanceRunning if another one does. A step that fails is
+        reported, and the others go on.
+        """
+        return maintain(self._repository, policy or MaintenancePolicy(), self._who(actor))
 
     def doctor(
         self,

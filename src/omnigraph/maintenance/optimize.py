@@ -96,6 +96,14 @@ class TableReport:
         """Was anything done?"""
         return self.fragments_removed > 0 or bool(self.indexes)
 
+    @property
+    def shown(self) -> str:
+        """What was done, in words."""
+        parts = (
+            [f"{self.fragments_removed} fragments became {self.fragments_added}"] if self.fragments_removed else []
+        )
+        return "; ".join([*parts, *([f"indexed {', '.join(self.indexes)}"] if self.indexes else [])])
+
     def as_json(self) -> dict[str, Any]:
         return {
             "table_key": self.table_key,

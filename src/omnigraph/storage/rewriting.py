@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lance import LanceDataset, LanceFragment, LanceOperation
@@ -15,7 +15,6 @@ from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionTask
 
 from omnigraph.storage.compacting import Rewritten, compaction_options, rewrite, rewrite_groups
-from omnigraph.storage.row_versions import with_coarser_versions
 from omnigraph.storage.staging import Staged, following
 from omnigraph.storage.unavailable import translated
 
@@ -94,9 +93,7 @@ def rewrite_fragments(
         }
         tasks: Any = CompactionTask
         group: CompactionTask = tasks.from_json(json.dumps(task))
-    rewritten = rewrite(handle, group)
-    new = (with_coarser_versions(FragmentMetadata.from_json(text), exact_rows) for text in rewritten.new)
-    return replace(rewritten, new=tuple(json.dumps(fragment.to_json()) for fragment in new))
+    return rewrite(handle, group, exact_rows)
 
 
 def _described(handle: LanceDataset, number: int, shrunk: Shrunk) -> dict[str, Any] | None:
