@@ -1,7 +1,6 @@
 """Compaction of one table: its small files, written again as few, in a transaction that is not committed yet.
 
-Row ids and the versions in which rows were created and changed stay as they are, so that `delta` across a
-compaction is exact.
+Row ids stay as they are, and the versions of rows stay good enough for `delta` across it (`row_versions`).
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ def next_row_id(handle: LanceDataset) -> int:
 
 
 def with_coarser_versions(fragment: FragmentMetadata, exact_rows: int) -> FragmentMetadata:
-    """A fragment that lists versions for stretches of its rows; the same one if it has only so many rows, or if its
-    rows were written so many at a time that the list is as short as that."""
+    """A fragment that lists versions for stretches of its rows; the same one if it has only so many rows, or
+    so few versions for all of them."""
     if fragment.physical_rows <= exact_rows:
         return fragment
     described: dict[str, Any] = fragment.to_json()
