@@ -102,7 +102,20 @@ COPY_NAMES: Final = frozenset(
 EXPORT_NAMES: Final = frozenset({"baseline.before_rename"})
 """The failpoint of baselines, between the last byte of the file and its name."""
 
-MAINTAIN_NAMES: Final = frozenset({"maintain.after_lock", "maintain.between_branches"})
+CLEANUP_NAMES: Final = frozenset(
+    {
+        "cleanup.after_mark",
+        "cleanup.after_states",
+        "cleanup.after_versions",
+        "cleanup.after_manifest",
+        "cleanup.after_files",
+        "cleanup.before_end",
+        "cleanup.after_end",
+    }
+)
+"""The failpoints of cleanups, after each step that writes or removes something."""
+
+MAINTAIN_NAMES: Final = frozenset({"maintain.after_lock", "maintain.between_branches", "maintain.before_end"})
 """The failpoints of maintenance between its steps, each of which has its own."""
 
 _ALL: Final = frozenset().union(
@@ -113,6 +126,7 @@ _ALL: Final = frozenset().union(
     SCHEMA_NAMES,
     COPY_NAMES,
     EXPORT_NAMES,
+    CLEANUP_NAMES,
     MAINTAIN_NAMES,
 )
 
