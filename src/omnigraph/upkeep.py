@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
+from omnigraph.bulk.compaction.job import optimize_large
+from omnigraph.bulk.runner import Listener, RunnerChoice
 from omnigraph.errors import HistoryReclaimed, InvalidArgument
 from omnigraph.history.merging.bases import merge_base, readable_states
-from omnigraph.keywords import At
+from omnigraph.keywords import At, EngineName, engine_named
 from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.maintenance.cleanup.report import CleanupReport
 from omnigraph.maintenance.cleanup.retention import Duration, retention
@@ -22,16 +25,21 @@ from omnigraph.maintenance.doctor.doctor import examine
 from omnigraph.maintenance.doctor.report import DoctorReport, ProgressListener
 from omnigraph.maintenance.indices import IndexReport, ensure_indices
 from omnigraph.maintenance.maintain import MaintenancePolicy, MaintenanceReport, maintain
-from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest, optimize
+from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest
 from omnigraph.maintenance.repair.repair import preview, repair
 from omnigraph.maintenance.repair.report import RepairReport
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.state import Commit
+from omnigraph.read.limits import Cancellation
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal
 from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
+from omnigraph.spark.choice import SparkChoice
 from omnigraph.storage.address import parse_address
 from omnigraph.versions import VersionedGraph
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class MaintainedGraph(VersionedGraph):
@@ -44,33 +52,58 @@ class MaintainedGraph(VersionedGraph):
         return ensure_indices(self._repository, found, self._who(actor))
 
     def optimize(
-        self, *, branch: str | None = None, types: Iterable[str] | None = None, actor: str | None = None
+        self,
+        *,
+        branch: str | None = None,
+        types: Iterable[str] | None = None,
+        actor: str | None = None,
+        engine: EngineName = "auto",
+        spark: SparkSession | str | None = None,
+        listener: Listener | None = None,
+        cancellation: Cancellation | None = None,
     ) -> OptimizeReport:
         """Put the many small files of a branch's tables together, and bring their indexes up to date.
 
         This takes a few commits, none of which changes a row. A table that is shared with another branch, or that
         other writers change meanwhile, is skipped and reported with the reason.
+
+        Up to 128 MiB of small files of a table are written again in the calling thread, more by tasks, on Spark if
+        there is one; ``engine`` overrides that.
         """
-        self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
-        return optimize(self._repository, self._optimize_request(found, types, actor))
+        runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
+        (report,) = self._optimized([found], types, actor, runners)
+        return report
 
     def optimize_all(
-        self, *, types: Iterable[str] | None = None, actor: str | None = None
+        self,
+        *,
+        types: Iterable[str] | None = None,
+        actor: str | None = None,
+        engine: EngineName = "auto",
+        spark: SparkSession | str | None = None,
+        listener: Listener | None = None,
+        cancellation: Cancellation | None = None,
     ) -> list[OptimizeReport]:
         """Optimize every branch, each as `optimize` does; what became of each."""
+        runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
+        return self._optimized(self._repository.branches.all(), types, actor, runners)
+
+    def _optimized(
+        self, branches: Iterable[Branch], types: Iterable[str] | None, actor: str | None, runners: RunnerChoice
+    ) -> list[OptimizeReport]:
         self._repository.require_writable()
         chosen = None if types is None else list(types)
-        requests = [self._optimize_request(each, chosen, actor) for each in self._repository.branches.all()]
-        return [optimize(self._repository, request) for request in requests]
+        requests = [self._optimize_request(each, chosen, actor) for each in branches]
+        return [optimize_large(self._repository, each, runners, self._settings.bulk) for each in requests]
 
     def _optimize_request(self, branch: Branch, types: Iterable[str] | None, actor: str | None) -> OptimizeRequest:
         keys = table_keys(self._repository.snapshot(branch).catalog, types)
         return OptimizeRequest(branch, keys, self._who(actor))
 
     def maintain(self, policy: MaintenancePolicy | None = None, *, actor: str | None = None) -> MaintenanceReport:
-        """Do what keeps a graph fast and small: recover interrupted writes, remove what killed jobs left, and
-        optimize every branch where that is worth it.
+        """Do what keeps a graph fast and small: recover interrupted writes, remove what killed jobs left, optimize
+        every branch where that is worth it, and clean up if the policy says how much of the history stays.
 
         Only one process at a time maintains a graph; MaintenanceRunning if another one does. A step that fails is
         reported, and the others go on.

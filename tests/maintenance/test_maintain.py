@@ -37,7 +37,7 @@ def test_every_branch_is_optimized(store: Store) -> None:
     report = graph.maintain(EAGER, actor="ada")
     assert [branch.branch for branch in report.branches] == ["main", "dev"]
     assert {(c.kind, c.actor_id) for branch in report.branches for c in branch.commits} == {("optimize", "ada")}
-    assert (report.recovered, report.jobs, report.failures) == ((), (), ())
+    assert (report.recovered, report.jobs, report.cleanup, report.failures) == ((), (), None, ())
     for branch in ("main", "dev"):
         assert fragments(graph, PERSON, branch) == 1
         assert set(indexed(graph, PERSON, branch).values()) == {len(rows[branch][PERSON])}
@@ -68,11 +68,25 @@ class TestPolicies:
         graph.maintain(MaintenancePolicy(index_lag=5))
         assert set(indexed(graph, "node:Doc").values()) == {106}
 
+    def test_history_stays_unless_the_policy_says_how_much_of_it(self, local_store: Store) -> None:
+        graph = new_graph(local_store)
+        oldest = graph.commits()[-1]
+        graph.maintain(EAGER)
+        graph.snapshot(at=oldest.graph_commit_id)
+        report = graph.maintain(MaintenancePolicy(keep=2, grace="0s"))
+        assert report.cleanup is not None
+        assert report.cleanup.files_removed > 0
+        assert report.as_json()["cleanup"]["confirmed"] is True
+        assert graph.maintain(MaintenancePolicy(older_than="7d")).cleanup is not None
+
     @pytest.mark.parametrize(
         ("policy", "argument"),
         [
             (MaintenancePolicy(small_files=1), "small_files"),
             (MaintenancePolicy(index_lag=-1), "index_lag"),
+            (MaintenancePolicy(grace="1h"), "grace"),
+            (MaintenancePolicy(keep=-1), "keep"),
+            (MaintenancePolicy(older_than="soon"), "older_than"),
         ],
     )
     def test_what_makes_no_sense_is_refused(
@@ -203,14 +217,15 @@ class TestTheCommand:
         )
         assert graph.commits()[0].actor_id == "ada"
         assert run("maintain", "--store", local_store.uri).out == "nothing to do\n"
-        shown = run("maintain", local_store.uri, "--json").json
+        shown = run("maintain", local_store.uri, "--keep", "1", "--grace", "0s", "--json").json
         assert (shown["uri"], shown["failures"]) == (local_store.uri, [])
+        assert shown["cleanup"]["files_removed"] > 0
 
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
             (["--once", "--every", "1m"], "--once and --every exclude each other"),
-            (["--every", "soon"], "'soon' is no duration"),
+            (["--grace", "1h"], "--grace goes with --keep or --older-than"),
         ],
     )
     def test_what_does_not_go_together(self, local_store: Store, arguments: list[str], said: str) -> None:

@@ -5,6 +5,7 @@
     heal         what interrupted writes left is finished or undone
     jobs         files of bulk jobs that were killed are removed
     optimize     each branch: small files, and indexes that lack rows
+    cleanup      old states, only if the policy says how much of the history stays
 
 One process at a time maintains a graph. A step that fails is reported, and the others go on; the next run does
 what a killed one has not finished. Writers and readers go on meanwhile.
@@ -24,6 +25,9 @@ from omnigraph.arguments import number_argument
 from omnigraph.errors import BranchNotFound, InvalidArgument, LockLost, LockTimeout, MaintenanceRunning, OmniError
 from omnigraph.failpoints import hit
 from omnigraph.lang.schema.lookup import table_keys
+from omnigraph.maintenance.cleanup.report import CleanupReport
+from omnigraph.maintenance.cleanup.retention import Duration, Retention, retention
+from omnigraph.maintenance.cleanup.run import cleanup
 from omnigraph.maintenance.index_plan import IndexLag
 from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest, optimize
 from omnigraph.manifest.refs.branches import Branch
@@ -36,12 +40,29 @@ from omnigraph.storage.locks import Held
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePolicy:
-    """From when on maintenance is worth its commits."""
+    """From when on maintenance is worth its commits, and how much of the history stays.
+
+    All of the history stays unless ``keep`` or ``older_than`` is given; they and ``grace`` are those of `cleanup`.
+    """
 
     small_files: int = 8
     """Neighbouring small files of a table are put together if there are at least so many."""
     index_lag: int = 1_000
     """Indexes catch up if they lack more rows than this, or more than a tenth of a table."""
+    keep: int | None = None
+    older_than: Duration | None = None
+    grace: Duration | None = None
+
+    @property
+    def retention(self) -> Retention | None:
+        """How much of the history stays; None if all of it. InvalidArgument if that makes no sense."""
+        if self.keep is None and self.older_than is None:
+            if self.grace is not None:
+                raise InvalidArgument(
+                    "grace", "it needs keep or older_than, without which the whole history stays"
+                )
+            return None
+        return retention(self.keep, self.older_than, self.grace)
 
     @property
     def lag(self) -> IndexLag:
@@ -72,24 +93,27 @@ class MaintenanceFailure:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceReport:
-    """What one run did, and what it could not do."""
+    """What one run did. ``cleanup`` is None if the policy keeps the whole history, or if the cleanup failed."""
 
     recovered: tuple[Recovery, ...]
     jobs: tuple[LeftJob, ...]
     branches: tuple[OptimizeReport, ...]
+    cleanup: CleanupReport | None
     failures: tuple[MaintenanceFailure, ...]
 
     @property
     def is_idle(self) -> bool:
         """Was there nothing to do?"""
+        removed = 0 if self.cleanup is None else self.cleanup.files_removed + self.cleanup.objects_removed
         worked = any(branch.commits for branch in self.branches)
-        return not (self.recovered or self.jobs or worked or self.failures)
+        return not (self.recovered or self.jobs or worked or removed or self.failures)
 
     def as_json(self) -> dict[str, Any]:
         return {
             "recovered": [recovery.as_json() for recovery in self.recovered],
             "jobs": [job.as_json() for job in self.jobs],
             "branches": [branch.as_json() for branch in self.branches],
+            "cleanup": None if self.cleanup is None else self.cleanup.as_json(),
             "failures": [failure.as_json() for failure in self.failures],
         }
 
@@ -97,7 +121,7 @@ class MaintenanceReport:
 def maintain(repository: Repository, policy: MaintenancePolicy, actor: str | None = None) -> MaintenanceReport:
     """Do what the policy asks for; MaintenanceRunning if another process, or another thread, does so already."""
     repository.require_writable()
-    run = _Run(repository, policy.fewest_files, policy.lag, actor)
+    run = _Run(repository, policy.fewest_files, policy.lag, policy.retention, actor)
     with ExitStack() as stack:
         try:
             run.lock = stack.enter_context(repository.locks.maintenance())
@@ -114,6 +138,7 @@ class _Run:
     repository: Repository
     small_files: int
     lag: IndexLag
+    retention: Retention | None
     actor: str | None
     lock: Held | None = None
     failures: list[MaintenanceFailure] = field(default_factory=list)
@@ -123,12 +148,19 @@ class _Run:
         recovered: list[Recovery] = []
         jobs: list[LeftJob] = []
         branches: list[OptimizeReport] = []
+        cleaned: list[CleanupReport] = []
         self._try("heal", None, lambda: recovered.extend(heal(self.repository)))
         self._try("jobs", None, lambda: jobs.extend(reclaim(self.repository)))
         for branch in self._branches():
             self._try("optimize", branch.name, partial(self._optimize, branch, branches))
             hit("maintain.between_branches")
-        return MaintenanceReport(tuple(recovered), tuple(jobs), tuple(branches), tuple(self.failures))
+        keeping = self.retention
+        if keeping is not None:
+            self._try("cleanup", None, lambda: cleaned.append(cleanup(self.repository, keeping)))
+        hit("maintain.before_end")
+        return MaintenanceReport(
+            tuple(recovered), tuple(jobs), tuple(branches), next(iter(cleaned), None), tuple(self.failures)
+        )
 
     def _branches(self) -> list[Branch]:
         found: list[Branch] = []

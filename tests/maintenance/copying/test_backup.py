@@ -84,7 +84,7 @@ def test_a_backup_costs_what_is_new(graph: Graph, tmp_path: Path) -> None:
     before = files(tmp_path / "backups")
     graph.load([person("Flo")], mode="append")
     second = graph.backup(tmp_path / "backups")
-    assert second.files == 6, "a data file, a transaction and a version of the table and of the manifest"
+    assert second.files == 4, "a data file and a version of the table and of the manifest"
     assert second.bytes < first.bytes
     assert files(tmp_path / "backups") > before
 

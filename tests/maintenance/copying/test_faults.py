@@ -101,7 +101,7 @@ def test_what_is_there_is_not_sent_again(s3_server: S3Server, tmp_path: Path) ->
         sent = [
             r.key for r in second if r.method == "PUT" and not r.key.startswith(("__locks", "_refs", "__place"))
         ]
-        assert len(sent) == 6, "a data file, a transaction and a version of the table and of the manifest"
+        assert len(sent) == 4, "a data file and a version of the table and of the manifest"
         assert len(first) > 30
         listings = [request for request in second if request.method == "LIST"]
         assert len(listings) <= 12

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import re
 import signal
 import threading
 from typing import TYPE_CHECKING, Annotated
@@ -36,20 +34,33 @@ def maintain(
     index_lag: Annotated[
         int, typer.Option("--index-lag", metavar="N", help="Let indexes lack up to N rows.", min=0)
     ] = 1_000,
+    keep: Annotated[
+        int | None, typer.Option("--keep", metavar="N", help="Clean up all but the newest N commits.", min=0)
+    ] = None,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", metavar="D", help="Clean up states older than D, such as 7d.")
+    ] = None,
+    grace: Annotated[
+        str | None, typer.Option("--grace", metavar="D", help="What was used in the last D stays. Default: 1h.")
+    ] = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
     """Put small files together, bring indexes up to date, and remove what killed writers and jobs left.
 
-    Only one process at a time maintains a graph: the exit code is 3 if another one does.
+    The history stays unless --keep or --older-than is given; a state goes only if it fails both. Only one process
+    at a time maintains a graph: the exit code is 3 if another one does.
     """
     if once and every is not None:
         raise typer.BadParameter("--once and --every exclude each other")
-    interval = None if every is None else _interval(every)
+    if grace is not None and keep is None and older_than is None:
+        raise typer.BadParameter("--grace goes with --keep or --older-than")
     from omnigraph.errors import MaintenanceRunning
+    from omnigraph.maintenance.cleanup.retention import duration
     from omnigraph.maintenance.maintain import MaintenancePolicy, maintain_every
 
-    policy = MaintenancePolicy(small_files, index_lag)
+    policy = MaintenancePolicy(small_files, index_lag, keep, older_than, grace)
+    interval = None if every is None else duration("every", every)
     graph = open_graph(uri, store, read_only=False, actor=actor)
 
     def show(outcome: MaintenanceReport | OmniError) -> None:
@@ -76,14 +87,6 @@ def maintain(
         raise typer.Exit(1)
 
 
-def _interval(text: str) -> dt.timedelta:
-    """A pause such as 90s, 10m or 12h."""
-    found = re.fullmatch(r"(\d{1,6})([smh])", text.strip())
-    if found is None:
-        raise typer.BadParameter(f"'{text}' is no duration; write a number and s, m or h, as in 90s or 10m")
-    return dt.timedelta(**{{"s": "seconds", "m": "minutes", "h": "hours"}[found[2]]: int(found[1])})
-
-
 def _print_report(done: MaintenanceReport) -> None:
     if done.is_idle:
         print_text("nothing to do")
@@ -95,6 +98,8 @@ def _print_report(done: MaintenanceReport) -> None:
         for table in branch.tables:
             if table.committed:
                 print_text(styled("optimized ", "green"), f"{table.table_key} on {branch.branch}: {table.shown}")
+    if done.cleanup is not None and done.cleanup.files_removed:
+        print_text(styled("removed ", "green"), f"{done.cleanup.files_removed} files of old states")
     for failure in done.failures:
         where = "" if failure.branch is None else f" on {failure.branch}"
         print_text(styled("failed ", "red"), f"{failure.step}{where}: {failure.reason}")

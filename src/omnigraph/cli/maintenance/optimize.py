@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
 from omnigraph.cli.stores import Actor, Address, Store, open_graph
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ def optimize(
     types: Annotated[
         list[str] | None, typer.Option("--type", help="A type; can be repeated. Default: all.")
     ] = None,
+    engine: Engine = EngineName.AUTO,
+    master: Master = None,
+    remote: Remote = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
@@ -31,18 +35,21 @@ def optimize(
     if all_branches and branch is not None:
         raise typer.BadParameter("--all-branches goes without --branch")
     graph = open_graph(uri, store, read_only=False, actor=actor)
-    if all_branches:
-        reports = graph.optimize_all(types=types)
-        if as_json:
-            print_json({"uri": graph.address, "branches": [done.as_json() for done in reports]})
-            return
+    spark = remote or master
+    with progress() as listener:
+        if all_branches:
+            reports = graph.optimize_all(types=types, engine=engine.value, spark=spark, listener=listener)
+        else:
+            reports = [
+                graph.optimize(branch=branch, types=types, engine=engine.value, spark=spark, listener=listener)
+            ]
+    if not as_json:
+        for done in reports:
+            _print_report(done)
+    elif all_branches:
+        print_json({"uri": graph.address, "branches": [done.as_json() for done in reports]})
     else:
-        reports = [graph.optimize(branch=branch, types=types)]
-        if as_json:
-            print_json({"uri": graph.address, **reports[0].as_json()})
-            return
-    for done in reports:
-        _print_report(done)
+        print_json({"uri": graph.address, **reports[0].as_json()})
 
 
 def _print_report(done: OptimizeReport) -> None:
