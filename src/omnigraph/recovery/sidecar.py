@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from omnigraph.errors import ObjectDamaged, OmniError, SidecarUnreadable
 from omnigraph.failpoints import hit
+from omnigraph.manifest.cleanups import Cleanups
 from omnigraph.manifest.drafts import SchemaMove
 from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
 from omnigraph.manifest.state import TablePin, Tombstone
@@ -90,10 +91,14 @@ def delete_sidecar(objects: ObjectStore, key: str) -> None:
     objects.discard(key)
 
 
-def list_sidecars(objects: ObjectStore) -> list[str]:
-    """The keys of all sidecars, oldest first. Empty when nothing is in flight."""
+def list_sidecars(objects: ObjectStore, cleanups: Cleanups | None = None) -> list[str]:
+    """The keys of all sidecars, oldest first. Empty when nothing is in flight. The mark of the last cleanup lies
+    beside them, and is noted in passing."""
     hit("recovery.sidecar_list")
-    return [key for key in objects.list(layout.SIDECARS) if key.endswith(".json")]
+    keys = objects.list(layout.SIDECARS)
+    if cleanups is not None:
+        cleanups.note(keys)
+    return [key for key in keys if key.endswith(".json")]
 
 
 def read_sidecar(objects: ObjectStore, key: str) -> Sidecar | None:
