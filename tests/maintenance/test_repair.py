@@ -317,3 +317,20 @@ def test_a_lost_write_whose_fold_was_fenced(s3_store: Store) -> None:
     FOLDING_WRITES["one table"].run(graph, "main")
     assert contents(graph) == FOLDING_WRITES["one table"].effect(before)
     assert_settled(graph)
+
+
+def test_undoing_that_dies_is_repeated_without_another_version(local_store: Store) -> None:
+    graph = new_graph(local_store)
+    fail_at("write.after_tables", graph, "merge", "main")
+    lose_sidecars(local_store)
+
+    def interrupt() -> None:
+        raise Interrupted
+
+    with failpoints.armed("publish.before_stage", interrupt), pytest.raises(Interrupted):
+        graph.repair(confirm=True)
+    head = table(graph).version
+    assert actions(graph.repair(confirm=True))[PERSON] == ("unpublished_write", "undone")
+    assert table(graph).version == head == graph.snapshot().tables[PERSON].table_version
+    assert contents(graph) == BEGINNING
+    assert_settled(graph)
