@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 
-from omnigraph.errors import HistoryReclaimed, InvalidArgument
-from omnigraph.history.merging.bases import merge_base, readable_states
+from omnigraph.errors import InvalidArgument
 from omnigraph.keywords import At
 from omnigraph.lang.schema.lookup import table_keys
+from omnigraph.maintenance.cleanup.report import CleanupReport
+from omnigraph.maintenance.cleanup.retention import Duration, retention
+from omnigraph.maintenance.cleanup.run import cleanup
+from omnigraph.maintenance.cleanup.run import preview as preview_cleanup
 from omnigraph.maintenance.copying.backup import BackupReport, back_up
 from omnigraph.maintenance.copying.clone import CopyReport, clone
 from omnigraph.maintenance.copying.extent import Wanted
@@ -20,7 +22,6 @@ from omnigraph.maintenance.indices import IndexReport, ensure_indices
 from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest, optimize
 from omnigraph.maintenance.repair.repair import preview, repair
 from omnigraph.maintenance.repair.report import RepairReport
-from omnigraph.manifest.state import Commit
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal
 from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
@@ -106,20 +107,7 @@ class MaintainedGraph(VersionedGraph):
             state = self.snapshot(branch, at=at)
             return Wanted(state.branch, state.manifest_version, history)
         found = None if branch is None else self._repository.branches.find(branch).name
-        return Wanted(found, None, history, () if history else tuple(self._merge_bases()))
-
-    def _merge_bases(self) -> Iterator[Commit]:
-        """The commits from which branches would be merged into those they were forked from, or back."""
-        repository = self._repository
-        is_readable = readable_states(repository)
-        for branch in repository.branches.all():
-            if branch.parent is None:
-                continue
-            parent = repository.branches.find(branch.parent)
-            ours, theirs = (repository.manifest.latest(each.native).head for each in (parent, branch))
-            if ours is not None and theirs is not None:
-                with suppress(HistoryReclaimed):
-                    yield merge_base(repository.commits.ancestry(parent, branch), ours, theirs, is_readable).commit
+        return Wanted(found, None, history)
 
     def backup(
         self,
@@ -136,6 +124,24 @@ class MaintainedGraph(VersionedGraph):
         if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
             raise InvalidArgument("keep", "at least one backup is kept; give a number from 1 on")
         return back_up(self._repository, parse_address(target, storage_options), keep, listener)
+
+    def cleanup(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: Duration | None = None,
+        grace: Duration | None = None,
+        confirm: bool = False,
+    ) -> CleanupReport:
+        """Show what of the history would be removed, and with ``confirm`` remove it.
+
+        Of each branch the newest ``keep`` commits stay, and the states that were the newest within ``older_than``,
+        a timedelta or a text such as `7d`; a state goes only if it fails both. The newest state of each branch,
+        tags and what merges need stay in any case, as does what readers and writers may have used within the
+        ``grace`` period of one hour. Commits are still listed when their states are gone.
+        """
+        policy = retention(keep, older_than, grace)
+        return cleanup(self._repository, policy) if confirm else preview_cleanup(self._repository, policy)
 
     def refresh(self) -> list[Recovery]:
         """Resolve what interrupted writes left behind; what was recovered. Every write does this too."""

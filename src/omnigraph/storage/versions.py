@@ -23,6 +23,7 @@ from omnigraph.storage.files.verification import LOOKUP_BYTES, Verification
 from omnigraph.storage.files.versionfiles import relocated
 from omnigraph.storage.handles import DEFAULT_LIMITS, HandleLimits, Handles
 from omnigraph.storage.handles import TableRef as TableRef
+from omnigraph.storage.next_version import VersionFiles
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.session import bounded_session
 from omnigraph.storage.unavailable import translated, unavailable
@@ -53,6 +54,7 @@ class TableVersions:
         self._limits = limits
         self._handles = Handles(self._session, limits)
         self._verification = Verification()
+        self.version_files = VersionFiles()
         self._verified: set[tuple[TableRef, bool]] = set()
         self._origins: tuple[str, ...] | None = None
         self._left: dict[tuple[str, str | None], TableRef | None] = {}
