@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from omnigraph.bulk.compaction.job import optimize_large
 from omnigraph.bulk.runner import Listener, RunnerChoice
-from omnigraph.errors import HistoryReclaimed, InvalidArgument
-from omnigraph.history.merging.bases import merge_base, readable_states
+from omnigraph.errors import InvalidArgument
 from omnigraph.keywords import At, EngineName, engine_named
 from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.maintenance.cleanup.report import CleanupReport
@@ -29,7 +27,6 @@ from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest
 from omnigraph.maintenance.repair.repair import preview, repair
 from omnigraph.maintenance.repair.report import RepairReport
 from omnigraph.manifest.refs.branches import Branch
-from omnigraph.manifest.state import Commit
 from omnigraph.read.limits import Cancellation
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal
@@ -166,20 +163,7 @@ class MaintainedGraph(VersionedGraph):
             state = self.snapshot(branch, at=at)
             return Wanted(state.branch, state.manifest_version, history)
         found = None if branch is None else self._repository.branches.find(branch).name
-        return Wanted(found, None, history, () if history else tuple(self._merge_bases()))
-
-    def _merge_bases(self) -> Iterator[Commit]:
-        """The commits from which branches would be merged into those they were forked from, or back."""
-        repository = self._repository
-        is_readable = readable_states(repository)
-        for branch in repository.branches.all():
-            if branch.parent is None:
-                continue
-            parent = repository.branches.find(branch.parent)
-            ours, theirs = (repository.manifest.latest(each.native).head for each in (parent, branch))
-            if ours is not None and theirs is not None:
-                with suppress(HistoryReclaimed):
-                    yield merge_base(repository.commits.ancestry(parent, branch), ours, theirs, is_readable).commit
+        return Wanted(found, None, history)
 
     def backup(
         self,

@@ -22,6 +22,7 @@ from omnigraph.maintenance.copying.transfer import Listener, transfer
 from omnigraph.manifest.refs.objects import encode_ref
 from omnigraph.manifest.refs.tags import encode_tag
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.retained import write_retained
 from omnigraph.manifest.state import MAIN
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
@@ -270,6 +271,10 @@ def _write_refs(copy: Repository, extent: Extent, lock: CommitLock) -> None:
         copy.objects.put(key, content)
     for head in extent.heads:
         copy.manifest.note_newest(head.branch.native, head.version)
+    if extent.retained.branches:
+        write_retained(copy.objects, extent.retained)
+    else:
+        copy.objects.delete(layout.RETAINED)
     if extent.intent is not None:
         copy.objects.put(layout.SCHEMA_INTENT, extent.intent)
     else:

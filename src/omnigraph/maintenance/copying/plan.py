@@ -52,7 +52,7 @@ def make_plan(
     names a file that is missing from the source, or has another size than its version says.
     """
     listed = _Listed(sizes)
-    content: dict[str, Piece] = {key: listed.piece(Reference(key), None) for key in extent.schemas}
+    content: dict[str, Piece] = {key: listed.piece(Reference(key), None) for key in extent.objects}
     versions: list[Piece] = []
     kept, room = 0, _HELD
     for (location, native), numbers in extent.versions.items():
