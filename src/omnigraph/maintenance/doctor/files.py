@@ -13,7 +13,7 @@ from omnigraph.maintenance.doctor.report import Finding, Severity
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.files.checksums import verify_data, verify_deletion, verify_index
-from omnigraph.storage.files.referenced import Reference, VersionReader
+from omnigraph.storage.files.versionfiles import Reference, VersionReader
 
 _LISTED: Final = 20
 """So many files of a table are named; the others are counted."""
@@ -89,7 +89,6 @@ class _Store:
         self._exam = exam
         self._objects = exam.repository.objects
         self._address = exam.repository.address
-        self._readers: dict[str, VersionReader] = {}
         self._known: dict[str, _Problem | None] = {}
         self._listing: tuple[str, dict[str, int]] = ("", {})
 
@@ -100,9 +99,12 @@ class _Store:
         version = self._objects.get(key)
         if version is None:
             return []
-        reader = self._readers.setdefault(pin.location, VersionReader(pin.location))
-        found = reader.references(key, version.content)
-        return sorted((file for file in found if _TRANSACTIONS not in file.key), key=lambda file: file.key)
+        reader = VersionReader(pin.location, layout.native_prefix(pin.location, pin.table_branch))
+        try:
+            found = [file for file in reader.references(version.content) if _TRANSACTIONS not in file.key]
+        except (ValueError, KeyError) as error:
+            raise ObjectDamaged(key, str(error)) from error
+        return sorted(found, key=lambda file: file.key)
 
     def problem(self, location: str, file: Reference) -> _Problem | None:
         """What is wrong with a file; None if nothing is."""
@@ -128,7 +130,7 @@ class _Store:
         """Object stores check contents by themselves; what can happen is that an object is gone or replaced."""
         sizes = self._sizes(location)
         if file.is_folder:
-            is_there = any(name.startswith(f"{file.key}/") for name in sizes)
+            is_there = any(name.startswith(file.key) for name in sizes)
             return None if is_there else _Problem("file_missing", "it is missing")
         if file.key not in sizes:
             return _Problem("file_missing", "it is missing")
