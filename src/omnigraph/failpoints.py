@@ -46,11 +46,14 @@ WRITE_NAMES: Final = frozenset(
         "recovery.record_audit",
         "recovery.after_restore",
         "recovery.after_fence",
+        "recovery.after_upkeep_fence",
         "recovery.after_publish",
         "recovery.after_audit",
         "write.after_stage",
         "write.after_lock",
         "write.after_sidecar",
+        "write.before_fold",
+        "write.after_fold",
         "write.between_tables",
         "write.after_tables",
         "write.after_publish",
@@ -73,14 +76,31 @@ SCHEMA_NAMES: Final = frozenset(
         "schema.after_columns",
         "schema.after_intent",
         "schema.between_branches",
+        "merge.after_check",
+        "merge.after_schema",
     }
 )
-"""The failpoints of a change of the schema before its commit, which is a write, and between branches."""
+"""The failpoints of a change of the schema before its commit, which is a write, and between branches; and of a
+merge that adopts a schema, before and behind the commit of the schema."""
+
+COPY_NAMES: Final = frozenset(
+    {
+        "move.after_note",
+        "move.after_version",
+        "move.before_end",
+        "copy.after_claim",
+        "copy.after_content",
+        "copy.after_versions",
+        "copy.before_end",
+        "backup.before_removal",
+    }
+)
+"""The failpoints of copies and backups, and of the first opening of a graph that was moved."""
 
 EXPORT_NAMES: Final = frozenset({"baseline.before_rename"})
 """The failpoint of baselines, between the last byte of the file and its name."""
 
-_ALL: Final = NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES | SCHEMA_NAMES | EXPORT_NAMES
+_ALL: Final = NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES | SCHEMA_NAMES | COPY_NAMES | EXPORT_NAMES
 
 _armed: dict[str, Callable[[], None]] = {}
 

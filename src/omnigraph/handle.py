@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 from omnigraph.arguments import LONGEST_ACTOR, optional_text, shortened, text_argument
@@ -32,15 +33,15 @@ class GraphHandle:
         settings: Settings | None = None,
         parent: GraphHandle | None = None,
     ) -> None:
-        self._opened = repository
+        self._settings = Settings() if settings is None else settings
+        self._opened = replace(repository, settings=self._settings.write)
         self._branch = branch
         self._actor = optional_text("actor", actor, LONGEST_ACTOR)
         self._client = embedder
         self._cache = Cache() if cache is None else cache
-        self._settings = Settings() if settings is None else settings
         self._parent = parent
         self._closed = False
-        self._reader = Reader(repository, self._cache, self._embedder, self._settings.read)
+        self._reader = Reader(self._opened, self._cache, self._embedder, self._settings.read)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self._opened.address)!r}, branch={self._branch!r})"

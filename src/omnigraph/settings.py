@@ -95,10 +95,23 @@ class BulkSettings:
 
 @dataclass(frozen=True, slots=True)
 class WriteSettings:
-    """Sizes for mutations."""
+    """Sizes for writes."""
 
     mutation_bytes: int = 256 << 20
     """How many bytes of rows one mutation may hold in memory; larger changes belong in a load."""
+    fold: bool = True
+    """Does a writer put small files of the tables it changes together? `OMNIGRAPH_FOLD=off` turns that off for
+    all graphs of a process."""
+    fold_files: int = 8
+    """So many files of about the same number of rows are written as one. Each row is written again at most once
+    for every power of this number up to ``fold_rows``."""
+    fold_rows: int = 65_536
+    """Files with half as many rows are left alone, and none with more is made."""
+    fold_bytes: int = 32 << 20
+    """How many bytes of files one write puts together; larger ones are left to `optimize`."""
+
+
+WRITE_DEFAULTS: Final = WriteSettings()
 
 
 @dataclass(frozen=True, slots=True)

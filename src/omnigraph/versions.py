@@ -23,7 +23,8 @@ from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest,
 from omnigraph.history.feed.positions import cursor_at
 from omnigraph.history.feed.windows import HeldWindows
 from omnigraph.history.log import LogEntry, LogFilter, chosen_commits, entries, instant, wanted_commits
-from omnigraph.history.merging.merge import MergeRequest, apply_request, merge, preview_merge
+from omnigraph.history.merging.comparison import MergeRequest
+from omnigraph.history.merging.merge import apply_request, merge, preview_merge
 from omnigraph.history.merging.plans import MergePlan, MergeResult
 from omnigraph.history.merging.sides import Decisions
 from omnigraph.history.merging.undo import UndoRequest, UndoResult, cherry_pick, reset, revert

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from omnigraph.manifest.state import ManifestState, TablePin
 from omnigraph.recovery.sidecar import Sidecar, TableMove
@@ -14,11 +15,17 @@ class Movement(StrEnum):
 
     NO_MOVEMENT = "NoMovement"
     ROLLED_PAST_EXPECTED = "RolledPastExpected"
+    UPKEEP_MISSING = "UpkeepMissing"
+    UPKEEP_FENCED = "UpkeepFenced"
     RESTORED = "Restored"
     FENCED = "Fenced"
     UNEXPECTED_AT_P1 = "UnexpectedAtP1"
     UNEXPECTED_MULTISTEP = "UnexpectedMultistep"
     INVARIANT_VIOLATION = "InvariantViolation"
+
+
+CHANGED: Final = frozenset({Movement.ROLLED_PAST_EXPECTED, Movement.UPKEEP_MISSING, Movement.UPKEEP_FENCED})
+"""Where the change of a table is whole."""
 
 
 class Decision(StrEnum):
@@ -40,26 +47,30 @@ def classify(move: TableMove, operation_id: str, pin: TablePin | None, tables: T
         return Movement.INVARIANT_VIOLATION
     if not tables.moved(start):
         return Movement.NO_MOVEMENT
-    if is_fence(at(start, start.version + 1), operation_id, tables):
-        return Movement.FENCED
-    if pin is not None and _is_published_by_others(move, pin, tables):
+    made = versions_made(move, tables)
+    is_whole = made == len(move.transaction_ids)
+    head = at(start, start.version + made)
+    if not tables.moved(head):
+        return Movement.ROLLED_PAST_EXPECTED if is_whole else Movement.UPKEEP_MISSING
+    after = at(start, head.version + 1)
+    if is_fence(after, operation_id, tables):
+        return Movement.RESTORED if made else Movement.FENCED
+    if made and not is_whole and is_upkeep_fence(after, operation_id, tables):
+        return Movement.UPKEEP_FENCED
+    if not made and pin is not None and _is_published_by_others(move, pin, tables):
         return Movement.NO_MOVEMENT
-    steps = len(move.transaction_ids)
-    ours = all(
-        tables.transaction_id(at(start, start.version + step + 1)) == transaction
-        for step, transaction in enumerate(move.transaction_ids)
-        if tables.exists(at(start, start.version + step + 1))
-    )
-    end = at(start, start.version + steps)
-    reached = tables.exists(end)
-    if not tables.moved(end):
-        if ours and reached:
-            return Movement.ROLLED_PAST_EXPECTED
-        return Movement.UNEXPECTED_AT_P1
-    after = at(start, end.version + 1)
-    if ours and is_fence(after, operation_id, tables):
-        return Movement.RESTORED
-    return Movement.UNEXPECTED_MULTISTEP
+    return Movement.UNEXPECTED_MULTISTEP if made or tables.moved(after) else Movement.UNEXPECTED_AT_P1
+
+
+def versions_made(move: TableMove, tables: Tables) -> int:
+    """How many of its versions of a table the write has made. The first has the change; the others only rearrange
+    files, and the write is whole without them."""
+    start = ref_before(move)
+    for step, transaction in enumerate(move.transaction_ids):
+        version = at(start, start.version + step + 1)
+        if not tables.exists(version) or tables.transaction_id(version) != transaction:
+            return step
+    return len(move.transaction_ids)
 
 
 def _is_published_by_others(move: TableMove, pin: TablePin, tables: Tables) -> bool:
@@ -78,14 +89,24 @@ def is_fence(ref: TableRef, operation_id: str, tables: Tables) -> bool:
     return not tables.moved(ref) and tables.operation_of(ref) == restoring(operation_id)
 
 
+def is_upkeep_fence(ref: TableRef, operation_id: str, tables: Tables) -> bool:
+    """Is this the newest version of a table, and one that recovery put in the place of a version that was to
+    rearrange files?"""
+    return not tables.moved(ref) and tables.operation_of(ref) == keeping(operation_id)
+
+
 def decide(movements: dict[str, Movement]) -> Decision:
-    """Roll forward if the write moved all tables, roll back if some or none; stop if another writer moved one."""
+    """Roll forward if the write changed all tables, roll back if some or none; stop if another writer moved one.
+
+    Recovery puts a fence in the place of upkeep only when it rolls forward, so beside anything else that is not
+    its work.
+    """
     seen = set(movements.values())
     if seen & {Movement.INVARIANT_VIOLATION, Movement.UNEXPECTED_AT_P1, Movement.UNEXPECTED_MULTISTEP}:
         return Decision.STOP
-    if seen == {Movement.ROLLED_PAST_EXPECTED}:
+    if seen and seen <= CHANGED:
         return Decision.ROLL_FORWARD
-    return Decision.ROLL_BACK
+    return Decision.STOP if Movement.UPKEEP_FENCED in seen else Decision.ROLL_BACK
 
 
 def ref_before(move: TableMove) -> TableRef:
@@ -100,6 +121,11 @@ def at(ref: TableRef, version: int) -> TableRef:
 def restoring(operation_id: str) -> str:
     """The owner that recovery names in the transaction of a restore."""
     return f"restore:{operation_id}"
+
+
+def keeping(operation_id: str) -> str:
+    """The owner that recovery names in the transaction that keeps a change without its upkeep."""
+    return f"keep:{operation_id}"
 
 
 def movements_of(sidecar: Sidecar, state: ManifestState, tables: Tables) -> dict[str, Movement]:

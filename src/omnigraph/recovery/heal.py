@@ -15,11 +15,21 @@ from omnigraph.manifest.publisher import Change, CommitDraft
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import ManifestState
 from omnigraph.recovery.audit import AuditLog, Recovery
-from omnigraph.recovery.classify import Decision, Movement, at, decide, movements_of, ref_before, restoring
+from omnigraph.recovery.classify import (
+    Decision,
+    Movement,
+    at,
+    decide,
+    keeping,
+    movements_of,
+    ref_before,
+    restoring,
+    versions_made,
+)
 from omnigraph.recovery.sidecar import Sidecar, TableMove, delete_sidecar, list_sidecars, read_sidecar
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.locks import CommitLock
-from omnigraph.storage.tables import TableRef, Tables
+from omnigraph.storage.tables import TableRef
 
 RECOVERY_ACTOR: Final = "omnigraph:recovery"
 
@@ -164,7 +174,7 @@ def _resolve_once(repository: Repository, sidecar: Sidecar, lock: CommitLock) ->
         case Decision.STOP:
             raise RecoveryBlocked(sidecar.operation_id, _why_stopped(movements))
         case Decision.ROLL_FORWARD:
-            change = _with_checksums(sidecar.change, repository.tables)
+            change = _reached(repository, sidecar, movements, lock)
             repository.manifest.publish(sidecar.branch, change, sidecar.expected, sidecar.draft, lock)
             hit("recovery.after_publish")
             return _finish(repository, sidecar, "RolledForward", sidecar.draft.graph_commit_id, outcomes)
@@ -173,10 +183,27 @@ def _resolve_once(repository: Repository, sidecar: Sidecar, lock: CommitLock) ->
             return _finish(repository, sidecar, "RolledBack", commit_id, outcomes)
 
 
-def _with_checksums(change: Change, tables: Tables) -> Change:
-    """The change with the checksums of its versions; the writer died before it published them."""
-    pins = {key: replace(pin, checksum=tables.version_checksum(pin.ref)) for key, pin in change.pins.items()}
-    return replace(change, pins=pins)
+def _reached(repository: Repository, sidecar: Sidecar, movements: dict[str, Movement], lock: CommitLock) -> Change:
+    """The change of a write that is rolled forward, with the versions that its tables have reached and their
+    checksums.
+
+    Where a late request of the dead writer may arrive, a missing version that only rearranges files is fenced
+    first: the table gets a version with the content that it has.
+    """
+    tables, pins = repository.tables, dict(sidecar.change.pins)
+    for move in sidecar.moves:
+        start = ref_before(move)
+        head = at(start, start.version + versions_made(move, tables))
+        match movements[move.table_key]:
+            case Movement.UPKEEP_MISSING if can_arrive_late(repository):
+                lock.verify()
+                head = tables.restore(head, head.version, keeping(sidecar.operation_id))
+                hit("recovery.after_upkeep_fence")
+            case Movement.UPKEEP_FENCED:
+                head = at(head, head.version + 1)
+        pins[move.after.table_key] = replace(move.after, table_version=head.version)
+    whole = {key: replace(pin, checksum=tables.version_checksum(pin.ref)) for key, pin in pins.items()}
+    return replace(sidecar.change, pins=whole)
 
 
 def _roll_back(
@@ -194,14 +221,14 @@ def _roll_back(
     restored: dict[str, TableRef] = {}
     for move in sorted(sidecar.moves, key=lambda move: movements[move.table_key] is not Movement.NO_MOVEMENT):
         start = ref_before(move)
-        head = start.version + len(move.transaction_ids)
+        head = start.version + versions_made(move, repository.tables)
         match movements[move.table_key]:
             case Movement.NO_MOVEMENT if can_arrive_late(repository) and _is_where_it_was(move, state):
                 restored[move.table_key] = _bring_back(repository, sidecar, start, start.version, lock)
                 hit("recovery.after_fence")
             case Movement.FENCED:
                 restored[move.table_key] = at(start, start.version + 1)
-            case Movement.ROLLED_PAST_EXPECTED:
+            case Movement.ROLLED_PAST_EXPECTED | Movement.UPKEEP_MISSING:
                 restored[move.table_key] = _bring_back(repository, sidecar, start, head, lock)
                 hit("recovery.after_restore")
             case Movement.RESTORED:
@@ -279,5 +306,6 @@ def _why_stopped(movements: dict[str, Movement]) -> str:
         Movement.INVARIANT_VIOLATION: "is older than the graph says",
         Movement.UNEXPECTED_AT_P1: "was moved by somebody else",
         Movement.UNEXPECTED_MULTISTEP: "was moved further by somebody else",
+        Movement.UPKEEP_FENCED: "was kept by a recovery that other tables contradict",
     }
     return "; ".join(f"{key} {reasons[movement]}" for key, movement in movements.items() if movement in reasons)

@@ -28,7 +28,8 @@ SIDECAR_VERSION: Final = 1
 class TableMove:
     """One table that a write moves: its pin before and after, and the ids of the transactions that move it.
 
-    A change of the schema may give the table another key.
+    The first transaction is the change; the others rearrange files, and the write is whole without them. A change
+    of the schema may give the table another key.
     """
 
     before: TablePin

@@ -33,6 +33,9 @@ class ObjectStore(Protocol):
     def list(self, prefix: str) -> list[str]:
         """The keys below a prefix, sorted; all of them below the empty one."""
 
+    def sizes(self, prefix: str) -> dict[str, int]:
+        """The sizes in bytes of everything below a prefix, by key."""
+
     def delete(self, key: str) -> None:
         """Remove the object; nothing happens if there is none."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -29,13 +29,27 @@ from omnigraph.storage.staging import OPERATION_PROPERTY, Staged, stage_append, 
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import Delta, TableRef, TableVersions, described
 
-__all__ = ["Delta", "TableRef", "Tables"]
+__all__ = ["Delta", "TableRef", "Tables", "VersionOrigin"]
 
 LOG_FILES: Final = 8
 """From so many small files on, those of a log are put together."""
 
 LOG_ROWS_PER_FILE: Final = 1_024
 """Files of a log with so many rows are left as they are: an append costs the same however long the log is."""
+
+
+_REWRITTEN_INDEX: Final = "RewrittenIndex"
+
+
+@dataclass(frozen=True, slots=True)
+class VersionOrigin:
+    """What made a version of a table: Lance's name of the operation, empty if there is no record of it; the id of
+    the transaction; the owner that was noted in it; and the version that a restore brought back."""
+
+    operation: str
+    transaction_id: str | None = None
+    owner: str | None = None
+    restored: int | None = None
 
 
 class Tables(TableVersions):
@@ -241,29 +255,36 @@ class Tables(TableVersions):
 
     def transaction_id(self, ref: TableRef) -> str | None:
         """The id of the transaction that made a version; None if Lance has no record of it."""
-        with translated(self.shown(ref.location)):
-            transaction = self.open(ref).read_transaction(ref.version)
-            return None if transaction is None else str(transaction.uuid)
+        return self.origin(ref).transaction_id
 
     def operation_of(self, ref: TableRef) -> str | None:
         """The owner that was noted in the transaction that made a version."""
-        with translated(self.shown(ref.location)):
-            transaction = self.open(ref).read_transaction(ref.version)
-            properties = None if transaction is None else transaction.transaction_properties
-            return (properties or {}).get(OPERATION_PROPERTY)
+        return self.origin(ref).owner
 
-    def operation_name(self, ref: TableRef) -> str:
-        """What Lance calls the operation that made a version; empty if there is no record of it.
+    def origin(self, ref: TableRef) -> VersionOrigin:
+        """What made a version, as far as Lance has a record of it.
 
-        Its Python side has no name for the reservation that goes before a compaction, which changes no fragment.
+        Its Python side has no name for the reservation that goes before a compaction, which changes no fragment,
+        and cannot read the record of a compaction that rewrote indexes.
         """
         before = replace(ref, version=ref.version - 1, checksum=None)
         with translated(self.shown(ref.location)):
-            transaction = self.open(ref).read_transaction(ref.version)
-            name = "" if transaction is None else type(transaction.operation).__name__
-            if name == "BaseOperation" and _fragments(self.open(ref)) == _fragments(self.open(before)):
-                return "ReserveFragments"
-            return name
+            handle = self.open(ref)
+            try:
+                transaction = handle.read_transaction(ref.version)
+            except TypeError as error:
+                if _REWRITTEN_INDEX not in str(error):
+                    raise
+                return VersionOrigin("Rewrite")
+            if transaction is None:
+                return VersionOrigin("")
+            operation = transaction.operation
+            name = type(operation).__name__
+            if name == "BaseOperation" and _fragments(handle) == _fragments(self.open(before)):
+                name = "ReserveFragments"
+            restored = operation.version if isinstance(operation, LanceOperation.Restore) else None
+            owner = (transaction.transaction_properties or {}).get(OPERATION_PROPERTY)
+            return VersionOrigin(name, str(transaction.uuid), owner, restored)
 
     def fork(self, ref: TableRef, native: str) -> TableRef:
         """Give a table a native branch that starts at this version; an equal one is taken over.

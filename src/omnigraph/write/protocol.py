@@ -6,11 +6,11 @@
     capture      pin the branch's newest snapshot
     prepare      the writer computes its change in memory
     validate     the change keeps every rule of the schema
-    stage        the change is written as files that no table refers to yet
+    stage        the change is written as files that no table refers to yet; small files are folded beside it
     lock         take the branch's commit lock
     revalidate   nothing the change depends on has moved; else retry (the last time under the lock), or a conflict
     Phase A      write the sidecar
-    Phase B      commit each staged table
+    Phase B      commit each staged table, and what was folded
     Phase C      publish the manifest: the compare-and-swap that makes the write visible
     Phase D      remove the sidecar
 
@@ -46,16 +46,20 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit, TablePin
 from omnigraph.manifest.streams import Batch, require_next
+from omnigraph.recovery.classify import ref_before
 from omnigraph.recovery.heal import heal, heal_branch
 from omnigraph.recovery.late import undo_late_version
 from omnigraph.recovery.sidecar import Sidecar, TableMove, delete_sidecar, is_pending, write_sidecar
+from omnigraph.storage.files.datafiles import has_blobs
 from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.locks import CommitLock, Held
 from omnigraph.storage.staging import ROWS_PER_FILE, Staged, stage_append, stage_changes, stage_overwrite
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
+from omnigraph.write.discarding import discard_change
 from omnigraph.write.evaluator import read_set, validate
+from omnigraph.write.folding import Folding
 from omnigraph.write.outcomes import InDoubt, find_out, require_noted
 from omnigraph.write.rules import SHOWN
 
@@ -80,6 +84,9 @@ class StagedTable:
     rows: int
     files: frozenset[str] = frozenset()
 
+
+Fold = Callable[[TableRef, Staged, str], tuple[Staged, ...]]
+"""Folds small files of a table, given its staged change and the id of the operation: what to commit after it."""
 
 Stage = Callable[[TableRef, str], StagedTable]
 """Stages the change of one table, given where the table is and the id of the operation. No table moves."""
@@ -163,9 +170,11 @@ class WriteRequest:
 
 @dataclass(frozen=True, slots=True)
 class _StagedMove:
-    """One staged table, and the move from its version now to the one that the commit makes."""
+    """One staged table: the versions to commit one after the other, and the move from the table's version now to
+    the last of them. The first has the change, the others rearrange files."""
 
     table: StagedTable
+    versions: tuple[Staged, ...]
     move: TableMove
 
 
@@ -207,34 +216,43 @@ def commit_write(
     repository.require_writable()
     optional_text("actor", request.actor, LONGEST_ACTOR)
     optional_text("message", request.message, LONGEST_MESSAGE)
-    ready, end = _prepare_and_commit(repository, request, prepare, job_lock)
+    folding = Folding(repository.tables, repository.settings)
+    ready, end = _prepare_and_commit(repository, request, prepare, folding, job_lock)
+    folding.discard_unused()
     commit = find_out(repository, end) if isinstance(end, InDoubt) else end
     files = (one.table.files for one in ready.staged)
     return Written(commit, ready.prepared.result, frozenset().union(*files))
 
 
 def _prepare_and_commit(
-    repository: Repository, request: WriteRequest, prepare: Prepare[Result], job_lock: Held | None
+    repository: Repository,
+    request: WriteRequest,
+    prepare: Prepare[Result],
+    folding: Folding,
+    job_lock: Held | None,
 ) -> tuple[_Ready[Result], Commit | InDoubt | None]:
     """The change that was prepared last, and its commit; None if it changes nothing. Holds no lock afterwards."""
     operation_id = str(ULID())
     for _ in range(OPTIMISTIC_ATTEMPTS):
         heal(repository, request.branch.name)
-        ready = _make_ready(repository, request, prepare, operation_id, None)
+        ready = _make_ready(repository, request, prepare, operation_id, folding, None)
         if ready.prepared.is_empty:
             _finish_empty(repository, request, None)
             return ready, None
         hit("write.after_stage")
         with repository.locks.commit(request.branch.name) as lock:
             hit("write.after_lock")
-            conflict = _revalidate(request, ready, lock)
+            conflict = _conflict(request, ready, lock)
             if conflict is None:
                 return ready, _commit(repository, request, operation_id, ready, lock, job_lock)
+        _discard(ready)
         is_moved = ready.prepared.repeatable and isinstance(conflict, ManifestConflict)
         if not is_moved and not isinstance(conflict, SchemaChanged) and conflict is not _LATE_VERSION_UNDONE:
+            folding.begin()
+            folding.discard_unused()
             raise conflict
     with repository.locks.commit(request.branch.name) as lock:
-        return _prepare_under_lock(repository, request, prepare, lock, job_lock, operation_id)
+        return _prepare_under_lock(repository, request, prepare, folding, lock, job_lock, operation_id)
 
 
 def commit_holding(
@@ -244,7 +262,8 @@ def commit_holding(
 
     A write in doubt is given back as it is; the caller finds out about it when it has given up its lock.
     """
-    ready, end = _prepare_under_lock(repository, request, prepare, lock, None, str(ULID()))
+    folding = Folding(repository.tables, repository.settings)
+    ready, end = _prepare_under_lock(repository, request, prepare, folding, lock, None, str(ULID()))
     return ready.prepared.result, end
 
 
@@ -252,6 +271,7 @@ def _prepare_under_lock(
     repository: Repository,
     request: WriteRequest,
     prepare: Prepare[Result],
+    folding: Folding,
     lock: CommitLock,
     job_lock: Held | None,
     operation_id: str,
@@ -259,13 +279,14 @@ def _prepare_under_lock(
     """Prepare and commit while no other writer can move the branch."""
     while True:
         heal_branch(repository, request.branch.name, lock)
-        ready = _make_ready(repository, request, prepare, operation_id, lock)
+        ready = _make_ready(repository, request, prepare, operation_id, folding, lock)
         if ready.prepared.is_empty:
             _finish_empty(repository, request, lock)
             return ready, None
-        conflict = _revalidate(request, ready, lock)
+        conflict = _conflict(request, ready, lock)
         if conflict is None:
             return ready, _commit(repository, request, operation_id, ready, lock, job_lock)
+        _discard(ready)
         if conflict is not _LATE_VERSION_UNDONE:
             raise conflict
 
@@ -275,9 +296,11 @@ def _make_ready(
     request: WriteRequest,
     prepare: Prepare[Result],
     operation_id: str,
+    folding: Folding,
     lock: CommitLock | None,
 ) -> _Ready[Result]:
-    """Capture, prepare, validate and stage. No table moves."""
+    """Capture, prepare, validate and stage. No table moves. Under the lock nothing new is folded."""
+    folding.begin()
     base = capture(repository, request.branch)
     _require_unchanged(request, base.snapshot)
     prepared = prepare(base)
@@ -291,7 +314,8 @@ def _make_ready(
     }
     stages.update(prepared.stages)
     renamed = {} if prepared.schema is None else prepared.schema.renamed
-    staged = [_stage(base, key, renamed.get(key, key), stage, operation_id) for key, stage in stages.items()]
+    fold = folding.fold if lock is None else folding.reuse
+    staged = [_stage(base, key, renamed.get(key, key), stage, fold, operation_id) for key, stage in stages.items()]
     return _Ready(base, prepared, staged)
 
 
@@ -346,13 +370,15 @@ def _fork_tables(base: Base, shared: list[TableRef], native: str, lock: CommitLo
         repository.tables.fork(ref, native)
 
 
-def _stage(base: Base, table_key: str, new_key: str, stage: Stage, operation_id: str) -> _StagedMove:
+def _stage(base: Base, table_key: str, new_key: str, stage: Stage, fold: Fold, operation_id: str) -> _StagedMove:
     """Stage one table's change in the branch's own tree. With another schema the table may have another key."""
     before = base.pin(table_key)
     ref = TableRef(before.location, base.branch.native or before.table_branch, before.table_version)
     table = stage(ref, operation_id)
-    after = TablePin(new_key, ref.location, ref.version + 1, ref.branch, table.rows)
-    return _StagedMove(table, TableMove(before, after, (table.staged.transaction_id,)))
+    versions = (table.staged, *fold(ref, table.staged, operation_id))
+    after = TablePin(new_key, ref.location, ref.version + len(versions), ref.branch, table.rows)
+    move = TableMove(before, after, tuple(version.transaction_id for version in versions))
+    return _StagedMove(table, versions, move)
 
 
 def _stage_rows(
@@ -371,6 +397,23 @@ def _stage_rows(
     handle = base.repository.tables.verified(ref, LOOKUP_BYTES)
     mixed = stage_changes(handle, ref.location, ref.branch, upserts, change.deletes, operation_id, rows_per_file)
     return StagedTable(mixed.staged, rows + mixed.inserted - mixed.deleted)
+
+
+def _conflict(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) -> OmniError | None:
+    """Under the lock: what speaks against committing a staged change."""
+    try:
+        return _revalidate(request, ready, lock)
+    except OmniError as error:
+        return error
+
+
+def _discard(ready: _Ready[Result]) -> None:
+    """Remove the rows that were staged for nothing. What a writer staged itself it may use again."""
+    base = ready.base
+    for one in ready.staged:
+        key = one.move.table_key
+        if key in ready.prepared.delta:
+            discard_change(base.repository.tables, one.table.staged, has_blobs=has_blobs(base.schema(key)))
 
 
 def _revalidate(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) -> OmniError | None:
@@ -393,11 +436,11 @@ def _revalidate(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) 
                 actual = 0 if pin is None else pin.table_version
                 return ManifestConflict(key, before.table_version, actual)
     for one in ready.staged:
-        after = one.move.after
-        if repository.tables.moved(TableRef(after.location, after.table_branch, after.table_version - 1)):
+        start = ref_before(one.move)
+        if repository.tables.moved(start):
             lock.verify()
             pin = current.tables[one.move.table_key]
-            if undo_late_version(repository, request.branch.ref, pin, after.table_branch, lock):
+            if undo_late_version(repository, request.branch.ref, pin, start.branch, lock):
                 return _LATE_VERSION_UNDONE
             return _drift(repository, request, one.move)
     return None
@@ -455,13 +498,8 @@ def _move_and_publish(
     for index, one in enumerate(staged):
         if index:
             hit("write.between_tables")
-        lock.verify()
         move = one.move
-        try:
-            done = repository.tables.commit_staged(one.table.staged)
-        except TableMoved as error:
-            raise ManifestConflict(move.table_key, move.before.table_version, move.after.table_version) from error
-        pins[move.after.table_key] = replace(move.after, checksum=done.checksum)
+        pins[move.after.table_key] = replace(move.after, checksum=_move(repository, one, lock).checksum)
     hit("write.after_tables")
     change = replace(sidecar.change, pins=pins)
     state = repository.manifest.publish(sidecar.branch, change, sidecar.expected, sidecar.draft, lock)
@@ -470,6 +508,23 @@ def _move_and_publish(
     commit = commit or repository.manifest.archive.find(wanted)
     assert commit is not None  # noqa: S101  it is published, perhaps by recovery and long ago
     return commit
+
+
+def _move(repository: Repository, one: _StagedMove, lock: CommitLock) -> TableRef:
+    """Commit the versions of one table, the last of which is returned."""
+    change, *folded = one.versions
+    try:
+        lock.verify()
+        done = repository.tables.commit_staged(change)
+        for version in folded:
+            hit("write.before_fold")
+            lock.verify()
+            done = repository.tables.commit_staged(version)
+            hit("write.after_fold")
+    except TableMoved as error:
+        move = one.move
+        raise ManifestConflict(move.table_key, move.before.table_version, move.after.table_version) from error
+    return done
 
 
 def _remove_sidecar(repository: Repository, sidecar: Sidecar) -> None:

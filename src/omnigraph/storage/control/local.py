@@ -80,6 +80,14 @@ class LocalObjects:
         with translated(self._shown(prefix)):
             return sorted(str(path.relative_to(self._root)) for path in self._objects_below(prefix))
 
+    def sizes(self, prefix: str) -> dict[str, int]:
+        found: dict[str, int] = {}
+        with translated(self._shown(prefix)):
+            for path in self._objects_below(prefix):
+                with contextlib.suppress(FileNotFoundError):
+                    found[str(path.relative_to(self._root))] = path.stat().st_size
+        return found
+
     def delete(self, key: str) -> None:
         path = self._root / key
         with translated(self._shown(key)):

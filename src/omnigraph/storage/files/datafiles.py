@@ -46,7 +46,7 @@ class Destination:
 
     @property
     def has_blobs(self) -> bool:
-        return any(_is_blob(column) for column in self.schema)
+        return has_blobs(self.schema)
 
     def path(self, name: str) -> str:
         """The address of one of its files."""
@@ -206,6 +206,11 @@ def _leaves(fields: Sequence[Any]) -> list[int]:
         is_blob = len(children) > 1
         ids += [column.id()] if is_blob or not children else _leaves(children)
     return ids
+
+
+def has_blobs(schema: pa.Schema) -> bool:
+    """Does a table have columns of blobs?"""
+    return any(_is_blob(column) for column in schema)
 
 
 def _is_blob(column: pa.Field) -> bool:

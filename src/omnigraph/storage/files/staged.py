@@ -89,9 +89,14 @@ def settle_deletions(uri: str, fragments: Iterable[FragmentMetadata]) -> list[Fr
 
 
 def deletion_path(folder: Path, fragment: int, deletion: dict[str, object]) -> Path:
-    """Where a deletion file of a fragment lies, as Lance names it."""
+    """Where a deletion file of a fragment lies."""
+    return folder / "_deletions" / deletion_name(fragment, deletion)
+
+
+def deletion_name(fragment: int, deletion: dict[str, object]) -> str:
+    """The name that Lance gives to a deletion file of a fragment."""
     suffix = "bin" if deletion["file_type"] == "bitmap" else "arrow"
-    return folder / "_deletions" / f"{fragment}-{deletion['read_version']}-{deletion['id']}.{suffix}"
+    return f"{fragment}-{deletion['read_version']}-{deletion['id']}.{suffix}"
 
 
 def settle_index(uri: str, index: Index) -> None:

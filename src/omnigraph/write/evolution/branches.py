@@ -109,6 +109,12 @@ def apply_to_all(repository: Repository, request: SchemaRequest, fill: Mapping[s
     return results
 
 
+def pending_intent(repository: Repository) -> tuple[str, ...] | None:
+    """The branches of a change of all branches that is not finished; None if there is none."""
+    found = repository.objects.get(layout.SCHEMA_INTENT)
+    return None if found is None else _Intent.decode(found.content).branches
+
+
 def finish_intent(repository: Repository) -> None:
     """Go on with a change of all branches that a dead process has left; nothing is done if there is none."""
     if not repository.objects.has(layout.SCHEMA_INTENT):

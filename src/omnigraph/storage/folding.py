@@ -1,0 +1,113 @@
+"""Small files of one table, written again as few beside a staged change of its rows, and staged to follow it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lance import LanceDataset, LanceFragment, LanceOperation
+from lance.fragment import FragmentMetadata
+from lance.optimize import Compaction, CompactionTask
+
+from omnigraph.storage.compacting import (
+    Rewritten,
+    compaction_options,
+    is_covered_alike,
+    next_fragment_id,
+    number_fragments,
+    rewrite,
+    rewrite_groups,
+)
+from omnigraph.storage.staging import Staged, following, new_fragments
+from omnigraph.storage.unavailable import translated
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A fragment by its size: how many rows it has, how many were deleted from its files, and their bytes.
+
+    ``size`` is None where it is not known. ``is_borrowed`` says that a file belongs to the branch this one forked
+    from.
+    """
+
+    number: int
+    rows: int
+    deleted: int
+    size: int | None
+    is_borrowed: bool = False
+
+
+Shrunk = Mapping[int, FragmentMetadata | None]
+"""Fragments from which a change takes rows, as they are with it; None for those of which nothing is left."""
+
+
+def smaller_fragments(handle: LanceDataset, rows: int, shrunk: Shrunk) -> list[Fragment]:
+    """The fragments that have fewer rows than that, or deleted ones, in order, as a change leaves them. No data is
+    read."""
+    found: list[Fragment] = []
+    with translated(handle.uri):
+        for fragment in handle.get_fragments():
+            after = shrunk.get(fragment.fragment_id, fragment)
+            if after is None:
+                continue
+            deleted = after.num_deletions
+            live = fragment.physical_rows - deleted
+            if live < rows or deleted:
+                files = fragment.data_files()
+                sizes = [file.file_size_bytes for file in files]
+                size = None if None in sizes else sum(filter(None, sizes))
+                borrowed = any(file.base_id is not None for file in files)
+                found.append(Fragment(fragment.fragment_id, live, deleted, size, borrowed))
+    return found
+
+
+def indexes_of(handle: LanceDataset) -> dict[int, frozenset[str]]:
+    """The indexes that answer for each fragment; one that none answers for is left out."""
+    names: dict[int, set[str]] = {}
+    with translated(handle.uri):
+        for index in handle.describe_indices():
+            for segment in index.segments:
+                for number in segment.fragment_ids:
+                    names.setdefault(int(number), set()).add(index.name)
+    return {number: frozenset(found) for number, found in names.items()}
+
+
+def fits(rewritten: Rewritten, handle: LanceDataset, shrunk: Shrunk) -> bool:
+    """Are the fragments that were written again still as they were, when a change leaves them so?"""
+    with translated(handle.uri):
+        now = (json.dumps(_described(handle, number, shrunk)) for number in sorted(rewritten.replaced))
+        return sorted(now) == sorted(rewritten.old) and is_covered_alike(handle, rewritten)
+
+
+def rewrite_fragments(
+    handle: LanceDataset, numbers: Sequence[int], shrunk: Shrunk, rows_per_file: int
+) -> Rewritten:
+    """Write the rows of some fragments again as few files, as a change leaves them. The table stays as it is."""
+    with translated(handle.uri):
+        plan: Any = Compaction.plan(handle, compaction_options(rows_per_file))
+        task = {
+            "task": {"fragments": [_described(handle, number, shrunk) for number in numbers]},
+            "read_version": handle.version,
+            "options": json.loads(plan.json())["options"],
+        }
+        tasks: Any = CompactionTask
+        group: CompactionTask = tasks.from_json(json.dumps(task))
+    return rewrite(handle, group)
+
+
+def _described(handle: LanceDataset, number: int, shrunk: Shrunk) -> dict[str, Any] | None:
+    """A fragment as a change leaves it, in Lance's own words; None if it is not there."""
+    found = shrunk[number] if number in shrunk else handle.get_fragment(number)
+    if isinstance(found, LanceFragment):
+        found = found.metadata
+    described: dict[str, Any] | None = None if found is None else found.to_json()
+    return described
+
+
+def stage_fold(handle: LanceDataset, change: Staged, rewritten: Rewritten, operation: str) -> Staged:
+    """Stage an exchange of fragments as the version after a staged change of the table at ``handle``."""
+    groups = rewrite_groups([rewritten])
+    number_fragments(groups, next_fragment_id(handle) + len(new_fragments(change)))
+    return following(change, LanceOperation.Rewrite(groups, []), operation)

@@ -1,0 +1,175 @@
+"""Folding: a writer puts small files of a table that it changes together, in tiers, as the table's next version.
+
+Every write of a few rows adds a file. Files are sorted into tiers by their rows (with the usual settings 1–7,
+8–63, 64–511 and so on), and as soon as a tier has enough of them, they are written again as one of the next tier.
+So a table of any age has few files, and each row is written again a few times in its life, whatever the number of
+writes.
+
+The exchange of the files is staged with the write's own change and committed after it, under the same sidecar and
+as part of the same commit. It changes no row, and is done without if anything is in its way.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from lance import LanceDataset
+
+from omnigraph.errors import OmniError, RequestError
+from omnigraph.settings import WriteSettings
+from omnigraph.storage import layout
+from omnigraph.storage.compacting import Rewritten
+from omnigraph.storage.files.datafiles import has_blobs
+from omnigraph.storage.folding import (
+    Fragment,
+    Shrunk,
+    fits,
+    indexes_of,
+    rewrite_fragments,
+    smaller_fragments,
+    stage_fold,
+)
+from omnigraph.storage.staging import Staged, shrunk_fragments
+from omnigraph.storage.tables import TableRef, Tables
+from omnigraph.write.discarding import discard_data
+
+VARIABLE: Final = "OMNIGRAPH_FOLD"
+
+MOST_FILES: Final = 64
+"""How many files one write puts together at most, however many a tier has."""
+
+INDEXED_ROWS: Final = 4_096
+"""Indexed files are put together only up to so many rows: no index answers for them afterwards, and searches scan
+them until the indexes catch up."""
+
+BORROWED_WEIGHT: Final = 32
+"""A file of the branch that this one forked from is copied by folding it: it counts for so many times its size."""
+
+BYTES_PER_DELETION: Final = 4
+"""What a deleted row takes in a deletion file of its fragment; every further deletion writes the file again."""
+
+
+def is_on(settings: WriteSettings) -> bool:
+    """Do writers fold? What the settings say, unless the variable says no."""
+    wanted = os.environ.get(VARIABLE, "").strip().lower()
+    if wanted not in ("", "on", "off"):
+        raise RequestError(f"{VARIABLE}={wanted} is neither 'on' nor 'off'; give one of them, or none")
+    return settings.fold and wanted != "off"
+
+
+def choose(
+    fragments: Sequence[Fragment], indexes: Mapping[int, frozenset[str]], settings: WriteSettings
+) -> list[int]:
+    """The fragments to write again as one: those of the lowest tier that has enough, or else a single one whose
+    deletion files have cost more than writing its rows again. None if nothing is worth it.
+    """
+    tiers: defaultdict[tuple[int, frozenset[str]], list[Fragment]] = defaultdict(list)
+    for each in fragments:
+        if each.rows * 2 <= settings.fold_rows:
+            tiers[_tier(each.rows, settings.fold_files), indexes.get(each.number, frozenset())].append(each)
+    for (_, covering), members in sorted(tiers.items(), key=lambda item: (item[0][0], sorted(item[0][1]))):
+        if len(members) >= settings.fold_files:
+            chosen = _fitting(members, bool(covering), settings)
+            if len(chosen) > 1:
+                return [each.number for each in chosen]
+    for each in fragments:
+        costly = each.deleted**2 * BYTES_PER_DELETION > 2 * (each.size or 0)
+        if costly and _fitting([each], each.number in indexes, settings):
+            return [each.number]
+    return []
+
+
+def _tier(rows: int, base: int) -> int:
+    tier = 0
+    while rows >= base:
+        rows //= base
+        tier += 1
+    return tier
+
+
+def _fitting(members: Iterable[Fragment], is_indexed: bool, settings: WriteSettings) -> list[Fragment]:
+    """As many of these fragments, from the oldest on, as one write may put together."""
+    most_rows = min(INDEXED_ROWS, settings.fold_rows) if is_indexed else settings.fold_rows
+    chosen: list[Fragment] = []
+    rows = size = 0
+    for each in members:
+        if each.size is None:
+            continue
+        weight = each.size * (BORROWED_WEIGHT if each.is_borrowed else 1)
+        if rows + each.rows <= most_rows and size + weight <= settings.fold_bytes and len(chosen) < MOST_FILES:
+            chosen.append(each)
+            rows += each.rows
+            size += weight
+    return chosen
+
+
+class Folding:
+    """What one write folds: at most one group of files per table, written during its first attempt.
+
+    A later attempt uses what is written already, if those files of the table are still as they were.
+    """
+
+    def __init__(self, tables: Tables, settings: WriteSettings) -> None:
+        self._tables = tables
+        self._settings = settings
+        self._seen: dict[tuple[str, str | None], Rewritten | None] = {}
+        self._used: set[tuple[str, str | None]] = set()
+
+    def begin(self) -> None:
+        """A new attempt begins, and uses nothing yet."""
+        self._used.clear()
+
+    def fold(self, ref: TableRef, change: Staged, operation: str) -> tuple[Staged, ...]:
+        """Write small files of a table again, beside a staged change of its rows: what is to be committed after
+        the change. Nothing if there is nothing to fold, or it fails."""
+        place = ref.location, ref.branch
+        shrunk = shrunk_fragments(change)
+        if shrunk is not None and place not in self._seen and is_on(self._settings):
+            self._seen[place] = None
+            with suppress(OmniError):
+                self._seen[place] = self._write(ref, shrunk)
+        return self.reuse(ref, change, operation)
+
+    def reuse(self, ref: TableRef, change: Staged, operation: str) -> tuple[Staged, ...]:
+        """What an attempt has folded, if it fits the table as it is now; nothing is written."""
+        place = ref.location, ref.branch
+        rewritten, shrunk = self._seen.get(place), shrunk_fragments(change)
+        if rewritten is None or shrunk is None:
+            return ()
+        with suppress(OmniError):
+            handle = self._tables.open(ref)
+            if fits(rewritten, handle, shrunk):
+                self._used.add(place)
+                return (stage_fold(handle, change, rewritten, operation),)
+        return ()
+
+    def _write(self, ref: TableRef, shrunk: Shrunk) -> Rewritten | None:
+        handle = self._tables.open(ref)
+        small = smaller_fragments(handle, self._settings.fold_rows // 2, shrunk)
+        if not choose(small, {}, self._settings):
+            return None
+        if has_blobs(handle.schema):
+            small = [each for each in small if not self._has_blob_files(ref, handle, each)]
+        chosen = choose(small, indexes_of(handle), self._settings)
+        if not chosen:
+            return None
+        self._tables.verify_fragments(ref, chosen)
+        return rewrite_fragments(handle, chosen, shrunk, self._settings.fold_rows)
+
+    def _has_blob_files(self, ref: TableRef, handle: LanceDataset, fragment: Fragment) -> bool:
+        """Do blobs lie in files beside those of the fragment? They would be copied, and may be of any size."""
+        found = handle.get_fragment(fragment.number)
+        folder = f"{layout.native_prefix(ref.location, ref.branch)}/data"
+        names = [] if found is None else [file.path.removesuffix(".lance") for file in found.data_files()]
+        return fragment.is_borrowed or any(self._tables.objects.list(f"{folder}/{name}") for name in names)
+
+    def discard_unused(self) -> None:
+        """Remove the files that the last attempt has no use for."""
+        for (location, branch), rewritten in self._seen.items():
+            if rewritten is not None and (location, branch) not in self._used:
+                discard_data(self._tables, location, branch, rewritten.files, has_blobs=False)
+        self._seen.clear()
