@@ -80,10 +80,7 @@ def _files(uri: str) -> Stored:
     root = Path(uri)
     beside = [path for path in root.parent.glob(f"{root.name}.*") if path.is_file()]
     every = [path for path in root.rglob("*") if path.is_file()] if root.is_dir() else [root]
-    return [
-        (str(path.relative_to(root)) if root.is_dir() else path.name, path.stat().st_size)
-        for path in every + beside
-    ]
+    return [(str(path.relative_to(root.parent)), path.stat().st_size) for path in every + beside]
 
 
 @contextmanager
@@ -150,7 +147,7 @@ def shares(out: Console, stored: Stored, commits: int) -> None:
 
 
 def _kind(name: str) -> str:
-    parts = name.split("/")[1:]
+    parts = name.split("/")[1:] or [name]
     if parts[0] in ("nodes", "edges"):
         return "/".join([parts[0], *parts[2:-1]])
     return "/".join(parts[:-1]) or parts[0]
@@ -180,7 +177,7 @@ def main() -> None:
     with local_place() if given.store == "local" else s3_place() as place:
         lives = [Life(engine) for engine in engines(place, given.store, given.writers, given.only)]
         for life in lives:
-            life.engine.create()
+            apart(life.engine.create, [()])
         for point in points:
             for life in lives:
                 life.grow(point, given.writers)
