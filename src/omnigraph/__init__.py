@@ -123,6 +123,8 @@ if TYPE_CHECKING:
     )
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
+    from omnigraph.maintenance.cleanup.report import CleanedBranch, CleanedTable, CleanupReport
+    from omnigraph.maintenance.cleanup.retention import Retention
     from omnigraph.maintenance.copying.backup import Backup, BackupReport
     from omnigraph.maintenance.copying.clone import CopyReport
     from omnigraph.maintenance.copying.transfer import CopyEvent
@@ -173,6 +175,9 @@ __all__ = [
     "ChangeFeedGap",
     "ChangeKeywords",
     "ChangePage",
+    "CleanedBranch",
+    "CleanedTable",
+    "CleanupReport",
     "Commit",
     "CommitChanges",
     "Conflict",
@@ -261,6 +266,7 @@ __all__ = [
     "RequestError",
     "ResourceLimit",
     "Result",
+    "Retention",
     "SchemaError",
     "SchemaPlan",
     "SchemaResult",
@@ -314,6 +320,9 @@ _LAZY = {
     "ChangeBlock": "omnigraph.history.feed.blocks",
     "ChangeKeywords": "omnigraph.keywords",
     "ChangePage": "omnigraph.history.feed.pages",
+    "CleanedBranch": "omnigraph.maintenance.cleanup.report",
+    "CleanedTable": "omnigraph.maintenance.cleanup.report",
+    "CleanupReport": "omnigraph.maintenance.cleanup.report",
     "Commit": "omnigraph.manifest.state",
     "CommitChanges": "omnigraph.history.feed.pages",
     "CopyEvent": "omnigraph.maintenance.copying.transfer",
@@ -346,6 +355,7 @@ _LAZY = {
     "Recovery": "omnigraph.recovery.audit",
     "RepairReport": "omnigraph.maintenance.repair.report",
     "Result": "omnigraph.read.result.result",
+    "Retention": "omnigraph.maintenance.cleanup.retention",
     "SchemaPlan": "omnigraph.write.evolution.plan",
     "SchemaResult": "omnigraph.write.evolution.apply",
     "SchemaVersion": "omnigraph.history.schemas",

@@ -184,6 +184,7 @@ class AsyncGraph:
     repair_all = _InThread(Graph.repair_all)
     clone = _InThread(Graph.clone)
     backup = _InThread(Graph.backup)
+    cleanup = _InThread(Graph.cleanup)
     refresh = _InThread(Graph.refresh)
     recoveries = _InThread(Graph.recoveries)
     snapshot = _InThread(Graph.snapshot)

@@ -100,7 +100,22 @@ COPY_NAMES: Final = frozenset(
 EXPORT_NAMES: Final = frozenset({"baseline.before_rename"})
 """The failpoint of baselines, between the last byte of the file and its name."""
 
-_ALL: Final = NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES | SCHEMA_NAMES | COPY_NAMES | EXPORT_NAMES
+CLEANUP_NAMES: Final = frozenset(
+    {
+        "cleanup.after_mark",
+        "cleanup.after_states",
+        "cleanup.after_versions",
+        "cleanup.after_manifest",
+        "cleanup.after_files",
+        "cleanup.before_end",
+        "cleanup.after_end",
+    }
+)
+"""The failpoints of cleanups, after each step that writes or removes something."""
+
+_ALL: Final = (
+    NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES | SCHEMA_NAMES | COPY_NAMES | EXPORT_NAMES | CLEANUP_NAMES
+)
 
 _armed: dict[str, Callable[[], None]] = {}
 

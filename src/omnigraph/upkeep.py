@@ -8,6 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from omnigraph.errors import InvalidArgument
 from omnigraph.keywords import At
 from omnigraph.lang.schema.lookup import table_keys
+from omnigraph.maintenance.cleanup.report import CleanupReport
+from omnigraph.maintenance.cleanup.retention import Duration, retention
+from omnigraph.maintenance.cleanup.run import cleanup
+from omnigraph.maintenance.cleanup.run import preview as preview_cleanup
 from omnigraph.maintenance.copying.backup import BackupReport, back_up
 from omnigraph.maintenance.copying.clone import CopyReport, clone
 from omnigraph.maintenance.copying.extent import Wanted
@@ -120,6 +124,24 @@ class MaintainedGraph(VersionedGraph):
         if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
             raise InvalidArgument("keep", "at least one backup is kept; give a number from 1 on")
         return back_up(self._repository, parse_address(target, storage_options), keep, listener)
+
+    def cleanup(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: Duration | None = None,
+        grace: Duration | None = None,
+        confirm: bool = False,
+    ) -> CleanupReport:
+        """Show what of the history would be removed, and with ``confirm`` remove it.
+
+        Of each branch the newest ``keep`` commits stay, and the states that were the newest within ``older_than``,
+        a timedelta or a text such as `7d`; a state goes only if it fails both. The newest state of each branch,
+        tags and what merges need stay in any case, as does what readers and writers may have used within the
+        ``grace`` period of one hour. Commits are still listed when their states are gone.
+        """
+        policy = retention(keep, older_than, grace)
+        return cleanup(self._repository, policy) if confirm else preview_cleanup(self._repository, policy)
 
     def refresh(self) -> list[Recovery]:
         """Resolve what interrupted writes left behind; what was recovered. Every write does this too."""

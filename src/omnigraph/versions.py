@@ -112,7 +112,7 @@ class VersionedGraph(GraphHandle):
             commit = resolve(repository, found, self._branch if at is None else at).commit
             if commit is None:
                 raise RequestError(f"branch '{found.name}' has no commit that a tag could name")
-            repository.commits.state_at(commit)
+            repository.commits.require_kept(commit)
             return repository.tags.create(name, commit, repository.branches.names(), lock, creator)
 
     def delete_tag(self, name: str) -> str:

@@ -17,8 +17,9 @@ from tests.stores import S3Server, Store
 from omnigraph.errors import StorageUnavailable, TableMoved
 from omnigraph.storage import layout
 from omnigraph.storage.compacting import plan_compaction, stage_compaction
+from omnigraph.storage.indexing import IndexSpec, stage_create_index
 from omnigraph.storage.next_version import next_version
-from omnigraph.storage.staging import IndexSpec, Staged, stage_create_index
+from omnigraph.storage.staging import Staged
 from omnigraph.storage.tables import TableRef, Tables
 
 INDEX = [IndexSpec("id", "BTREE", "by_id")]
@@ -70,8 +71,9 @@ def test_it_is_the_version_that_lance_would_have_made(tmp_path: Path, branch: st
         (copy / layout.version_file(LOCATION, branch, ref.version)).write_bytes(content)
         ours = lance.dataset(str(copy / layout.native_prefix(LOCATION, branch)), version=ref.version)
         assert everything(ours) == everything(tables.open(ref)), what
-        made = TableRef(LOCATION, branch, ref.version)
-        assert Store(str(copy)).tables().transaction_id(made) == staged.transaction_id
+        made = ours.read_transaction(ref.version)
+        assert made is not None
+        assert made.uuid == staged.transaction_id
 
 
 def test_nothing_is_computed_from_what_is_no_version(tmp_path: Path) -> None:

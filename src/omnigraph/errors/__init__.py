@@ -64,6 +64,7 @@
     │   ├── MergeConflicts       two branches changed the graph in ways that cannot both hold
     │   ├── PreconditionFailed   the branch is not at the commit that the caller named
     │   ├── SchemaChanged        the schema was changed while the write was prepared
+    │   ├── StagedFilesRemoved   a cleanup removed what the write had prepared long before
     │   ├── BatchDone            a micro-batch of a stream with nothing to commit
     │   ├── PublishContention    other writers published at every attempt
     │   ├── LockTimeout          another writer held the lock too long
@@ -105,6 +106,7 @@ from omnigraph.errors.conflicts import (
     PreconditionFailed,
     PublishContention,
     SchemaChanged,
+    StagedFilesRemoved,
 )
 from omnigraph.errors.data import (
     BadValue,
@@ -282,6 +284,7 @@ __all__ = [
     "SnapshotNotFound",
     "SourceUnusable",
     "SparkUnavailable",
+    "StagedFilesRemoved",
     "StorageError",
     "StorageUnavailable",
     "StoreUnsupported",

@@ -21,6 +21,7 @@ from omnigraph.formats.columns import table_schema
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.lang.schema.identity import SchemaIR, first_identities
 from omnigraph.lang.schema.resolve import CompiledSchema
+from omnigraph.manifest.cleanups import Cleanups
 from omnigraph.manifest.commits import Commits
 from omnigraph.manifest.migrations import Migrator
 from omnigraph.manifest.places import note_place, require_readable, settle_place
@@ -45,7 +46,7 @@ _ARTIFACTS = (*layout.SCHEMA_FILES, layout.PLACE, *_FOLDERS)
 
 @dataclass(frozen=True)
 class Repository:
-    """One graph, opened: its objects, tables, locks, manifest, branches, tags, commits and schemas."""
+    """One graph, opened: its objects, tables, locks, manifest, branches, tags, commits, schemas and cleanups."""
 
     address: Address
     objects: ObjectStore
@@ -56,6 +57,7 @@ class Repository:
     tags: Tags
     commits: Commits
     schemas: Schemas
+    cleanups: Cleanups
     process: int
     read_only: bool = False
     settings: WriteSettings = WRITE_DEFAULTS
@@ -79,6 +81,7 @@ class Repository:
             tags,
             Commits(manifest, branches, tags),
             Schemas(objects, str(address)),
+            Cleanups(),
             process,
             read_only,
         )

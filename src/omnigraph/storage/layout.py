@@ -17,6 +17,8 @@ JOBS: Final = "__jobs"
 BRANCH_REFS: Final = "_refs/branches"
 TAG_REFS: Final = "_refs/tags"
 HEAD_HINTS: Final = "_refs/heads"
+KEPT_STATES: Final = "_refs/states"
+RETAINED: Final = "_refs/retained.json"
 INIT_CLAIM: Final = "__init.json"
 PLACE: Final = "__place.json"
 BACKUPS: Final = "__backups"
@@ -69,6 +71,16 @@ def tag_ref(name: str) -> str:
 def head_hint(native: str | None) -> str:
     """The object that says where to start looking for a branch's newest manifest."""
     return f"{HEAD_HINTS}/{native or 'main'}.json"
+
+
+def kept_state(native: str | None, version: int) -> str:
+    """The object that holds a state of a branch whose own version of the manifest was cleaned away."""
+    return f"{KEPT_STATES}/{native or 'main'}/{version}.json"
+
+
+def cleanup_mark(number: int) -> str:
+    """A mark of a cleanup. It lies where every writer looks before it commits."""
+    return f"{SIDECARS}/{number:012d}.cleanup"
 
 
 def job_record(job: str) -> str:

@@ -75,7 +75,7 @@ def look(graph: Graph) -> Seen:
     """Everything: each branch, the state of each commit, tags, logs, differences, origins and changes."""
     branches = [branch.name for branch in graph.branches()]
     commits = {c.graph_commit_id: c for name in branches for c in graph.commits(name)}
-    states: dict[str, object] = {}
+    states: dict[str, Any] = {}
     for commit in commits:
         try:
             states[commit] = content(graph, commit)

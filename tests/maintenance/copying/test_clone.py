@@ -208,8 +208,8 @@ def test_one_branch_is_copied_with_those_it_stands_on(own: Graph, tmp_path: Path
 
 def test_what_led_to_a_state_is_copied(graph: Graph, tmp_path: Path) -> None:
     seen = look(graph)
-    places: list[str | int] = ["v1", seen.logs["main"][2], 4]
-    for number, at in enumerate(places):
+    wanted_states: list[str | int] = ["v1", seen.logs["main"][2], 4]
+    for number, at in enumerate(wanted_states):
         target = tmp_path / f"copy{number}"
         graph.clone(target, at=at)
         copy = omnigraph.open(target)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -81,21 +82,21 @@ def with_retries(
     source: FileStore,
     attempt: Callable[[Extent, Mapping[str, int]], CopyReport],
 ) -> CopyReport:
-    """Copy what is wanted; again, if a part of it was cleaned up before it was copied."""
+    """Copy what is wanted; again, if files were removed from the source meanwhile, as cleanup does."""
     for number in range(1, _ATTEMPTS + 1):
         sizes: dict[str, int] = {}
-
-        def listing(into: dict[str, int] = sizes) -> Mapping[str, int]:
-            into |= source.sizes()
-            return into
-
-        extent = take_extent(repository, wanted, listing)
+        extent = take_extent(repository, wanted, partial(_listed, source, sizes))
         try:
             return attempt(extent, sizes)
         except ObjectDamaged:
-            if number == _ATTEMPTS or take_extent(repository, wanted, source.sizes).versions == extent.versions:
+            if number == _ATTEMPTS or sizes.keys() <= source.sizes().keys():
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def _listed(source: FileStore, into: dict[str, int]) -> Mapping[str, int]:
+    into |= source.sizes()
+    return into
 
 
 def require_apart(source: Address, target: Address) -> None:

@@ -16,8 +16,9 @@ from omnigraph.maintenance.copying.extent import Extent
 from omnigraph.maintenance.copying.transfer import Edit, Piece, read_small
 from omnigraph.storage import layout
 from omnigraph.storage.files.checksums import INDEX_CHECKSUMS
+from omnigraph.storage.files.referenced import Reference, VersionReader
 from omnigraph.storage.files.transfers import FileStore
-from omnigraph.storage.files.versionfiles import Reference, VersionReader, relocated, relocated_transaction
+from omnigraph.storage.files.versionfiles import relocated, relocated_transaction
 
 _DATA: Final = "/data/"
 _INDICES: Final = "/_indices/"
@@ -63,15 +64,13 @@ def make_plan(
         missing = [key for key in keys if key not in present]
         kept += len(keys) - len(missing)
         move = None if root is None or native is None else partial(_moved, location, root)
-        reader = VersionReader(location, layout.native_prefix(location, native))
+        reader = VersionReader(location)
         for key, found in read_small(source, missing):
             room -= len(found)
             versions.append(Piece((key,), (len(found),), move, found if room > 0 else None))
-            try:
-                references = list(reader.references(found))
-            except (ValueError, KeyError) as error:
-                raise ObjectDamaged(key, str(error)) from error
-            for reference in references:
+            for reference in reader.references(key, found):
+                if listed.is_cleaned(reference):
+                    continue
                 edit = None if move is None else _edit(reference.key, location, root)
                 content.setdefault(reference.key, listed.piece(reference, edit))
     pieces = {piece.keys: piece for piece in content.values()}
@@ -116,9 +115,13 @@ class _Listed:
             if folder is not None:
                 self._folders.setdefault(folder, []).append(key)
 
+    def is_cleaned(self, reference: Reference) -> bool:
+        """Is it a transaction that Lance has cleaned up? Each version has its own transaction inside, too."""
+        return "/_transactions/" in reference.key and reference.key not in self._sizes
+
     def piece(self, reference: Reference, edit: Edit | None) -> Piece:
         """What is copied for a reference: a file, a data file with its blobs, or an index as a whole."""
-        folder = _folder(reference.key)
+        folder = f"{reference.key}/" if reference.is_folder else _folder(reference.key)
         if folder is not None:
             self._require(reference)
             keys = self._folders.get(folder, [])
@@ -134,7 +137,7 @@ class _Listed:
         return Piece(found, tuple(self._sizes[key] for key in found), edit)
 
     def _require(self, reference: Reference) -> None:
-        if reference.key.endswith("/"):
+        if reference.is_folder:
             return
         size = self._sizes.get(reference.key)
         if size is None:

@@ -144,7 +144,8 @@ class _Store:
         """The sizes of a table's objects, by one listing."""
         if root not in self._listings:
             prefix = root.removeprefix(f"{self._address.lance_root}/")
-            self._listings = {root: self._exam.repository.objects.sizes(prefix)}
+            entries = self._exam.repository.objects.entries(prefix)
+            self._listings = {root: {entry.key: entry.size for entry in entries}}
         return self._listings[root]
 
 
