@@ -64,9 +64,9 @@ class OmniGraph:
         import omnigraph
 
         graph = omnigraph.init(self.uri, SCHEMA, storage_options=self.options or None)
-        people = [{"type": "Person", "data": {"name": name, "age": 0}} for name in _names()]
-        edges = [{"edge": "Knows", "from": one, "to": other} for one, other in pairwise(_names())]
-        graph.load([*people, *edges], mode="append")
+        records: list[dict[str, Any]] = [{"type": "Person", "data": {"name": name, "age": 0}} for name in _names()]
+        records += [{"edge": "Knows", "from": one, "to": other} for one, other in pairwise(_names())]
+        graph.load(records, mode="append")
         graph.close()
 
     def open(self) -> Session:
