@@ -8,6 +8,7 @@ those that an S3 server got, or the reads and writes of files that the kernel co
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,7 @@ import omnigraph
 
 CHECKPOINTS: Final = (10, 100, 1_000, 5_000)
 BUCKET: Final = "aging"
+KEPT: Final = 10
 VERBS: Final = ("write", "look-up", "one hop", "open")
 
 Stored = list[tuple[str, int]]
@@ -163,6 +165,20 @@ def at_once(life: Life, place: Place) -> Stored:
     return place.stored(f"{place.root}/fresh.omni")
 
 
+def tidied(out: Console, life: Life, place: Place) -> None:
+    """What is left after a cleanup, beside the same rows in a new graph."""
+    graph = omnigraph.open(life.engine.uri, storage_options=place.options or None)
+    graph.optimize()
+    graph.cleanup(keep=KEPT, grace=dt.timedelta(0), confirm=True)
+    table = Table("graph", "files", "bytes", title=f"After optimize and cleanup --keep {KEPT}")
+    counts = []
+    for name, stored in (("cleaned", place.stored(life.engine.uri)), ("loaded at once", at_once(life, place))):
+        counts.append((len(stored), sum(size for _, size in stored)))
+        table.add_row(name, *(f"{count:,}" for count in counts[-1]))
+    table.add_row("ratio", *(f"{cleaned / loaded:.2f}" for cleaned, loaded in zip(*counts, strict=True)))
+    out.print(table)
+
+
 def main() -> None:
     """Age, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -188,10 +204,7 @@ def main() -> None:
         for life in lives:
             if isinstance(life.engine, OmniGraph):
                 shares(out, place.stored(life.engine.uri), life.commits)
-                loaded = at_once(life, place)
-                out.print(
-                    f"The same rows loaded at once: {len(loaded):,} files, {sum(s for _, s in loaded):,} bytes"
-                )
+                tidied(out, life, place)
 
 
 if __name__ == "__main__":
