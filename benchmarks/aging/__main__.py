@@ -168,9 +168,8 @@ def at_once(life: Life, place: Place) -> Stored:
 def tidied(out: Console, life: Life, place: Place) -> None:
     """What is left after a cleanup, beside the same rows in a new graph."""
     graph = omnigraph.open(life.engine.uri, storage_options=place.options or None)
-    graph.optimize()
     graph.cleanup(keep=KEPT, grace=dt.timedelta(0), confirm=True)
-    table = Table("graph", "files", "bytes", title=f"After optimize and cleanup --keep {KEPT}")
+    table = Table("graph", "files", "bytes", title=f"After cleanup --keep {KEPT}")
     counts = []
     for name, stored in (("cleaned", place.stored(life.engine.uri)), ("loaded at once", at_once(life, place))):
         counts.append((len(stored), sum(size for _, size in stored)))
