@@ -243,7 +243,6 @@ class TestBranches:
         assert not [key for key in files(local_store) if "dev" in key]
 
 
-@pytest.mark.long_on_s3
 def test_on_every_store(shared_store: Store) -> None:
     graph = create(shared_store)
     first = add(graph, "Ada")

@@ -16,7 +16,7 @@ from omnigraph.manifest.refs.objects import decode_ref, encode_ref
 from omnigraph.manifest.refs.tags import Tag, decode_tag, encode_tag
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
-from omnigraph.manifest.state import ManifestState
+from omnigraph.manifest.state import MAIN, ManifestState
 from omnigraph.storage import layout
 from omnigraph.storage.control.place import read_place, root_of
 from omnigraph.storage.control.sealed import number, optional_text, text, texts
@@ -125,7 +125,10 @@ def take_extent(repository: Repository, wanted: Wanted, sizes: Callable[[], Mapp
         tuple(_head(branch, state) for branch, state in states),
         _tags(repository, states) if wanted.history else (),
         _kept(states, present) if wanted.history else _newest(repository, states, present),
-        tuple(sorted(key for key in listed if key in _NAMES or key.startswith(layout.SCHEMAS + "/"))),
+        (
+            *sorted(key for key in listed if key in _NAMES or key.startswith(layout.SCHEMAS + "/")),
+            *_older_states(states, listed, wanted.history),
+        ),
         tuple(dict.fromkeys((*(() if place is None else place.origins), root_of(repository.address)))),
         wanted.history,
         next((intent for intent in intents if intent is not None), None) if wanted.branch is None else None,
@@ -221,6 +224,26 @@ def _kept(
             end = ends.get(place)
             found[place] = tuple(sorted(v for v in versions if end is None or v <= end))
     return found
+
+
+def _older_states(states: list[tuple[Branch, ManifestState]], keys: Iterable[str], history: bool) -> list[str]:
+    """The objects of states whose own versions of the manifest were cleaned away: of all that a copy with history
+    may have, or of those at which the copied branches left each other."""
+    natives = {branch.name: branch.native for branch, _ in states}
+    ends = {branch.native or MAIN: state.version for branch, state in states}
+    forks = {
+        layout.kept_state(natives[branch.parent], branch.fork_version)
+        for branch, _ in states
+        if branch.parent in natives and branch.fork_version is not None
+    }
+    found = []
+    for key in keys:
+        native, _, name = key.removeprefix(f"{layout.KEPT_STATES}/").rpartition("/")
+        version = name.removesuffix(".json")
+        if key.startswith(f"{layout.KEPT_STATES}/") and version.isdecimal():
+            is_wanted = int(version) <= ends.get(native, 0) if history else key in forks
+            found += [key] if is_wanted else []
+    return sorted(found)
 
 
 def _newest(
