@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import (
+    BackupNotFound,
     BadValue,
     BatchDone,
     BatchOutcomeUnknown,
@@ -23,6 +24,8 @@ from omnigraph.errors import (
     ConflictError,
     ConflictKind,
     ConstraintViolation,
+    CopyRefused,
+    CopyUnfinished,
     CountOverflow,
     CursorRejected,
     DataError,
@@ -32,6 +35,7 @@ from omnigraph.errors import (
     ForkedProcess,
     GraphClosed,
     GraphExists,
+    GraphMoved,
     GraphNotFound,
     HistoryReclaimed,
     IncompleteFile,
@@ -119,14 +123,20 @@ if TYPE_CHECKING:
     )
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.lang.schema.catalog import Catalog
-    from omnigraph.maintenance.compaction import OptimizeReport
+    from omnigraph.maintenance.cleanup.report import CleanedBranch, CleanedTable, CleanupReport
+    from omnigraph.maintenance.cleanup.retention import Retention
+    from omnigraph.maintenance.copying.backup import Backup, BackupReport
+    from omnigraph.maintenance.copying.clone import CopyReport
+    from omnigraph.maintenance.copying.transfer import CopyEvent
+    from omnigraph.maintenance.doctor.report import DoctorProgress, DoctorReport, Finding, Severity
     from omnigraph.maintenance.indices import IndexReport
-    from omnigraph.maintenance.repair import RepairReport
+    from omnigraph.maintenance.optimize import OptimizeReport
+    from omnigraph.maintenance.repair.report import RepairReport
     from omnigraph.manifest.refs.branches import Branch
     from omnigraph.manifest.refs.tags import Tag
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.manifest.state import Commit, TablePin
-    from omnigraph.opening import init, open  # noqa: A004  the public name
+    from omnigraph.opening import backups, doctor, init, open, restore  # noqa: A004  the public name
     from omnigraph.read.limits import Cancellation
     from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
@@ -142,6 +152,9 @@ __all__ = [
     "ApplyKeywords",
     "AsyncGraph",
     "At",
+    "Backup",
+    "BackupNotFound",
+    "BackupReport",
     "BadValue",
     "Baseline",
     "BatchDone",
@@ -162,26 +175,37 @@ __all__ = [
     "ChangeFeedGap",
     "ChangeKeywords",
     "ChangePage",
+    "CleanedBranch",
+    "CleanedTable",
+    "CleanupReport",
     "Commit",
     "CommitChanges",
     "Conflict",
     "ConflictError",
     "ConflictKind",
     "ConstraintViolation",
+    "CopyEvent",
+    "CopyRefused",
+    "CopyReport",
+    "CopyUnfinished",
     "CountOverflow",
     "CursorRejected",
     "DataError",
     "Diagnostic",
     "Diff",
+    "DoctorProgress",
+    "DoctorReport",
     "EmbedResult",
     "EmbeddingClient",
     "EmbeddingUnavailable",
     "ExportRefused",
     "ExportResult",
+    "Finding",
     "ForkedProcess",
     "Graph",
     "GraphClosed",
     "GraphExists",
+    "GraphMoved",
     "GraphNotFound",
     "HistoryReclaimed",
     "IncompleteFile",
@@ -242,11 +266,13 @@ __all__ = [
     "RequestError",
     "ResourceLimit",
     "Result",
+    "Retention",
     "SchemaError",
     "SchemaPlan",
     "SchemaResult",
     "SchemaVersion",
     "Settings",
+    "Severity",
     "SidecarUnreadable",
     "Snapshot",
     "SnapshotNotFound",
@@ -270,15 +296,20 @@ __all__ = [
     "Violation",
     "WriteSettings",
     "__version__",
+    "backups",
+    "doctor",
     "init",
     "lang",
     "open",
+    "restore",
 ]
 
 _LAZY = {
     "ApplyKeywords": "omnigraph.keywords",
     "AsyncGraph": "omnigraph.asynchronous",
     "At": "omnigraph.keywords",
+    "Backup": "omnigraph.maintenance.copying.backup",
+    "BackupReport": "omnigraph.maintenance.copying.backup",
     "Baseline": "omnigraph.bulk.export.baseline",
     "Blame": "omnigraph.history.blame",
     "Branch": "omnigraph.manifest.refs.branches",
@@ -289,12 +320,20 @@ _LAZY = {
     "ChangeBlock": "omnigraph.history.feed.blocks",
     "ChangeKeywords": "omnigraph.keywords",
     "ChangePage": "omnigraph.history.feed.pages",
+    "CleanedBranch": "omnigraph.maintenance.cleanup.report",
+    "CleanedTable": "omnigraph.maintenance.cleanup.report",
+    "CleanupReport": "omnigraph.maintenance.cleanup.report",
     "Commit": "omnigraph.manifest.state",
     "CommitChanges": "omnigraph.history.feed.pages",
+    "CopyEvent": "omnigraph.maintenance.copying.transfer",
+    "CopyReport": "omnigraph.maintenance.copying.clone",
     "Diff": "omnigraph.history.diff",
+    "DoctorProgress": "omnigraph.maintenance.doctor.report",
+    "DoctorReport": "omnigraph.maintenance.doctor.report",
     "EmbedResult": "omnigraph.bulk.embed.requests",
     "EmbeddingClient": "omnigraph.embed.client",
     "ExportResult": "omnigraph.bulk.export.job",
+    "Finding": "omnigraph.maintenance.doctor.report",
     "Graph": "omnigraph.graph",
     "IndexReport": "omnigraph.maintenance.indices",
     "JobEvent": "omnigraph.bulk.runner",
@@ -310,25 +349,30 @@ _LAZY = {
     "MergePlan": "omnigraph.history.merging.plans",
     "MergeResult": "omnigraph.history.merging.plans",
     "MutationResult": "omnigraph.write.mutations.requests",
-    "OptimizeReport": "omnigraph.maintenance.compaction",
+    "OptimizeReport": "omnigraph.maintenance.optimize",
     "PropertyBlame": "omnigraph.history.blame",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
-    "RepairReport": "omnigraph.maintenance.repair",
+    "RepairReport": "omnigraph.maintenance.repair.report",
+    "Result": "omnigraph.read.result.result",
+    "Retention": "omnigraph.maintenance.cleanup.retention",
     "SchemaPlan": "omnigraph.write.evolution.plan",
     "SchemaResult": "omnigraph.write.evolution.apply",
     "SchemaVersion": "omnigraph.history.schemas",
-    "Result": "omnigraph.read.result.result",
     "Settings": "omnigraph.settings",
+    "Severity": "omnigraph.maintenance.doctor.report",
     "Snapshot": "omnigraph.manifest.snapshot",
     "TablePin": "omnigraph.manifest.state",
     "Tag": "omnigraph.manifest.refs.tags",
     "Target": "omnigraph.read.result.result",
-    "WriteSettings": "omnigraph.settings",
     "UndoKeywords": "omnigraph.keywords",
     "UndoResult": "omnigraph.history.merging.undo",
+    "WriteSettings": "omnigraph.settings",
+    "backups": "omnigraph.opening",
+    "doctor": "omnigraph.opening",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",
+    "restore": "omnigraph.opening",
 }
 
 

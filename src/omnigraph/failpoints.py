@@ -76,14 +76,46 @@ SCHEMA_NAMES: Final = frozenset(
         "schema.after_columns",
         "schema.after_intent",
         "schema.between_branches",
+        "merge.after_check",
+        "merge.after_schema",
     }
 )
-"""The failpoints of a change of the schema before its commit, which is a write, and between branches."""
+"""The failpoints of a change of the schema before its commit, which is a write, and between branches; and of a
+merge that adopts a schema, before and behind the commit of the schema."""
+
+COPY_NAMES: Final = frozenset(
+    {
+        "move.after_note",
+        "move.after_version",
+        "move.before_end",
+        "copy.after_claim",
+        "copy.after_content",
+        "copy.after_versions",
+        "copy.before_end",
+        "backup.before_removal",
+    }
+)
+"""The failpoints of copies and backups, and of the first opening of a graph that was moved."""
 
 EXPORT_NAMES: Final = frozenset({"baseline.before_rename"})
 """The failpoint of baselines, between the last byte of the file and its name."""
 
-_ALL: Final = NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES | SCHEMA_NAMES | EXPORT_NAMES
+CLEANUP_NAMES: Final = frozenset(
+    {
+        "cleanup.after_mark",
+        "cleanup.after_states",
+        "cleanup.after_versions",
+        "cleanup.after_manifest",
+        "cleanup.after_files",
+        "cleanup.before_end",
+        "cleanup.after_end",
+    }
+)
+"""The failpoints of cleanups, after each step that writes or removes something."""
+
+_ALL: Final = (
+    NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES | SCHEMA_NAMES | COPY_NAMES | EXPORT_NAMES | CLEANUP_NAMES
+)
 
 _armed: dict[str, Callable[[], None]] = {}
 

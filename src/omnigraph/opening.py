@@ -1,15 +1,21 @@
-"""Creating and opening graphs."""
+"""Creating and opening graphs, and making them from backups."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from omnigraph.arguments import LONGEST_ACTOR, optional_text, text_argument
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.graph import Graph
 from omnigraph.lang.schema.resolve import compile_schema
 from omnigraph.lang.source import Source
+from omnigraph.maintenance.copying import backup as backing_up
+from omnigraph.maintenance.copying.backup import Backup
+from omnigraph.maintenance.copying.clone import CopyReport
+from omnigraph.maintenance.copying.transfer import CopyEvent
+from omnigraph.maintenance.doctor.doctor import examine
+from omnigraph.maintenance.doctor.report import DoctorReport, ProgressListener
 from omnigraph.manifest.repository import create, open_existing
 from omnigraph.read.data.cache import Cache
 from omnigraph.recovery.heal import sweep
@@ -75,6 +81,46 @@ def open(  # noqa: A001  the public name is omnigraph.open
         sweep(repository)
         finish_intent(repository)
     return Graph(repository, actor=actor, embedder=embedder, cache=Cache(cache_bytes), settings=settings)
+
+
+def doctor(
+    uri: str | os.PathLike[str],
+    *,
+    quick: bool = False,
+    branch: str | None = None,
+    checks: Iterable[str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    listener: ProgressListener | None = None,
+) -> DoctorReport:
+    """Examine a graph as `Graph.doctor` does, also one that is too damaged to be opened."""
+    address = parse_address(uri, storage_options)
+    wanted = optional_text("branch", branch)
+    return examine(address, quick=quick, branch=wanted, checks=checks, listener=listener)
+
+
+def restore(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    backup: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    target_options: Mapping[str, str] | None = None,
+    listener: Callable[[CopyEvent], None] | None = None,
+) -> CopyReport:
+    """Make a graph from a backup: the newest one at an address, or the one of an id.
+
+    ``storage_options`` are those of the backups, and of the target too, unless it has ``target_options``.
+    """
+    options = storage_options if target_options is None else target_options
+    wanted = optional_text("backup", backup)
+    return backing_up.restore(
+        parse_address(source, storage_options), parse_address(target, options), wanted, listener
+    )
+
+
+def backups(uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> list[Backup]:
+    """The backups at an address, oldest first."""
+    return backing_up.backups(parse_address(uri, storage_options))
 
 
 def reopened(

@@ -1,16 +1,31 @@
-"""What a graph does for its own upkeep: indexes, compaction, repairs, interrupted writes and killed jobs."""
+"""What a graph does for its own upkeep: indexes, compaction, repairs, copies, interrupted writes, killed jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable, Mapping
 
+from omnigraph.errors import InvalidArgument
+from omnigraph.keywords import At
 from omnigraph.lang.schema.lookup import table_keys
-from omnigraph.maintenance.compaction import OptimizeReport, optimize
+from omnigraph.maintenance.cleanup.report import CleanupReport
+from omnigraph.maintenance.cleanup.retention import Duration, retention
+from omnigraph.maintenance.cleanup.run import cleanup
+from omnigraph.maintenance.cleanup.run import preview as preview_cleanup
+from omnigraph.maintenance.copying.backup import BackupReport, back_up
+from omnigraph.maintenance.copying.clone import CopyReport, clone
+from omnigraph.maintenance.copying.extent import Wanted
+from omnigraph.maintenance.copying.transfer import CopyEvent
+from omnigraph.maintenance.doctor.doctor import examine
+from omnigraph.maintenance.doctor.report import DoctorReport, ProgressListener
 from omnigraph.maintenance.indices import IndexReport, ensure_indices
-from omnigraph.maintenance.repair import RepairReport, preview, repair
+from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest, optimize
+from omnigraph.maintenance.repair.repair import preview, repair
+from omnigraph.maintenance.repair.report import RepairReport
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal
 from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
+from omnigraph.storage.address import parse_address
 from omnigraph.versions import VersionedGraph
 
 
@@ -26,23 +41,107 @@ class MaintainedGraph(VersionedGraph):
     def optimize(
         self, *, branch: str | None = None, types: Iterable[str] | None = None, actor: str | None = None
     ) -> OptimizeReport:
-        """Put the many small files of a branch's tables together, as one commit that changes no row.
+        """Put the many small files of a branch's tables together, and bring their indexes up to date.
 
-        A table that is shared with another branch, or that other writers change meanwhile, is skipped and reported
-        with the reason.
+        This takes a few commits, none of which changes a row. A table that is shared with another branch, or that
+        other writers change meanwhile, is skipped and reported with the reason.
         """
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
-        return optimize(self._repository, found, table_keys(self.catalog, types), self._who(actor))
+        request = OptimizeRequest(found, table_keys(self.catalog, types), self._who(actor))
+        return optimize(self._repository, request)
+
+    def doctor(
+        self,
+        *,
+        quick: bool = False,
+        branch: str | None = None,
+        checks: Iterable[str] | None = None,
+        listener: ProgressListener | None = None,
+    ) -> DoctorReport:
+        """Look at the whole graph, or at one branch of it, and report what is wrong and what to do about it.
+
+        Nothing is changed and no lock is taken, so it can run beside writers. ``quick`` reads metadata only.
+        ``checks`` names the checks to run; without it all of them do.
+        """
+        wanted = None if branch is None else self._named(branch)
+        named = None if checks is None else list(checks)
+        return examine(self._repository.address, quick=quick, branch=wanted, checks=named, listener=listener)
 
     def repair(self, *, confirm: bool = False, force: bool = False, branch: str | None = None) -> RepairReport:
-        """Look for tables that were moved with Lance itself, so that the graph does not know their newest version.
+        """Look for tables at versions that the graph does not know, and say what made those versions.
 
-        With ``confirm`` versions that only rearranged rows are published, as one commit; with ``force`` also those
-        that changed rows, which should be looked at first. Nothing is rewritten.
+        With ``confirm`` versions that only rearranged rows are published, and writes of OmniGraph that were never
+        published are undone, as one commit; with ``force`` versions that changed rows are published too, which
+        should be looked at first. No data is rewritten.
         """
         found = self._repository.branches.find(self._named(branch))
         return repair(self._repository, found, force=force) if confirm else preview(self._repository, found)
+
+    def repair_all(self, *, confirm: bool = False, force: bool = False) -> list[RepairReport]:
+        """Repair every branch, each by a commit of its own if it needs one."""
+        names = [branch.name for branch in self._repository.branches.all()]
+        return [self.repair(confirm=confirm, force=force, branch=name) for name in names]
+
+    def clone(
+        self,
+        target: str | os.PathLike[str],
+        *,
+        branch: str | None = None,
+        at: At = None,
+        history: bool = True,
+        storage_options: Mapping[str, str] | None = None,
+        listener: Callable[[CopyEvent], None] | None = None,
+    ) -> CopyReport:
+        """Copy the graph to another place, as it is at this moment, while writers go on.
+
+        All branches are copied, or one with those it descends from, or what led to one state. Without ``history``
+        only the newest states are. ``storage_options`` are those of the target. An earlier copy of the graph, to
+        which nothing was written, is brought up to date; anything else at the target is refused.
+        """
+        address = parse_address(target, storage_options)
+        return clone(self._repository, address, self._wanted(branch, at, history), listener)
+
+    def _wanted(self, branch: str | None, at: At, history: bool) -> Wanted:
+        if at is None:
+            found = None if branch is None else self._repository.branches.find(branch).name
+            return Wanted(found, None, history)
+        state = self.snapshot(branch, at=at)
+        return Wanted(state.branch, state.manifest_version, history)
+
+    def backup(
+        self,
+        target: str | os.PathLike[str],
+        *,
+        keep: int | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        listener: Callable[[CopyEvent], None] | None = None,
+    ) -> BackupReport:
+        """Add a backup of the whole graph to those at a target; only files that are not there are copied.
+
+        With ``keep`` only so many backups are left, the newest ones. `omnigraph.restore` makes a graph of one.
+        """
+        if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
+            raise InvalidArgument("keep", "at least one backup is kept; give a number from 1 on")
+        return back_up(self._repository, parse_address(target, storage_options), keep, listener)
+
+    def cleanup(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: Duration | None = None,
+        grace: Duration | None = None,
+        confirm: bool = False,
+    ) -> CleanupReport:
+        """Show what of the history would be removed, and with ``confirm`` remove it.
+
+        Of each branch the newest ``keep`` commits stay, and the states that were the newest within ``older_than``,
+        a timedelta or a text such as `7d`; a state goes only if it fails both. The newest state of each branch,
+        tags and what merges need stay in any case, as does what readers and writers may have used within the
+        ``grace`` period of one hour. Commits are still listed when their states are gone.
+        """
+        policy = retention(keep, older_than, grace)
+        return cleanup(self._repository, policy) if confirm else preview_cleanup(self._repository, policy)
 
     def refresh(self) -> list[Recovery]:
         """Resolve what interrupted writes left behind; what was recovered. Every write does this too."""

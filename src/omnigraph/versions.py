@@ -23,7 +23,8 @@ from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest,
 from omnigraph.history.feed.positions import cursor_at
 from omnigraph.history.feed.windows import HeldWindows
 from omnigraph.history.log import LogEntry, LogFilter, chosen_commits, entries, instant, wanted_commits
-from omnigraph.history.merging.merge import MergeRequest, apply_request, merge, preview_merge
+from omnigraph.history.merging.comparison import MergeRequest
+from omnigraph.history.merging.merge import apply_request, merge, preview_merge
 from omnigraph.history.merging.plans import MergePlan, MergeResult
 from omnigraph.history.merging.sides import Decisions
 from omnigraph.history.merging.undo import UndoRequest, UndoResult, cherry_pick, reset, revert
@@ -111,7 +112,7 @@ class VersionedGraph(GraphHandle):
             commit = resolve(repository, found, self._branch if at is None else at).commit
             if commit is None:
                 raise RequestError(f"branch '{found.name}' has no commit that a tag could name")
-            repository.commits.state_at(commit)
+            repository.commits.require_kept(commit)
             return repository.tags.create(name, commit, repository.branches.names(), lock, creator)
 
     def delete_tag(self, name: str) -> str:

@@ -20,7 +20,7 @@ import omnigraph
 from omnigraph import BulkSettings, Graph, Settings
 from omnigraph.errors import HistoryReclaimed, MergeConflicts, RequestError
 from omnigraph.history.merging.bases import MergeBase, merge_base
-from omnigraph.history.merging.merge import MergeRequest, _compared
+from omnigraph.history.merging.comparison import MergeRequest, compared
 from omnigraph.manifest.lineage import Ancestry
 from omnigraph.manifest.state import Commit
 from omnigraph.write.base import Base
@@ -288,5 +288,5 @@ def test_a_source_that_moves_on_is_merged_as_it_was_read(memory_store: Store) ->
     repository = graph._repository
     main = repository.branches.find("main")
     request = MergeRequest(repository.branches.find("dev"), main)
-    plan, _ = _compared(request, early, Base(repository, main, graph.snapshot()))
+    plan, _ = compared(request, early, Base(repository, main, graph.snapshot()))
     assert plan.outcome == "already_up_to_date"

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from omnigraph.lang.schema.catalog import Catalog, load_catalog
 from omnigraph.maintenance.index_plan import (
+    DEFAULT_LAG,
     MAX_PARTITIONS,
-    STALE_ROWS,
+    NO_LAG,
     VECTOR_ROWS,
-    TableFacts,
     TablePlan,
     plan_table,
     wanted_indexes,
 )
 from omnigraph.read.text.analysis import INDEX_OPTIONS
-from omnigraph.storage.staging import ExistingIndex
+from omnigraph.storage.indexing import ExistingIndex, IndexSpec, SegmentBuild
 
 SCHEMA = """
 node Doc {
@@ -53,12 +54,34 @@ def index(column: str, kind: str, rows: int, name: str = "", **options: Any) -> 
     return ExistingIndex(column, kind, name or f"{column}_{kind.lower()}", rows, {**stored, **options})
 
 
-def facts(rows: int, *indexes: ExistingIndex, filled: int | None = None, owner: str | None = None) -> TableFacts:
-    return TableFacts(rows, indexes, lambda _: rows if filled is None else filled, owner)
+@dataclass
+class Facts:
+    """A table as a plan sees it. What it costs to catch up is ``cost`` times the rows that an index lacks."""
+
+    rows: int
+    indexes: tuple[ExistingIndex, ...]
+    count: Callable[[str], int]
+    shared_with: str | None = None
+    cost: int = 1
+
+    def filled(self, column: str, fragments: Collection[int] | None = None) -> int:
+        return self.count(column)
+
+    def whole(self, spec: IndexSpec) -> list[SegmentBuild]:
+        return [SegmentBuild(spec, (0,), self.rows)]
+
+    def catching_up(self, spec: IndexSpec, index: ExistingIndex) -> list[SegmentBuild]:
+        return [SegmentBuild(spec, (1,), self.cost * (self.rows - index.rows))]
+
+
+def facts(
+    rows: int, *indexes: ExistingIndex, filled: int | None = None, owner: str | None = None, cost: int = 1
+) -> Facts:
+    return Facts(rows, indexes, lambda _: rows if filled is None else filled, owner, cost)
 
 
 def names(plan: TablePlan) -> set[str]:
-    return {spec.name for spec in plan.build}
+    return {build.spec.name for build in plan.build}
 
 
 def reasons(plan: TablePlan) -> dict[tuple[str, str | None], str]:
@@ -129,7 +152,8 @@ def test_vectors_wait_until_there_are_many(
     catalog: Catalog, rows: int, filled: int, partitions: int | None
 ) -> None:
     plan = plan_table(catalog.nodes["Doc"], facts(rows, filled=filled))
-    built = {spec.column: spec.options["num_partitions"] for spec in plan.build if spec.kind == "IVF_FLAT"}
+    specs = [build.spec for build in plan.build if build.spec.kind == "IVF_FLAT"]
+    built = {spec.column: spec.options["num_partitions"] for spec in specs}
     if partitions is None:
         assert built == {}
         counted = f"{VECTOR_ROWS - 1} rows; exact search is fast enough below {VECTOR_ROWS}"
@@ -145,12 +169,12 @@ def test_vectors_are_not_counted_where_it_cannot_matter(catalog: Catalog) -> Non
         raise AssertionError(column)
 
     node = catalog.nodes["Doc"]
-    plan_table(node, TableFacts(VECTOR_ROWS - 1, (), count))
+    plan_table(node, Facts(VECTOR_ROWS - 1, (), count))
     there = (
         index(*IVF, 10**6, metric_type="L2"),
         index("meaning", "IVF_FLAT", 10**6, metric_type="COSINE"),
     )
-    plan_table(node, TableFacts(10**6, there, count))
+    plan_table(node, Facts(10**6, there, count))
 
 
 @pytest.mark.parametrize(
@@ -159,11 +183,11 @@ def test_vectors_are_not_counted_where_it_cannot_matter(catalog: Catalog) -> Non
         (1_000, 100, False),
         (1_000, 101, True),
         (1, 1, True),
-        (10**6, STALE_ROWS, False),
-        (10**6, STALE_ROWS + 1, True),
+        (10**6, DEFAULT_LAG.rows, False),
+        (10**6, DEFAULT_LAG.rows + 1, True),
     ],
 )
-def test_an_index_is_built_again_when_many_rows_are_not_in_it(
+def test_an_index_catches_up_when_many_rows_are_not_in_it(
     catalog: Catalog, rows: int, missing: int, due: bool
 ) -> None:
     plan = plan_table(catalog.nodes["Bare"], facts(rows, index("id", "BTREE", rows - missing, "by_id")))
@@ -171,6 +195,27 @@ def test_an_index_is_built_again_when_many_rows_are_not_in_it(
         assert names(plan) == {"by_id"}
     else:
         assert reasons(plan) == {("id", "BTREE"): f"{missing} rows since the index was built are scanned"}
+
+
+def test_without_a_lag_every_row_is_indexed(catalog: Catalog) -> None:
+    table = facts(10**6, index("id", "BTREE", 10**6 - 1, "by_id"))
+    assert names(plan_table(catalog.nodes["Bare"], table, NO_LAG)) == {"by_id"}
+
+
+@pytest.mark.parametrize(("cost", "due"), [(10, True), (11, False)])
+def test_an_index_of_words_is_built_again_for_many_rows_only(catalog: Catalog, cost: int, due: bool) -> None:
+    """Updated rows make old segments useless; that is not worth it for a few of them. Other kinds are cheaper."""
+    kept = [index(column, "BTREE", 0) for column in ("id", "src", "dst", "why", "year")]
+    table = facts(10**6, *kept, index("why", "INVERTED", 10**6 - 5_000), cost=cost)
+    assert ("why_inverted" in names(plan_table(catalog.edges["Cites"], table))) == due
+    assert "why_btree" in names(plan_table(catalog.edges["Cites"], table))
+
+
+def test_new_rows_without_vectors_wait(catalog: Catalog) -> None:
+    table = facts(10**6, index(*IVF, 10**5, metric_type="L2"), filled=0)
+    assert reasons(plan_table(catalog.nodes["Doc"], table))[IVF] == (
+        "900000 rows since the index was built are scanned"
+    )
 
 
 def test_an_index_of_another_make_is_built_again(catalog: Catalog) -> None:

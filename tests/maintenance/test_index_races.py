@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from itertools import count
 
-from tests.maintenance.looks import ensure, ids, indexed, table
+from tests.maintenance.looks import ensure, ids, indexed, reasons, table
 from tests.recovery.racers import once
 from tests.recovery.scenes import KNOWS, PERSON, assert_settled, new_graph, person
 from tests.stores import Store
@@ -15,8 +15,8 @@ import omnigraph
 from omnigraph import Graph, failpoints
 
 
-def test_a_write_meanwhile_is_indexed_too(store: Store) -> None:
-    """The conflict is no error: the table that moved is planned and built again."""
+def test_rows_that_are_added_meanwhile_wait(store: Store) -> None:
+    """What was built for the rows before them is committed on top of them, and they are found by a scan."""
     graph = new_graph(store)
     other = omnigraph.open(store.uri, storage_options=store.options)
     meanwhile = once(lambda: other.load([person("Cy", 9)], mode="append"))
@@ -24,18 +24,45 @@ def test_a_write_meanwhile_is_indexed_too(store: Store) -> None:
         report = ensure(graph)
     assert [c.kind for c in graph.commits()][:2] == ["ensure_indices", "load"]
     assert len(report.built) == len({(b.table_key, b.name) for b in report.built}) == 12
+    assert set(indexed(graph, PERSON).values()) == {2}
+    assert ids(graph, PERSON, "name = 'Cy'") == ["Cy"]
+    ensure(graph)
     assert set(indexed(graph, PERSON).values()) == {3}
     assert ids(graph, PERSON, "name = 'Cy'") == ["Cy"]
     assert_settled(graph)
 
 
-def test_only_the_table_that_moved_is_built_again(local_store: Store) -> None:
+def test_nothing_is_built_twice_for_a_table_that_grows(local_store: Store) -> None:
     graph = new_graph(local_store)
     other = omnigraph.open(local_store.uri)
     with failpoints.armed("write.after_stage", once(lambda: other.load([person("Cy")], mode="append"))):
         ensure(graph)
-    assert len(segments(graph, KNOWS)) == 3
-    assert len(segments(graph, PERSON)) == 2 * 3
+    assert len(segments(graph, KNOWS)) == len(segments(graph, PERSON)) == 3
+
+
+def test_files_that_are_replaced_meanwhile_are_indexed_again(local_store: Store) -> None:
+    """Only those; and what was built in vain is removed."""
+    graph = new_graph(local_store)
+    other = omnigraph.open(local_store.uri)
+    everyone = [person("Ada", 1), person("Bo", 2)]
+    with failpoints.armed("write.after_stage", once(lambda: other.load(everyone, mode="overwrite"))):
+        ensure(graph)
+    assert set(indexed(graph, PERSON).values()) == {2}
+    assert len(segments(graph, KNOWS)) == len(segments(graph, PERSON)) == 3
+    assert ids(graph, PERSON, "name = 'Ada'") == ["Ada"]
+    assert_settled(graph)
+
+
+def test_a_table_whose_files_are_replaced_again_and_again_waits(local_store: Store) -> None:
+    graph = new_graph(local_store)
+    other = omnigraph.open(local_store.uri)
+    everyone = [person("Ada", 1), person("Bo", 2)]
+    disturb = each_time(lambda: other.load(everyone, mode="overwrite"))
+    with failpoints.armed("write.after_stage", disturb):
+        report = ensure(graph)
+    assert reasons(report) == {PERSON: {"other writers changed it meanwhile; try again"}}
+    assert (indexed(graph, PERSON), segments(graph, PERSON), len(indexed(graph, KNOWS))) == ({}, set(), 3)
+    assert_settled(graph)
 
 
 def test_writers_who_never_rest_do_not_keep_it_from_ending(local_store: Store) -> None:
@@ -46,7 +73,7 @@ def test_writers_who_never_rest_do_not_keep_it_from_ending(local_store: Store) -
     with failpoints.armed("write.after_stage", disturb):
         ensure(graph)
     assert next(numbers) == 2
-    assert set(indexed(graph, PERSON).values()) == {4}
+    assert set(indexed(graph, PERSON).values()) == {2}
     assert_settled(graph)
 
 

@@ -17,7 +17,7 @@ from omnigraph import Graph, failpoints
 from omnigraph.errors import TableMoved
 from omnigraph.recovery.classify import Movement, classify, keeping, ref_before, restoring
 from omnigraph.recovery.sidecar import Sidecar, TableMove
-from omnigraph.storage.rewriting import rewrite_fragments, stage_rewritten
+from omnigraph.storage.rewriting import rewrite_fragments, stage_fold
 from omnigraph.storage.staging import Staged, stage_append
 
 BACK, FORWARD = "RolledBack", "RolledForward"
@@ -111,7 +111,7 @@ def late_fold(graph: Graph, move: TableMove) -> Staged:
     change = stage_append(
         graph._repository.tables.open(start), start.location, start.branch, handle.to_table(), ""
     )
-    fold = stage_rewritten(change, rewritten, "late")
+    fold = stage_fold(change, rewritten, "late")
     return replace(fold, transaction=replace(fold.transaction, uuid=move.transaction_ids[1]))
 
 

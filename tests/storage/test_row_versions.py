@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lance.fragment import FragmentMetadata
 
-from omnigraph.storage.fields import encode_message
 from omnigraph.storage.row_versions import _decoded, _encoded, with_coarser_versions
+from omnigraph.storage.wire import encode_fields
 
 CREATED, CHANGED = "created_at_version_meta", "last_updated_at_version_meta"
 
@@ -73,6 +73,6 @@ def test_what_stays_certain(rows: list[tuple[int, int]], exact_rows: int) -> Non
 
 def test_versions_that_are_stored_in_an_unknown_way_stay_as_they_are() -> None:
     described = fragment(list(range(1, 101)), list(range(1, 101))).to_json()
-    described[CREATED] = {"inline": list(encode_message(((7, b"new"),)))}
+    described[CREATED] = {"inline": list(encode_fields(((7, b"new"),)))}
     strange = FragmentMetadata.from_json(json.dumps(described))
     assert with_coarser_versions(strange, 63).to_json() == strange.to_json()

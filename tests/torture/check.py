@@ -112,15 +112,15 @@ def tags(graph: Graph, snapshot: Snapshot) -> dict[str, TagState]:
 
 def compare(graph: Graph, model: Model) -> None:
     """Compare a graph that nobody writes to with what the logs say."""
-    if wrong_words := sorted(told for told in model.errors if told.split(": ")[1] in NEVER_TRUE):
-        raise Broken(f"writers were told what is never true here: {wrong_words}; the logs have the texts")
+    if wrong := {told: text for told, text in model.texts.items() if told.split(": ")[1] in NEVER_TRUE}:
+        raise Broken(f"writers were told what is never true here: {wrong}")
     if damaged := graph.damaged_branches():
         raise Broken(f"branches are damaged: {damaged}")
     present = {branch.name for branch in graph.branches()}
     if lost := {name for name in {*BRANCHES, *model.created} if model.must_exist(name)} - present:
         raise Broken(f"branches are lost: {sorted(lost)}")
-    if wrong := {name for name in present if not model.may_exist(name)}:
-        raise Broken(f"branches are there that nobody has, or that were deleted: {sorted(wrong)}")
+    if unknown := {name for name in present if not model.may_exist(name)}:
+        raise Broken(f"branches are there that nobody has, or that were deleted: {sorted(unknown)}")
     written = {tag for _, tag in model.stamps}
     for branch in sorted(present):
         _compare_branch(graph, model, branch, written)

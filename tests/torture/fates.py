@@ -6,6 +6,8 @@ import random
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from tests.torture.roles import Role
+
 from omnigraph import failpoints
 
 WINDOWS: Final = sorted(
@@ -25,6 +27,7 @@ class Fate:
 
     seed: int
     lifetime: float
+    role: Role = "writer"
     trouble: Trouble = "none"
     killed_at: str | None = None
     killed_after: int = 0
@@ -35,14 +38,15 @@ class Fate:
     forks_at: int | None = None
 
 
-def fate(chance: random.Random, troubles: tuple[Trouble, ...]) -> Fate:
-    """Draw one."""
+def fate(chance: random.Random, troubles: tuple[Trouble, ...], role: Role = "writer") -> Fate:
+    """Draw one. A loader has to live longer, because Spark needs a while to start."""
     killed = chance.random() < 0.5
     stopped = chance.choices(["never", "at a window", "any moment"], [2, 1, 1])[0]
-    lifetime = chance.uniform(0.5, 15.0)
+    lifetime = chance.uniform(60.0, 115.0) if role == "loader" else chance.uniform(0.5, 15.0)
     return Fate(
         seed=chance.randrange(2**32),
         lifetime=lifetime,
+        role=role,
         trouble=chance.choice(troubles),
         killed_at=chance.choice(WINDOWS) if killed else None,
         killed_after=chance.randint(1, 5),
@@ -50,5 +54,5 @@ def fate(chance: random.Random, troubles: tuple[Trouble, ...]) -> Fate:
         stopped_after=chance.randint(1, 4),
         stopped_for=chance.uniform(0.1, 5.0),
         stopped_when=chance.uniform(0.0, lifetime) if stopped == "any moment" else None,
-        forks_at=chance.randint(1, 5) if chance.random() < 0.25 else None,
+        forks_at=chance.randint(1, 5) if role in ("writer", "editor") and chance.random() < 0.25 else None,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -33,6 +34,9 @@ UNDONE = "undone"
 MERGED = {"main": ["left"], "right": ["main"], UNDONE: ["main", "left", "right"]}
 """Which of the branches that are always there are merged into which."""
 
+GRACE = 5.0
+"""For how many seconds after a state was the newest one it may not be cleaned up."""
+
 SHORT = "short-"
 """How the names of branches begin that come and go. No name is used twice."""
 
@@ -50,6 +54,7 @@ DELETE = "query drop($tag: String) { delete Item where tag = $tag  delete Entry 
 Kind = Literal[
     "mutation",
     "load",
+    "spark load",
     "update",
     "delete",
     "create branch",
@@ -123,6 +128,14 @@ def _load(graph: Graph, step: Step) -> str:
     return graph.load(_records(step), mode="append", branch=step.branch).commit.graph_commit_id
 
 
+def _load_on_spark(graph: Graph, step: Step) -> str:
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+        file.write("\n".join(map(json.dumps, _records(step))))
+        file.flush()
+        loaded = graph.load(Path(file.name), mode="append", branch=step.branch, engine="spark")
+    return loaded.commit.graph_commit_id
+
+
 def _create_branch(graph: Graph, step: Step) -> None:
     graph.create_branch(step.branch, step.parent)
 
@@ -182,6 +195,7 @@ def _id(commit: Commit | None) -> str | None:
 _ACTIONS: dict[Kind, Callable[[Graph, Step], str | None]] = {
     "mutation": _mutate,
     "load": _load,
+    "spark load": _load_on_spark,
     "update": _mutate,
     "delete": _mutate,
     "create branch": _create_branch,

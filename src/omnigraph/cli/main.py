@@ -13,7 +13,7 @@ from omnigraph.cli.data import embed, entity, explain, export, load, mutate, que
 from omnigraph.cli.graph import branch, commit, graphs, schema, tag
 from omnigraph.cli.history import blame, changes, diff, log, merge, undo
 from omnigraph.cli.lang import fmt, lint
-from omnigraph.cli.maintenance import indices, jobs, optimize, recovery, repair
+from omnigraph.cli.maintenance import backup, cleanup, clone, doctor, indices, jobs, optimize, recovery, repair
 from omnigraph.cli.output import Json, print_json, print_text, print_warning
 
 app = typer.Typer(
@@ -38,10 +38,16 @@ app.command("load")(load.load)
 app.command("ingest")(load.ingest)
 app.command("export")(export.export)
 app.command("jobs")(jobs.jobs)
+app.command("doctor")(doctor.doctor)
 app.command("repair")(repair.repair)
+app.command("clone")(clone.clone)
+app.command("backup")(backup.backup)
+app.command("backups")(backup.backups)
+app.command("restore")(backup.restore)
 app.command("embed")(embed.embed)
 app.command("index")(indices.index)
 app.command("optimize")(optimize.optimize)
+app.command("cleanup")(cleanup.cleanup)
 app.command("log")(log.log)
 app.command("blame")(blame.blame)
 app.command("diff")(diff.diff)

@@ -14,6 +14,10 @@
     │   ├── GraphExists          init: there is a graph already
     │   ├── GraphNotFound        open: there is nothing
     │   ├── NotAGraph            open: there is something else, or half a graph
+    │   ├── GraphMoved           a branch of a graph that was moved, before it is opened for writing
+    │   ├── CopyUnfinished       open: there is only a part of a copy
+    │   ├── CopyRefused          clone, backup, restore: something else is at the target
+    │   ├── BackupNotFound       restore: there is no such backup
     │   ├── ReadOnlyGraph        a write to a graph that was opened read-only
     │   ├── GraphClosed          a graph that is used after it was closed
     │   ├── ForkedProcess        a forked child cannot use what its parent opened
@@ -60,6 +64,7 @@
     │   ├── MergeConflicts       two branches changed the graph in ways that cannot both hold
     │   ├── PreconditionFailed   the branch is not at the commit that the caller named
     │   ├── SchemaChanged        the schema was changed while the write was prepared
+    │   ├── StagedFilesRemoved   a cleanup removed what the write had prepared long before
     │   ├── BatchDone            a micro-batch of a stream with nothing to commit
     │   ├── PublishContention    other writers published at every attempt
     │   ├── LockTimeout          another writer held the lock too long
@@ -67,6 +72,7 @@
     ├── OutcomeUnknown           look for the commit before you retry
     ├── BatchOutcomeUnknown      write the stream's micro-batch again; it is not written twice
     ├── BranchOutcomeUnknown     look at the list of branches before you retry
+    ├── MergeUnfinished          the target has the source's schema, not yet its rows; merge again
     ├── SchemaUnfinished         some branches have the new schema; opening the graph for writing finishes it
     ├── SchemaRefused            one of several branches cannot get the schema; no branch did
     ├── TagOutcomeUnknown        look at the list of tags before you retry
@@ -100,6 +106,7 @@ from omnigraph.errors.conflicts import (
     PreconditionFailed,
     PublishContention,
     SchemaChanged,
+    StagedFilesRemoved,
 )
 from omnigraph.errors.data import (
     BadValue,
@@ -126,6 +133,7 @@ from omnigraph.errors.merges import (
 from omnigraph.errors.outcomes import (
     BatchOutcomeUnknown,
     BranchOutcomeUnknown,
+    MergeUnfinished,
     OutcomeUnknown,
     SchemaUnfinished,
     TagOutcomeUnknown,
@@ -150,16 +158,20 @@ from omnigraph.errors.queries import (
     SumOverflow,
 )
 from omnigraph.errors.requests import (
+    BackupNotFound,
     BranchExists,
     BranchInUse,
     BranchNotFound,
     BranchProtected,
     BranchTagged,
     ChangeFeedGap,
+    CopyRefused,
+    CopyUnfinished,
     CursorRejected,
     ForkedProcess,
     GraphClosed,
     GraphExists,
+    GraphMoved,
     GraphNotFound,
     HistoryReclaimed,
     InvalidAddress,
@@ -195,6 +207,7 @@ from omnigraph.problems import (
 )
 
 __all__ = [
+    "BackupNotFound",
     "BadValue",
     "BatchDone",
     "BatchOutcomeUnknown",
@@ -209,6 +222,8 @@ __all__ = [
     "ConflictError",
     "ConflictKind",
     "ConstraintViolation",
+    "CopyRefused",
+    "CopyUnfinished",
     "CountOverflow",
     "CursorRejected",
     "DataError",
@@ -218,6 +233,7 @@ __all__ = [
     "ForkedProcess",
     "GraphClosed",
     "GraphExists",
+    "GraphMoved",
     "GraphNotFound",
     "HistoryReclaimed",
     "IncompleteFile",
@@ -234,6 +250,7 @@ __all__ = [
     "LockTimeout",
     "ManifestConflict",
     "MergeConflicts",
+    "MergeUnfinished",
     "MigrationError",
     "MissingExtra",
     "NotAGraph",
@@ -267,6 +284,7 @@ __all__ = [
     "SnapshotNotFound",
     "SourceUnusable",
     "SparkUnavailable",
+    "StagedFilesRemoved",
     "StorageError",
     "StorageUnavailable",
     "StoreUnsupported",

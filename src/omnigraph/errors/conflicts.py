@@ -70,6 +70,20 @@ class PreconditionFailed(ConflictError):
         }
 
 
+class StagedFilesRemoved(ConflictError):
+    """Files of a write that was prepared for longer than the grace period, and that a cleanup has removed."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self.file = file
+
+    def __str__(self) -> str:
+        return (
+            f"a cleanup has removed {self.file} before this write could commit it; nothing was written. "
+            "Retry, and give cleanups a longer --grace than writes take"
+        )
+
+
 class BatchDone(ConflictError):
     """A micro-batch of a stream with nothing to commit: it is committed already, or has no rows."""
 

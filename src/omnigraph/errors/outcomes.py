@@ -96,6 +96,36 @@ class SchemaUnfinished(OmniError):
         return {"error": str(self), "done": self.done, "left": self.left, "reason": self.reason}
 
 
+class MergeUnfinished(OmniError):
+    """The target of a merge has adopted the source's schema, by the commit ``schema_commit``, and the merge of the
+    rows behind it failed. To merge again finishes it.
+    """
+
+    outcome = Outcome.UNKNOWN
+
+    def __init__(self, source: str, target: str, schema_commit: str, reason: str) -> None:
+        super().__init__(source, target, schema_commit, reason)
+        self.source = source
+        self.target = target
+        self.schema_commit = schema_commit
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"'{self.target}' has adopted the schema of '{self.source}' (commit {self.schema_commit}), and its"
+            f" rows are not merged yet: {self.reason}. Merge again to finish"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "error": str(self),
+            "source": self.source,
+            "target": self.target,
+            "schema_commit": self.schema_commit,
+            "reason": self.reason,
+        }
+
+
 class _RefOutcomeUnknown(OmniError):
     """A branch or a tag that the store may or may not have created or deleted. ``what`` says which of the two, and
     ``listing`` is the command that lists them."""

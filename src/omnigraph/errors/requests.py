@@ -110,6 +110,69 @@ class NotAGraph(RequestError):
         return f"{self.address} is not a graph: {self.reason}; {self.remedy}"
 
 
+class CopyUnfinished(RequestError):
+    """`open` at an address that holds only a part of a copy."""
+
+    def __init__(self, address: str, source: str) -> None:
+        super().__init__(address, source)
+        self.address = address
+        self.source = source
+
+    def __str__(self) -> str:
+        return (
+            f"{self.address} is a copy of {self.source} that is not finished; wait for the command that copies, "
+            "or run it again: it goes on where it was interrupted"
+        )
+
+
+class CopyRefused(RequestError):
+    """A place that cannot take a copy, because there is something else."""
+
+    def __init__(self, target: str, reason: str, remedy: str) -> None:
+        super().__init__(target, reason, remedy)
+        self.target = target
+        self.reason = reason
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"cannot copy to {self.target}: {self.reason}; {self.remedy}"
+
+
+class BackupNotFound(RequestError):
+    """No backup has that id, or there is none at all."""
+
+    def __init__(self, address: str, wanted: str | None) -> None:
+        super().__init__(address, wanted)
+        self.address = address
+        self.wanted = wanted
+
+    def __str__(self) -> str:
+        if self.wanted is None:
+            return f"there is no backup at {self.address}; check the address, or make one with `omnigraph backup`"
+        return f"there is no backup {self.wanted} at {self.address}; `omnigraph backups` lists those there are"
+
+
+class GraphMoved(RequestError):
+    """A branch of a graph that was moved, or copied by hand, and still names files at the graph's old place."""
+
+    def __init__(
+        self,
+        address: str,
+        root: str,
+        remedy: str = "open the graph for writing once to give it its new place",
+    ) -> None:
+        super().__init__(address, root, remedy)
+        self.address = address
+        self.root = root
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return (
+            f"{self.address} was moved or copied from {self.root}, where its branches still look for their files. "
+            f"Main can be read; {self.remedy}"
+        )
+
+
 class InvalidBranchName(RequestError):
     """A branch name that breaks the rules for names, or clashes with another branch."""
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from omnigraph.errors import HistoryReclaimed, RequestError, SnapshotNotFound
 from omnigraph.history.columns import columns_at, same_type
 from omnigraph.history.diff import differs, is_shown
-from omnigraph.lang.schema.catalog import EntityType
+from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.manifest.lineage import age
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
@@ -106,7 +106,7 @@ class _Written:
 def blame(repository: Repository, snapshot: Snapshot, table_key: str, entity_id: str) -> Blame:
     """The commits behind the properties of one entity; RequestError if there is no such entity."""
     entity = snapshot.entity(table_key)
-    walk = _Walk(repository, entity, entity_id)
+    walk = _Walk(repository, snapshot.catalog, entity, entity_id)
     row = walk.start(snapshot)
     names = [name for name in entity.columns if is_shown(entity, name)]
     commits = walk.explain(row, names)
@@ -120,7 +120,7 @@ def commits_of(repository: Repository, snapshot: Snapshot, table_key: str, entit
     RequestError if there is no such entity.
     """
     entity = snapshot.entity(table_key)
-    walk = _Walk(repository, entity, entity_id)
+    walk = _Walk(repository, snapshot.catalog, entity, entity_id)
     found = walk.history(walk.start(snapshot), [name for name in entity.columns if is_shown(entity, name)])
     return sorted(found, key=age, reverse=True)
 
@@ -138,6 +138,7 @@ class _Walk:
     """The walk through the versions of one entity's row."""
 
     repository: Repository
+    catalog: Catalog
     entity: EntityType
     entity_id: str
 
@@ -265,7 +266,8 @@ class _Walk:
     def _look_up(self, branch: Branch, state: ManifestState, pin: TablePin, where: str) -> _Row | None:
         there = self._type(state)
         assert there is not None  # noqa: S101  its table was found
-        columns, names = columns_at(self.entity, there)
+        catalog = self.repository.schemas.catalog(state.schema)
+        columns, names = columns_at(self.entity, there, self.catalog.ir.dropped_by_either(catalog.ir))
         wanted = [*dict.fromkeys(names.values()), _UPDATED]
         rows = self.repository.tables.scan(pin.ref, wanted, where, row_ids=True, whole_blobs=True).read_all()
         if not rows.num_rows or rows["id"][0].as_py() != self.entity_id:
@@ -275,7 +277,7 @@ class _Walk:
 
     def _type(self, state: ManifestState) -> EntityType | None:
         """The type of the entity in a state, which may have had another name then."""
-        return same_type(self.repository.schemas.catalog(state.schema), self.entity)
+        return same_type(self.repository.schemas.catalog(state.schema), self.catalog, self.entity)
 
     def _pin(self, state: ManifestState) -> TablePin | None:
         """The table of the entity in a state."""

@@ -78,7 +78,7 @@ class Columns:
         return pa.table(columns, names=self.schema.names)
 
 
-def columns_of(tables: Tables, entity: EntityType, states: Iterable[Snapshot]) -> Columns:
+def columns_of(tables: Tables, catalog: Catalog, entity: EntityType, states: Iterable[Snapshot]) -> Columns:
     """The columns of a type as one schema has it, with what each of some states calls them.
 
     A property that has a wider type in another of the states is read in that one.
@@ -88,14 +88,14 @@ def columns_of(tables: Tables, entity: EntityType, states: Iterable[Snapshot]) -
     names: dict[str, list[str]] = {}
     types = {prop.name: prop.type for prop in entity.properties.values()}
     for state in states:
-        there = same_type(state.catalog, entity)
+        there = same_type(state.catalog, catalog, entity)
         if there is None or there.table_key not in state.tables:
             continue
         pin = state.tables[there.table_key]
         handle = tables.open(pin.ref)
         ids = {field.name(): field.id() for field in handle.lance_schema.fields()}
         every.setdefault(pin.location, set()).update(ids.values())
-        for wanted, name in called(entity, there).items():
+        for wanted, name in _called(entity, there, catalog.ir.dropped_by_either(state.catalog.ir)).items():
             names.setdefault(wanted, []).append(name)
             if name in ids and _holds(handle, name, there):
                 numbers.setdefault(pin.location, {}).setdefault(wanted, set()).add(ids[name])
@@ -123,9 +123,12 @@ def _is_blob(stored: pa.DataType) -> bool:
     return bool(is_own or pa.types.is_struct(stored) or pa.types.is_large_binary(stored))
 
 
-def columns_at(entity: EntityType, there: EntityType) -> tuple[Columns, dict[str, str]]:
-    """The columns of a type as one schema has it, and what another schema calls those that it has."""
-    names = called(entity, there)
+def columns_at(entity: EntityType, there: EntityType, dropped: frozenset[int]) -> tuple[Columns, dict[str, str]]:
+    """The columns of a type as one schema has it, and what another schema calls those that it has.
+
+    ``dropped`` has the ids of properties that either schema has and the other one has dropped.
+    """
+    names = _called(entity, there, dropped)
     types = {prop.name: prop.type for prop in entity.properties.values()}
     for name in types.keys() & names.keys():
         types[name] = wider_of(types[name], there.properties[names[name]].type)
@@ -147,29 +150,38 @@ def _columns(
     )
 
 
-def same_type(catalog: Catalog, entity: EntityType) -> EntityType | None:
-    """The same type in another schema, whatever it is called there; or else, if two branches have added it by
-    themselves, the one of the same name."""
-    here = catalog.by_id.get(entity.id)
-    if here is None:
-        here = (catalog.nodes if isinstance(entity, NodeType) else catalog.edges).get(entity.name)
-    return here if type(here) is type(entity) else None
+def same_type(there: Catalog, here: Catalog, entity: EntityType) -> EntityType | None:
+    """A type of one schema in another one, whatever it is called there.
+
+    If two branches have added it by themselves, it is the one of the same name. That is another type if either
+    schema has dropped the type that the other one has, or calls it something else.
+    """
+    found = there.by_id.get(entity.id)
+    if found is None:
+        found = (there.nodes if isinstance(entity, NodeType) else there.edges).get(entity.name)
+        if found is None or found.id in here.by_id:
+            return None
+        if {entity.id, found.id} & here.ir.dropped_by_either(there.ir):
+            return None
+    return found if type(found) is type(entity) else None
 
 
-def called(entity: EntityType, there: EntityType) -> dict[str, str]:
+def _called(entity: EntityType, there: EntityType, dropped: frozenset[int]) -> dict[str, str]:
     """The names that the columns of a type have under another schema.
 
     Properties are matched by their ids, and those that two branches have added by themselves by their names, if
     their values are of one kind.
     """
     by_id = {prop.id: prop.name for prop in there.properties.values()}
-    known = {prop.id for prop in entity.properties.values()}
+    known = {prop.id for prop in entity.properties.values()} | dropped
     alone = {prop.name: prop for prop in there.properties.values() if prop.id not in known}
     names = {name: name for name in entity.columns if name not in entity.properties}
     for prop in entity.properties.values():
         if prop.id in by_id:
             names[prop.name] = by_id[prop.id]
-        elif prop.name in alone and is_of_one_kind(prop.type, alone[prop.name].type):
+        elif prop.id in dropped or prop.name not in alone:
+            continue
+        elif is_of_one_kind(prop.type, alone[prop.name].type):
             names[prop.name] = prop.name
     return names
 

@@ -251,7 +251,7 @@ def pin_of(state: Snapshot, terms: Snapshot, table_key: str) -> TablePin | None:
     """The table of a type in a state, whatever its key is there; None if the state does not have it."""
     if state.schema_digest == terms.schema_digest:
         return state.tables.get(table_key)
-    there = same_type(state.catalog, terms.entity(table_key))
+    there = same_type(state.catalog, terms.catalog, terms.entity(table_key))
     return None if there is None else state.tables.get(there.table_key)
 
 
@@ -272,7 +272,7 @@ def diff_table(
     terms = terms or after
     entity = terms.entity(table_key)
     old, new = pin_of(before, terms, table_key), pin_of(after, terms, table_key)
-    columns = columns_of(tables, entity, (terms, after, before))
+    columns = columns_of(tables, terms.catalog, entity, (terms, after, before))
     if old is not None and new is not None and _can_be_followed(tables, old.ref, new.ref, columns):
         changes = changes_between(tables, old.ref, new.ref, columns, touched)
     else:

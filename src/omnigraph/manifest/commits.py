@@ -77,12 +77,22 @@ class Commits:
             branch = self._branches.find(commit.branch)
         except BranchNotFound:
             raise HistoryReclaimed(f"{shown} of the deleted branch '{commit.branch}'") from None
-        with contextlib.suppress(SnapshotNotFound):
+        try:
             if commit.manifest_version > (branch.fork_version or 0):
                 state = self._manifest.at(branch.native, commit.manifest_version)
                 if state.head is None or state.head.graph_commit_id == commit.graph_commit_id:
                     return branch, state
+        except HistoryReclaimed as error:
+            raise HistoryReclaimed(f"the state of {shown}", error.remedy) from None
+        except SnapshotNotFound:
+            pass
         raise HistoryReclaimed(f"{shown} of an earlier branch '{commit.branch}'")
+
+    def require_kept(self, commit: Commit) -> None:
+        """Raise HistoryReclaimed unless the state of a commit is on the store, remembered or not."""
+        branch, _ = self.state_at(commit)
+        if not self._manifest.has(branch.native, commit.manifest_version):
+            raise HistoryReclaimed(f"the state of commit {commit.graph_commit_id}")
 
     def state_of(self, branch: Branch, version: int) -> ManifestState:
         """The state of a branch at a manifest version; versions from before its fork are the parent's."""

@@ -35,6 +35,7 @@ from omnigraph.manifest.drafts import CommitDraft as CommitDraft
 from omnigraph.manifest.drafts import apply, branch_of, check_expected
 from omnigraph.manifest.drafts import initial_state as initial_state
 from omnigraph.manifest.lineage import Archive
+from omnigraph.manifest.retained import KeptStates, read_retained
 from omnigraph.manifest.stamp import EVOLVED_SCHEMA_VERSION
 from omnigraph.manifest.state import Commit, ManifestState, decode, encode
 from omnigraph.manifest.streams import Batch, is_done, marked
@@ -46,14 +47,17 @@ from omnigraph.storage.staging import stage_overwrite
 from omnigraph.storage.tables import TableRef, Tables
 
 PUBLISHER_RETRY_BUDGET: Final = 5
-COMMIT_TAIL: Final = 128
+COMMIT_TAIL: Final = 32
 """How many commits the manifest keeps; older ones live in the archive."""
 
-_ARCHIVE_BATCH: Final = 64
+_ARCHIVE_BATCH: Final = 16
 _STATES: Final = 64
 _LONGEST_WALK: Final = 16
 _PAUSE: Final = 0.01
 _LAST_VERSION: Final = 2**63 - 1
+
+TRUSTED: Final = 600.0
+"""For how many seconds the newest version that this process has seen is a place to start searching from."""
 
 
 class Manifest:
@@ -63,8 +67,10 @@ class Manifest:
         self._tables = tables
         self._objects = objects
         self.archive = Archive(tables)
+        self.kept = KeptStates(objects)
         self._states: OrderedDict[tuple[str | None, int], ManifestState] = OrderedDict()
         self._newest: dict[str | None, int] = {}
+        self._confirmed: dict[str | None, float] = {}
         self._lock = threading.Lock()
 
     def latest(self, native: str | None) -> ManifestState:
@@ -85,14 +91,7 @@ class Manifest:
                 return state
         if not 0 < version <= _LAST_VERSION:
             raise SnapshotNotFound(f"manifest version {version}")
-        ref = TableRef(layout.MANIFEST, native, version)
-        try:
-            rows = self._tables.scan(ref).read_all()
-        except HistoryReclaimed:
-            newest = self._tables.newest(layout.MANIFEST, native)
-            if newest is None or version > newest:
-                raise SnapshotNotFound(f"manifest version {version}") from None
-            raise HistoryReclaimed(f"manifest version {version}") from None
+        rows = self.rows_at(native, version)
         try:
             state = decode(rows, version)
         except (ValueError, KeyError, TypeError) as error:
@@ -102,6 +101,38 @@ class Manifest:
             raise UpgradeRequired(str(self._tables.address), state.stamp, EVOLVED_SCHEMA_VERSION)
         self._remember(native, state)
         return state
+
+    def has(self, native: str | None, version: int) -> bool:
+        """Is the state of a version on the store? It may be gone though this process remembers it."""
+        ref = TableRef(layout.MANIFEST, native, version)
+        return self._tables.exists(ref) or self.kept.has(native, version)
+
+    def forget_states(self) -> None:
+        """Drop the states that are remembered; some of them are not on the store any more."""
+        with self._lock:
+            self._states.clear()
+
+    def rows_at(self, native: str | None, version: int) -> pa.Table:
+        """The rows of one version, as they were published; HistoryReclaimed or SnapshotNotFound as for `at`."""
+        try:
+            return self._tables.scan(TableRef(layout.MANIFEST, native, version)).read_all()
+        except HistoryReclaimed:
+            kept = self.kept.get(native, version)
+            if kept is not None:
+                return kept
+            newest = self._tables.newest(layout.MANIFEST, native)
+            if newest is None or version > newest:
+                raise SnapshotNotFound(f"manifest version {version}") from None
+            raise HistoryReclaimed(f"manifest version {version}", self._remedy(native)) from None
+
+    def _remedy(self, native: str | None) -> str:
+        """What a caller can do who asked for a state that is gone."""
+        left = read_retained(self._objects).of(native)
+        if left.oldest_commit is None:
+            return "choose a newer one"
+        name = branch_of(native) if native else "main"
+        oldest = f"the oldest of branch '{name}' that can be read is commit {left.oldest_commit}"
+        return f"{oldest}; choose that or a newer one"
 
     def publish(
         self,
@@ -222,12 +253,17 @@ class Manifest:
         """Drop what is remembered of a deleted branch."""
         with self._lock:
             self._newest.pop(native, None)
+            self._confirmed.pop(native, None)
         self._objects.delete(layout.head_hint(native))
 
     def _newest_version(self, native: str | None) -> int:
-        """The newest version, searched from the last one that is known or hinted at."""
+        """The newest version, searched from the last one that is known or hinted at.
+
+        What was known a while ago is not trusted: cleanup may be removing the versions around it.
+        """
         with self._lock:
-            version = self._newest.get(native)
+            is_fresh = time.monotonic() - self._confirmed.get(native, 0.0) < TRUSTED
+            version = self._newest.get(native) if is_fresh else None
         if version is None:
             version = self._hinted(native)
         found = None if version is None else self._walk(native, version)
@@ -248,13 +284,13 @@ class Manifest:
         """
         for known in range(version, version + _LONGEST_WALK):
             if not self._tables.exists(TableRef(layout.MANIFEST, native, known + 1)):
-                started = known > version or self._tables.exists(TableRef(layout.MANIFEST, native, version))
-                return known if started else None
+                return known if self._tables.exists(TableRef(layout.MANIFEST, native, version)) else None
         return None
 
     def _note(self, native: str | None, version: int) -> int:
         with self._lock:
             self._newest[native] = max(version, self._newest.get(native, 0))
+            self._confirmed[native] = time.monotonic()
             return self._newest[native]
 
     def _hinted(self, native: str | None) -> int | None:

@@ -21,8 +21,10 @@ from omnigraph.formats.columns import table_schema
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.lang.schema.identity import SchemaIR, first_identities
 from omnigraph.lang.schema.resolve import CompiledSchema
+from omnigraph.manifest.cleanups import Cleanups
 from omnigraph.manifest.commits import Commits
 from omnigraph.manifest.migrations import Migrator
+from omnigraph.manifest.places import note_place, require_readable, settle_place
 from omnigraph.manifest.publisher import CommitDraft, Manifest, initial_state
 from omnigraph.manifest.refs.branches import Branch, Branches
 from omnigraph.manifest.refs.tags import Tags
@@ -39,12 +41,12 @@ from omnigraph.storage.objects import ObjectStore, open_objects, require_conditi
 from omnigraph.storage.tables import Tables
 
 _FOLDERS = (layout.SCHEMAS, layout.NODES, layout.EDGES, layout.COMMITS, layout.RECOVERIES, "_refs")
-_ARTIFACTS = (*layout.SCHEMA_FILES, *_FOLDERS)
+_ARTIFACTS = (*layout.SCHEMA_FILES, layout.PLACE, *_FOLDERS)
 
 
 @dataclass(frozen=True)
 class Repository:
-    """One graph, opened: its objects, tables, locks, manifest, branches, tags, commits and schemas."""
+    """One graph, opened: its objects, tables, locks, manifest, branches, tags, commits, schemas and cleanups."""
 
     address: Address
     objects: ObjectStore
@@ -55,6 +57,7 @@ class Repository:
     tags: Tags
     commits: Commits
     schemas: Schemas
+    cleanups: Cleanups
     process: int
     read_only: bool = False
     settings: WriteSettings = WRITE_DEFAULTS
@@ -78,6 +81,7 @@ class Repository:
             tags,
             Commits(manifest, branches, tags),
             Schemas(objects, str(address)),
+            Cleanups(),
             process,
             read_only,
         )
@@ -123,15 +127,17 @@ class Repository:
 def open_existing(address: Address, *, read_only: bool) -> Repository:
     """Open a graph. Opening for writing migrates a manifest of an older release; reading never writes."""
     repository = Repository.at(address, read_only=read_only)
-    if not _can_hold_tables(address):
-        raise _why_not_a_graph(repository)
+    if not can_hold_tables(address):
+        raise why_not_a_graph(repository)
+    place = require_readable(address, repository.objects)
     try:
         repository.manifest.latest(None)
     except HistoryReclaimed:
-        raise _why_not_a_graph(repository) from None
+        raise why_not_a_graph(repository) from None
     if read_only:
         return repository
     _require_trusted_store(repository)
+    settle_place(address, repository.objects, repository.locks, repository.branches, repository.schemas, place)
     migrator = Migrator(repository.manifest, repository.branches, repository.tables, repository.objects)
     if migrator.is_needed():
         with repository.locks.control():
@@ -139,12 +145,13 @@ def open_existing(address: Address, *, read_only: bool) -> Repository:
     return repository
 
 
-def _can_hold_tables(address: Address) -> bool:
+def can_hold_tables(address: Address) -> bool:
     """Can tables be opened here? Where a file is instead of a folder, Lance would retry for seconds."""
     return address.scheme is not Scheme.LOCAL or Path(address.root).is_dir()
 
 
-def _why_not_a_graph(repository: Repository) -> GraphNotFound | NotAGraph:
+def why_not_a_graph(repository: Repository) -> GraphNotFound | NotAGraph:
+    """The error about a place that has no manifest."""
     address = str(repository.address)
     if repository.objects.has(layout.INIT_CLAIM):
         return NotAGraph(address, "its creation was interrupted", "run `omnigraph init` again")
@@ -175,6 +182,7 @@ def create(
         ir = first_identities(schema, domain=str(ULID()))
         pins = _create_tables(repository, Catalog(ir))
         _write_schema(repository, schema, ir)
+        note_place(address, repository.objects, ir.domain)
         hit("init.before_manifest")
         lock.verify()
         first = initial_state(pins, CommitDraft("init", actor_id=actor, message="create the graph"))
@@ -194,7 +202,7 @@ def _refuse_existing(repository: Repository, force: bool) -> None:
     objects, address = repository.objects, str(repository.address)
     found = [name for name in _ARTIFACTS if objects.exists(name)]
     is_claimed = objects.has(layout.INIT_CLAIM)
-    if _can_hold_tables(repository.address) and repository.tables.newest(layout.MANIFEST) is not None:
+    if can_hold_tables(repository.address) and repository.tables.newest(layout.MANIFEST) is not None:
         raise GraphExists(address)
     if found and not force and not is_claimed:
         raise NotAGraph(

@@ -44,7 +44,7 @@ def classify(move: TableMove, operation_id: str, pin: TablePin | None, tables: T
     """
     start = ref_before(move)
     if not tables.exists(start):
-        return Movement.INVARIANT_VIOLATION
+        return Movement.NO_MOVEMENT if _is_cleaned(start, pin) else Movement.INVARIANT_VIOLATION
     if not tables.moved(start):
         return Movement.NO_MOVEMENT
     made = versions_made(move, tables)
@@ -71,6 +71,16 @@ def versions_made(move: TableMove, tables: Tables) -> int:
         if not tables.exists(version) or tables.transaction_id(version) != transaction:
             return step
     return len(move.transaction_ids)
+
+
+def _is_cleaned(start: TableRef, pin: TablePin | None) -> bool:
+    """Was a version cleaned away because others have published newer ones since? A table that this write had moved
+    would have kept them from doing so."""
+    return (
+        pin is not None
+        and (pin.location, pin.table_branch) == (start.location, start.branch)
+        and (start.version < pin.table_version)
+    )
 
 
 def _is_published_by_others(move: TableMove, pin: TablePin, tables: Tables) -> bool:

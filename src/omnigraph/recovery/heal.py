@@ -100,7 +100,7 @@ def _pending(repository: Repository) -> tuple[list[Sidecar], list[SidecarUnreada
     """All sidecars that can be read, and an error for each that cannot."""
     found: list[Sidecar] = []
     unreadable: list[SidecarUnreadable] = []
-    for key in list_sidecars(repository.objects):
+    for key in list_sidecars(repository.objects, repository.cleanups):
         try:
             sidecar = read_sidecar(repository.objects, key)
         except SidecarUnreadable as error:

@@ -177,7 +177,7 @@ def left_jobs(repository: Repository) -> list[LeftJob]:
     """Every job that has a record, running or not, with its files that no table refers to."""
     return [
         LeftJob(record, tuple(unreferenced(repository, record)), repository.locks.is_alive(record.job))
-        for record in _records(repository)
+        for record in records(repository)
     ]
 
 
@@ -185,7 +185,7 @@ def reclaim(repository: Repository) -> list[LeftJob]:
     """Remove the files and records of dead jobs; returns those jobs. A job that holds its lock is left alone."""
     repository.require_writable()
     gone: list[LeftJob] = []
-    for record in _records(repository):
+    for record in records(repository):
         with ExitStack() as stack:
             try:
                 stack.enter_context(repository.locks.abandoned(record.job))
@@ -201,20 +201,31 @@ def reclaim(repository: Repository) -> list[LeftJob]:
 def _remove_leftovers(repository: Repository) -> None:
     """Remove the notes that late tasks wrote after the record of their job was gone."""
     kept = [key.removeprefix(f"{layout.JOBS}/").split("/") for key in repository.objects.list(layout.JOBS)]
-    known = {record.job for record in _records(repository)}
+    known = {record.job for record in records(repository)}
     for job in {parts[0] for parts in kept if len(parts) > 1} - known:
         repository.objects.delete_prefix(layout.job_folder(job))
 
 
-def _records(repository: Repository) -> list[JobRecord]:
-    records: list[JobRecord] = []
+def records(repository: Repository) -> list[JobRecord]:
+    """The records of all jobs, running or not; ObjectDamaged if one cannot be read."""
+    found, unreadable = listed_records(repository)
+    if unreadable:
+        raise unreadable[0]
+    return found
+
+
+def listed_records(repository: Repository) -> tuple[list[JobRecord], list[ObjectDamaged]]:
+    """The records that can be read, and an error for each that cannot."""
+    found, unreadable = list[JobRecord](), list[ObjectDamaged]()
     for key in repository.objects.list(layout.JOBS):
         if key.count("/") != 1 or not key.endswith(".json"):
             continue
-        found = repository.objects.get(key)
-        if found is not None:
-            records.append(_decoded(key, found.content))
-    return records
+        stored = repository.objects.get(key)
+        try:
+            found += [] if stored is None else [_decoded(key, stored.content)]
+        except ObjectDamaged as error:
+            unreadable.append(error)
+    return found, unreadable
 
 
 def _decoded(key: str, content: bytes) -> JobRecord:

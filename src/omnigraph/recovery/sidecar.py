@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from omnigraph.errors import ObjectDamaged, OmniError, SidecarUnreadable
 from omnigraph.failpoints import hit
+from omnigraph.manifest.cleanups import Cleanups
 from omnigraph.manifest.drafts import SchemaMove
 from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
 from omnigraph.manifest.state import TablePin, Tombstone
@@ -90,10 +91,14 @@ def delete_sidecar(objects: ObjectStore, key: str) -> None:
     objects.discard(key)
 
 
-def list_sidecars(objects: ObjectStore) -> list[str]:
-    """The keys of all sidecars, oldest first. Empty when nothing is in flight."""
+def list_sidecars(objects: ObjectStore, cleanups: Cleanups | None = None) -> list[str]:
+    """The keys of all sidecars, oldest first. Empty when nothing is in flight. The mark of the last cleanup lies
+    beside them, and is noted in passing."""
     hit("recovery.sidecar_list")
-    return [key for key in objects.list(layout.SIDECARS) if key.endswith(".json")]
+    keys = objects.list(layout.SIDECARS)
+    if cleanups is not None:
+        cleanups.note(keys)
+    return [key for key in keys if key.endswith(".json")]
 
 
 def read_sidecar(objects: ObjectStore, key: str) -> Sidecar | None:
@@ -109,7 +114,8 @@ def read_sidecar(objects: ObjectStore, key: str) -> Sidecar | None:
     except KeyError as error:
         raise SidecarUnreadable(key, "it is damaged (it has no version)") from error
     if version != SIDECAR_VERSION:
-        raise SidecarUnreadable(key, f"its version {version} is not {SIDECAR_VERSION}; upgrade omnigraph first")
+        is_newer = isinstance(version, int) and version > SIDECAR_VERSION
+        raise SidecarUnreadable(key, f"its version {version!r:.20} is not {SIDECAR_VERSION}", is_newer)
     try:
         sidecar = _decode(stored)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

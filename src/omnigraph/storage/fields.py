@@ -6,23 +6,20 @@ the stored form of its fields, small protobuf messages, is edited here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 from lance.schema import LanceSchema
 
+from omnigraph.storage.wire import Message, encode_fields, read_fields
+
 _NAME: Final = 2
 _ID: Final = 3
 _PARENT: Final = 4
 _NULLABLE: Final = 6
 _NO_PARENT: Final = 2**64 - 1
-_VARINT: Final = 0
-_BYTES: Final = 2
-
-Message = tuple[tuple[int, int | bytes], ...]
-"""A protobuf message: field numbers and values. Fields that are zero or empty are left out, as protobuf does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ def field_trees(schema: LanceSchema) -> list[FieldTree]:
     """The columns of a schema."""
     _, stored = _stored(schema)
     trees: list[list[Message]] = []
-    for message in (tuple(message_fields(each)) for each in stored):
+    for message in (tuple(read_fields(each)) for each in stored):
         if _number(message, _PARENT) == _NO_PARENT:
             trees.append([])
         trees[-1].append(message)
@@ -87,7 +84,7 @@ def new_field_trees(schema: pa.Schema, first: int) -> list[FieldTree]:
 def schema_of(like: LanceSchema, trees: list[FieldTree]) -> LanceSchema:
     """A schema of these columns, with the metadata of another one."""
     metadata, _ = _stored(like)
-    messages = [encode_message(message) for tree in trees for message in tree.messages]
+    messages = [encode_fields(message) for tree in trees for message in tree.messages]
     return LanceSchema._from_protos(metadata, *messages)
 
 
@@ -107,52 +104,3 @@ def _number(message: Message, field: int) -> int:
     found = dict(message).get(field, 0)
     assert isinstance(found, int)  # noqa: S101  it is one in every release of Lance
     return found
-
-
-def message_fields(stored: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a protobuf message in its stored form: their numbers and values."""
-    place = 0
-    while place < len(stored):
-        tag, place = _read_varint(stored, place)
-        value, place = _read_varint(stored, place)
-        if tag & 7 == _VARINT:
-            yield tag >> 3, value
-        elif tag & 7 == _BYTES:
-            yield tag >> 3, stored[place : place + value]
-            place += value
-        else:
-            raise ValueError(f"field {tag >> 3} has the wire type {tag & 7}, which Lance did not use")
-
-
-def encode_message(message: Message) -> bytes:
-    """A protobuf message in its stored form."""
-    out = b""
-    for number, value in message:
-        if isinstance(value, int):
-            out += _tag(number, _VARINT) + _varint(value)
-        else:
-            out += _tag(number, _BYTES) + _varint(len(value)) + value
-    return out
-
-
-def _tag(number: int, wire_type: int) -> bytes:
-    return _varint(number << 3 | wire_type)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _read_varint(stored: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = stored[place]
-        value |= (byte & 127) << shift
-        place, shift = place + 1, shift + 7
-        if not byte & 128:
-            return value, place

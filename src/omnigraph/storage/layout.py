@@ -17,7 +17,11 @@ JOBS: Final = "__jobs"
 BRANCH_REFS: Final = "_refs/branches"
 TAG_REFS: Final = "_refs/tags"
 HEAD_HINTS: Final = "_refs/heads"
+KEPT_STATES: Final = "_refs/states"
+RETAINED: Final = "_refs/retained.json"
 INIT_CLAIM: Final = "__init.json"
+PLACE: Final = "__place.json"
+BACKUPS: Final = "__backups"
 
 SCHEMAS: Final = "_schemas"
 SCHEMA_INTENT: Final = "__schema_intent.json"
@@ -69,6 +73,16 @@ def head_hint(native: str | None) -> str:
     return f"{HEAD_HINTS}/{native or 'main'}.json"
 
 
+def kept_state(native: str | None, version: int) -> str:
+    """The object that holds a state of a branch whose own version of the manifest was cleaned away."""
+    return f"{KEPT_STATES}/{native or 'main'}/{version}.json"
+
+
+def cleanup_mark(number: int) -> str:
+    """A mark of a cleanup. It lies where every writer looks before it commits."""
+    return f"{SIDECARS}/{number:012d}.cleanup"
+
+
 def job_record(job: str) -> str:
     """The object that says that there is a job; whatever the job keeps for itself lies in the folder beside it."""
     return f"{JOBS}/{job}.json"
@@ -89,6 +103,11 @@ def job_draft(job: str, name: str) -> str:
     return f"{job_folder(job)}/drafts/{name.removesuffix('.lance')}/{name}"
 
 
+def backup_entry(backup: str) -> str:
+    """The object that makes a backup: it says what was backed up."""
+    return f"{BACKUPS}/{backup}.json"
+
+
 def native_prefix(location: str, branch: str | None) -> str:
     """Where a table's own files lie: at its root, or in the tree of a native branch."""
     return location if branch is None else f"{location}/tree/{branch}"
@@ -103,6 +122,14 @@ def version_of(file: str) -> int | None:
     """The version that a file of a table's `_versions` folder makes; None if it makes none."""
     digits = file.removesuffix(".manifest")
     return _MASK - int(digits) if digits != file and len(digits) == 20 and digits.isdecimal() else None
+
+
+def version_place(key: str) -> tuple[str, str | None, int] | None:
+    """The table, the native branch and the version that a file makes; None if it makes none."""
+    folder, versions, file = key.rpartition("/_versions/")
+    version = version_of(file) if versions else None
+    location, tree, native = folder.partition("/tree/")
+    return None if version is None else (location, native if tree else None, version)
 
 
 def branch_entry(location: str, branch: str) -> str:

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.layout import fnv1a64
 from omnigraph.storage.locking.filelocks import FileLocks
+from omnigraph.storage.locking.holders import HeldLock as HeldLock
 from omnigraph.storage.locking.leases import TIME_TO_LIVE, LeaseLocks
 from omnigraph.storage.locking.patience import Patience
 from omnigraph.storage.locking.process import require_process
@@ -48,6 +49,9 @@ class Backend(Protocol):
 
     def is_held(self, name: str) -> bool:
         """Does a living process hold a lock alone? Only looks, and writes nothing."""
+
+    def holders(self, *, watch: bool) -> list[HeldLock]:
+        """The locks that are held. With ``watch`` it is found out which holders live, where that takes time."""
 
     @property
     def silence(self) -> float:
@@ -90,7 +94,7 @@ class Locks:
     def commit(self, branch: str) -> Iterator[CommitLock]:
         """Hold the right to commit to one branch."""
         require_process(self._process, self._address)
-        name, patience = f"branch-{fnv1a64(branch)}", Patience(self._wait)
+        name, patience = branch_lock(branch), Patience(self._wait)
         with ExitStack() as stack:
             stack.enter_context(self._turn(name, branch, patience))
             graph = stack.enter_context(self._backend.shared(_GRAPH, _GRAPH, patience))
@@ -132,6 +136,15 @@ class Locks:
         require_process(self._process, self._address)
         return self._backend.is_held(f"job-{job}")
 
+    def is_committing(self, branch: str) -> bool:
+        """Does a living writer hold the right to commit to a branch?"""
+        return self._backend.is_held(branch_lock(branch)) or self._backend.is_held(_GRAPH)
+
+    def holders(self, *, watch: bool) -> list[HeldLock]:
+        """The locks that are held, and by whom. With ``watch`` it is found out which holders are alive; on an
+        object store that takes as long as a lease lives."""
+        return self._backend.holders(watch=watch)
+
     @contextmanager
     def _turn(self, name: str, shown: str, patience: Patience) -> Iterator[None]:
         turns = self._turns.setdefault(name, _Turns())
@@ -141,6 +154,11 @@ class Locks:
             yield
         finally:
             turns.give_back()
+
+
+def branch_lock(branch: str) -> str:
+    """The name of a branch's commit lock."""
+    return f"branch-{fnv1a64(branch)}"
 
 
 class _Turns:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from omnigraph.errors import StoreUnsupported
 from omnigraph.storage.address import Address, Scheme
-from omnigraph.storage.control.contents import Versioned
+from omnigraph.storage.control.contents import Entry, Versioned
 from omnigraph.storage.control.local import LocalObjects
 from omnigraph.storage.control.remote import RemoteObjects
 
@@ -33,6 +34,9 @@ class ObjectStore(Protocol):
     def list(self, prefix: str) -> list[str]:
         """The keys below a prefix, sorted; all of them below the empty one."""
 
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """Everything below a prefix in no certain order, half-written files and files of tables included."""
+
     def delete(self, key: str) -> None:
         """Remove the object; nothing happens if there is none."""
 
@@ -44,6 +48,12 @@ class ObjectStore(Protocol):
 
     def delete_prefix(self, prefix: str) -> None:
         """Remove everything below a prefix."""
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        """Remove objects or files of tables, on a disk in the order of their keys; what is gone stays gone."""
+
+    def prune(self, prefixes: Iterable[str]) -> None:
+        """Remove the empty folders at and below prefixes under which nothing is written any more."""
 
     def exists(self, key: str) -> bool:
         """Is there an object of that key, or any object below it?"""

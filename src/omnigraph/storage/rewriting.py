@@ -8,18 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from lance import LanceDataset, LanceFragment, LanceOperation
 from lance.fragment import FragmentMetadata
-from lance.optimize import Compaction, CompactionOptions, CompactionTask
+from lance.optimize import Compaction, CompactionTask
 
-from omnigraph.storage.files.staged import settle_data
-from omnigraph.storage.row_versions import with_coarser_versions
+from omnigraph.storage.compacting import Rewritten, compaction_options, rewrite, rewrite_groups
 from omnigraph.storage.staging import Staged, following
 from omnigraph.storage.unavailable import translated
-
-_ROWS_AT_A_TIME: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +65,16 @@ def indexed_fragments(handle: LanceDataset) -> set[int]:
         return {int(number) for segment in segments for number in segment.fragment_ids}
 
 
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """Fragments of a table, and those that hold the same rows in fewer files, which nothing refers to yet."""
+def fits(rewritten: Rewritten, handle: LanceDataset, shrunk: Shrunk) -> bool:
+    """Are the old fragments, as a change leaves them in this version, those whose rows were written?
 
-    old: tuple[FragmentMetadata, ...]
-    new: tuple[FragmentMetadata, ...]
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the new data files."""
-        return [file.path for fragment in self.new for file in fragment.files]
-
-    def fits(self, handle: LanceDataset, shrunk: Shrunk) -> bool:
-        """Are the old fragments, as a change leaves them in this version, those whose rows were written?
-
-        None may have come to be indexed: Lance would let the index answer for another fragment in their place.
-        """
-        if not indexed_fragments(handle).isdisjoint(each.id for each in self.old):
-            return False
-        with translated(handle.uri):
-            return all(_described(handle, each.id, shrunk) == each.to_json() for each in self.old)
+    None may have come to be indexed: Lance would let the index answer for another fragment in their place.
+    """
+    if not indexed_fragments(handle).isdisjoint(rewritten.replaced):
+        return False
+    with translated(handle.uri):
+        now = [json.dumps(_described(handle, number, shrunk)) for number in rewritten.replaced]
+    return set(now) == set(rewritten.old)
 
 
 def rewrite_fragments(
@@ -98,22 +84,16 @@ def rewrite_fragments(
 
     Files of more than ``exact_rows`` rows get coarser versions of their rows.
     """
-    options = CompactionOptions(target_rows_per_fragment=rows_per_file, batch_size=_ROWS_AT_A_TIME, num_threads=1)
     with translated(handle.uri):
-        plan: Any = Compaction.plan(handle, options)
+        plan: Any = Compaction.plan(handle, compaction_options(rows_per_file))
         task = {
             "task": {"fragments": [_described(handle, number, shrunk) for number in numbers]},
             "read_version": handle.version,
             "options": json.loads(plan.json())["options"],
         }
         tasks: Any = CompactionTask
-        written: Any = tasks.from_json(json.dumps(task)).execute(handle)
-        described: dict[str, Any] = json.loads(written.json())
-        new = [FragmentMetadata.from_json(json.dumps(each)) for each in described["new_fragments"]]
-        settle_data(handle.uri, new)
-    new = [with_coarser_versions(fragment, exact_rows) for fragment in new]
-    old = (FragmentMetadata.from_json(json.dumps(each)) for each in described["original_fragments"])
-    return Rewritten(tuple(old), tuple(new))
+        group: CompactionTask = tasks.from_json(json.dumps(task))
+    return rewrite(handle, group, exact_rows)
 
 
 def _described(handle: LanceDataset, number: int, shrunk: Shrunk) -> dict[str, Any] | None:
@@ -125,7 +105,6 @@ def _described(handle: LanceDataset, number: int, shrunk: Shrunk) -> dict[str, A
     return described
 
 
-def stage_rewritten(change: Staged, rewritten: Rewritten, operation: str) -> Staged:
+def stage_fold(change: Staged, rewritten: Rewritten, operation: str) -> Staged:
     """Stage an exchange of fragments as the version after another staged change of the same table."""
-    exchange = LanceOperation.Rewrite([LanceOperation.RewriteGroup(list(rewritten.old), list(rewritten.new))], [])
-    return following(change, exchange, operation)
+    return following(change, LanceOperation.Rewrite(rewrite_groups([rewritten]), []), operation)

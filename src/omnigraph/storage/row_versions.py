@@ -23,7 +23,10 @@ import numpy.typing as npt
 from lance import LanceDataset
 from lance.fragment import FragmentMetadata
 
-from omnigraph.storage.fields import encode_message, message_fields
+from omnigraph.storage.wire import encode_fields, read_fields
+
+EXACT_ROWS: Final = 63
+"""Files of up to so many rows keep exact versions, unless other settings are chosen."""
 
 _LAST: Final = 8
 """Of a fragment with coarser versions, one in so many of the rows that a fragment with exact ones may have keep
@@ -46,7 +49,7 @@ Versions = npt.NDArray[np.uint64]
 def next_row_id(handle: LanceDataset) -> int:
     """The row id that the next new row of a table gets: the rows of this version have lower ones, rows that were
     inserted since then have not."""
-    stored = dict(message_fields(handle._ds.serialized_manifest()))
+    stored = dict(read_fields(handle._ds.serialized_manifest()))
     return int(stored.get(_NEXT_ROW_ID, 0))
 
 
@@ -80,8 +83,8 @@ def _decoded(stored: dict[str, list[int]], rows: int) -> Versions:
     """The version of each row. Lance stores runs: a set of numbers, one for each row, and their version."""
     lengths: list[int] = []
     versions: list[int] = []
-    for field, run in message_fields(bytes(stored["inline"])):
-        parts = dict(message_fields(_bytes(run)))
+    for field, run in read_fields(bytes(stored["inline"])):
+        parts = dict(read_fields(_bytes(run)))
         if field != 1 or parts.keys() != {1, 2}:
             raise ValueError(f"field {field} is not a run of versions")
         lengths.append(_length(_bytes(parts[1])))
@@ -93,8 +96,8 @@ def _decoded(stored: dict[str, list[int]], rows: int) -> Versions:
 
 def _length(numbers: bytes) -> int:
     """How many numbers a set has: a range, one with holes or with a bitmap, or an array."""
-    ((kind, stored),) = message_fields(numbers)
-    parts = dict(message_fields(_bytes(stored)))
+    ((kind, stored),) = read_fields(numbers)
+    parts = dict(read_fields(_bytes(stored)))
     if kind in (_RANGE, _RANGE_WITH_HOLES):
         whole = _int(parts.get(2, 0)) - _int(parts.get(1, 0))
         return whole if kind == _RANGE else whole - _array_length(_bytes(parts[3]))
@@ -106,8 +109,8 @@ def _length(numbers: bytes) -> int:
 
 
 def _array_length(stored: bytes) -> int:
-    ((width, values),) = message_fields(stored)
-    return len(_bytes(dict(message_fields(_bytes(values)))[2])) // _BYTES_EACH[width]
+    ((width, values),) = read_fields(stored)
+    return len(_bytes(dict(read_fields(_bytes(values)))[2])) // _BYTES_EACH[width]
 
 
 def _bytes(value: int | bytes) -> bytes:
@@ -126,9 +129,9 @@ def _encoded(versions: Versions) -> bytes:
     starts = np.flatnonzero(np.r_[True, versions[1:] != versions[:-1]])
     lengths = np.diff(np.r_[starts, len(versions)])
     runs = zip(lengths.tolist(), versions[starts].tolist(), strict=True)
-    return encode_message(
+    return encode_fields(
         tuple(
-            (1, encode_message(((1, encode_message(((1, encode_message(((2, length),))),))), (2, version))))
+            (1, encode_fields(((1, encode_fields(((1, encode_fields(((2, length),))),))), (2, version))))
             for length, version in runs
         )
     )

@@ -6,18 +6,17 @@ Every function here leaves the table as it was. A change that is never committed
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, cast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation, Transaction
-from lance.dataset import Index
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
-from omnigraph.storage.files.staged import deletion_name, settle_data, settle_deletions, settle_index
+from omnigraph.storage.files.staged import deletion_name, settle_data, settle_deletions
 from omnigraph.storage.unavailable import translated
 
 ROWS_PER_FILE: Final = 100_000
@@ -56,30 +55,6 @@ class StagedChanges:
     inserted: int
     updated: int
     deleted: int
-
-
-IndexKind = Literal["BTREE", "INVERTED", "IVF_FLAT"]
-
-
-@dataclass(frozen=True, slots=True)
-class IndexSpec:
-    """An index to build over one column. ``options`` are Lance's, for the kind: a tokenizer, a metric."""
-
-    column: str
-    kind: IndexKind
-    name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ExistingIndex:
-    """An index a table has. ``rows`` is how many of the table's rows it answers for; the others are scanned."""
-
-    column: str
-    kind: str
-    name: str
-    rows: int
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def stage_append(
@@ -220,68 +195,6 @@ def delete_rows(handle: LanceDataset, addresses: pa.Array) -> Shrunk:
     return Shrunk(tuple(removed), tuple(json.dumps(fragment.to_json()) for fragment in rewritten))
 
 
-def stage_create_index(
-    handle: LanceDataset, location: str, branch: str | None, specs: Iterable[IndexSpec], operation: str
-) -> Staged:
-    """Stage any number of indexes as one change; each takes the place of the one that has its name.
-
-    Lance lets no other thread use a handle while it builds through it, so it cannot be one that readers share.
-    """
-    wanted = list(specs)
-    with translated(handle.uri):
-        built = [_build(handle, spec) for spec in wanted]
-        replaced = _segments(handle, {spec.name for spec in wanted})
-    create = LanceOperation.CreateIndex(new_indices=built, removed_indices=replaced)
-    return staged_operation(handle, location, branch, create, operation)
-
-
-def _build(handle: LanceDataset, spec: IndexSpec) -> Index:
-    fragments = [fragment.fragment_id for fragment in handle.get_fragments()]
-    options: dict[str, Any] = {"with_position": True} if spec.kind == "INVERTED" else {}
-    options |= spec.options
-    index = handle.create_index_uncommitted(
-        spec.column, spec.kind, name=spec.name, fragment_ids=fragments, replace=True, **options
-    )
-    # A raw inverted segment cannot be read back; merging the one segment finishes it.
-    finished = handle.merge_existing_index_segments([index]) if spec.kind == "INVERTED" else index
-    settle_index(handle.uri, finished)
-    return finished
-
-
-def _segments(handle: LanceDataset, names: set[str]) -> list[Index]:
-    """What indexes of these names consist of, in the form in which a transaction removes it."""
-    return [
-        Index(
-            segment.uuid,
-            found.name,
-            list(found.fields),
-            segment.dataset_version_at_last_update,
-            segment.fragment_ids,
-            segment.index_version,
-            base_id=segment.base_id,
-        )
-        for found in handle.describe_indices()
-        if found.name in names
-        for segment in found.segments
-    ]
-
-
-def existing_indexes(handle: LanceDataset) -> list[ExistingIndex]:
-    """The indexes of a table."""
-    with translated(handle.uri):
-        return [
-            ExistingIndex(
-                found.field_names[0],
-                found.index_type.upper(),
-                found.name,
-                found.num_rows_indexed,
-                found.details or {},
-            )
-            for found in handle.describe_indices()
-            if found.field_names
-        ]
-
-
 def locate_rows(handle: LanceDataset, ids: pa.Array, probe_limit: int = PROBE_LIMIT) -> dict[str, pa.Array]:
     """Where the rows with these ids are: arrays `id`, `row_id` and `row_address`, one entry per row found."""
     if is_probed(len(ids), handle.count_rows(), probe_limit):
@@ -354,16 +267,20 @@ def shrunk_fragments(change: Staged) -> dict[int, FragmentMetadata | None] | Non
             return None
 
 
-def new_data_files(change: Staged) -> list[str]:
-    """The names of the data files that a staged change of rows adds."""
+def new_fragments(change: Staged) -> list[FragmentMetadata]:
+    """The fragments that a staged change of rows adds."""
     match change.transaction.operation:
         case LanceOperation.Append(fragments) | LanceOperation.Overwrite(fragments=fragments):
-            found = fragments
+            return list(fragments)
         case LanceOperation.Update() as update:
-            found = update.new_fragments
+            return list(update.new_fragments)
         case _:
             return []
-    return [file.path for fragment in found for file in fragment.files]
+
+
+def new_data_files(change: Staged) -> list[str]:
+    """The names of the data files that a staged change of rows adds."""
+    return [file.path for fragment in new_fragments(change) for file in fragment.files]
 
 
 def new_deletion_files(change: Staged) -> list[str]:

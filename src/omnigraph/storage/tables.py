@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -24,17 +24,32 @@ from omnigraph.storage.compacting import plan_compaction, stage_compaction
 from omnigraph.storage.files.checksums import is_whole, require_whole
 from omnigraph.storage.files.durability import sync_files
 from omnigraph.storage.forkpoints import clear_torn_entries, fork_point, fork_points
+from omnigraph.storage.next_version import is_computed, next_version
 from omnigraph.storage.staging import OPERATION_PROPERTY, Staged, stage_append, stage_first_rows, stage_overwrite
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import Delta, TableRef, TableVersions, described
 
-__all__ = ["Delta", "TableRef", "Tables"]
+__all__ = ["Delta", "TableRef", "Tables", "VersionOrigin"]
 
 LOG_FILES: Final = 8
 """From so many small files on, those of a log are put together."""
 
 LOG_ROWS_PER_FILE: Final = 1_024
 """Files of a log with so many rows are left as they are: an append costs the same however long the log is."""
+
+
+_REWRITTEN_INDEX: Final = "RewrittenIndex"
+
+
+@dataclass(frozen=True, slots=True)
+class VersionOrigin:
+    """What made a version of a table: Lance's name of the operation, empty if there is no record of it; the id of
+    the transaction; the owner that was noted in it; and the version that a restore brought back."""
+
+    operation: str
+    transaction_id: str | None = None
+    owner: str | None = None
+    restored: int | None = None
 
 
 class Tables(TableVersions):
@@ -125,10 +140,14 @@ class Tables(TableVersions):
     def commit_staged(self, staged: Staged) -> TableRef:
         """Make a staged change the next version of its table; TableMoved if there is a next version already.
 
-        An overwrite is safe without the lock: of two, Lance lets one win. Any other change that overtakes this one
-        between the look and the commit is a writer without the lock; TableMoved then comes too late.
+        An overwrite is safe without the lock: of two, Lance lets one win. So is a version that is computed here.
+        Any other change that overtakes this one between the look and the commit is a writer without the lock;
+        TableMoved then comes too late.
         """
         read = TableRef(staged.location, staged.branch, staged.read_version)
+        content = self._computed_next(read, staged.transaction)
+        if content is not None:
+            return self._put_next(read, content)
         is_strict = isinstance(staged.transaction.operation, LanceOperation.Overwrite)
         if not is_strict and self.moved(read):
             raise TableMoved(staged.location, staged.read_version)
@@ -143,6 +162,35 @@ class Tables(TableVersions):
         if handle.version != staged.read_version + 1:
             raise TableMoved(staged.location, staged.read_version)
         done = self._committed(TableRef(staged.location, staged.branch, handle.version), handle)
+        self.follow(read, done)
+        return done
+
+    def _computed_next(self, read: TableRef, transaction: Transaction) -> bytes | None:
+        """The file that makes the next version of a table on an object store; None if Lance has to make it."""
+        if self.address.scheme is not Scheme.S3 or not is_computed(self.open(read), transaction):
+            return None
+        current = self.version_files.find(read)
+        if current is None:
+            found = self.objects.get(layout.version_file(read.location, read.branch, read.version))
+            if found is None:
+                raise self.missing(read)
+            current = found.content
+        return next_version(read, current, transaction)
+
+    def _put_next(self, read: TableRef, content: bytes) -> TableRef:
+        """Put the file of the next version on an object store; TableMoved if another one is there."""
+        done = replace(read, version=read.version + 1, checksum=None)
+        key = layout.version_file(done.location, done.branch, done.version)
+        if self.objects.put_if_absent(key, content) is None:
+            # A request that was repeated because its answer got lost finds what it put there itself.
+            present = self.objects.get(key)
+            if present is None or present.content != content:
+                raise TableMoved(read.location, read.version)
+        self.version_files.keep(done, content)
+        handle = self.dataset(done.location, done.branch, done.version)
+        if handle is None:
+            raise self.missing(done)
+        self.remember(done, handle)
         self.follow(read, done)
         return done
 
@@ -207,29 +255,36 @@ class Tables(TableVersions):
 
     def transaction_id(self, ref: TableRef) -> str | None:
         """The id of the transaction that made a version; None if Lance has no record of it."""
-        with translated(self.shown(ref.location)):
-            transaction = self.open(ref).read_transaction(ref.version)
-            return None if transaction is None else str(transaction.uuid)
+        return self.origin(ref).transaction_id
 
     def operation_of(self, ref: TableRef) -> str | None:
         """The owner that was noted in the transaction that made a version."""
-        with translated(self.shown(ref.location)):
-            transaction = self.open(ref).read_transaction(ref.version)
-            properties = None if transaction is None else transaction.transaction_properties
-            return (properties or {}).get(OPERATION_PROPERTY)
+        return self.origin(ref).owner
 
-    def operation_name(self, ref: TableRef) -> str:
-        """What Lance calls the operation that made a version; empty if there is no record of it.
+    def origin(self, ref: TableRef) -> VersionOrigin:
+        """What made a version, as far as Lance has a record of it.
 
-        Its Python side has no name for the reservation that goes before a compaction, which changes no fragment.
+        Its Python side has no name for the reservation that goes before a compaction, which changes no fragment,
+        and cannot read the record of a compaction that rewrote indexes.
         """
         before = replace(ref, version=ref.version - 1, checksum=None)
         with translated(self.shown(ref.location)):
-            transaction = self.open(ref).read_transaction(ref.version)
-            name = "" if transaction is None else type(transaction.operation).__name__
-            if name == "BaseOperation" and _fragments(self.open(ref)) == _fragments(self.open(before)):
-                return "ReserveFragments"
-            return name
+            handle = self.open(ref)
+            try:
+                transaction = handle.read_transaction(ref.version)
+            except TypeError as error:
+                if _REWRITTEN_INDEX not in str(error):
+                    raise
+                return VersionOrigin("Rewrite")
+            if transaction is None:
+                return VersionOrigin("")
+            operation = transaction.operation
+            name = type(operation).__name__
+            if name == "BaseOperation" and _fragments(handle) == _fragments(self.open(before)):
+                name = "ReserveFragments"
+            restored = operation.version if isinstance(operation, LanceOperation.Restore) else None
+            owner = (transaction.transaction_properties or {}).get(OPERATION_PROPERTY)
+            return VersionOrigin(name, str(transaction.uuid), owner, restored)
 
     def fork(self, ref: TableRef, native: str) -> TableRef:
         """Give a table a native branch that starts at this version; an equal one is taken over.

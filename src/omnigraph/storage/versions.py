@@ -12,15 +12,19 @@ from typing import Final
 import lance
 import pyarrow as pa
 import pyarrow.compute as pc
+import xxhash
 from lance import LanceDataset
 
-from omnigraph.errors import HistoryReclaimed, ObjectDamaged, StorageUnavailable
+from omnigraph.errors import GraphMoved, HistoryReclaimed, ObjectDamaged, StorageUnavailable
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
+from omnigraph.storage.control.place import read_place
 from omnigraph.storage.files.checksums import checksum, is_whole
 from omnigraph.storage.files.verification import LOOKUP_BYTES, Verification
+from omnigraph.storage.files.versionfiles import relocated
 from omnigraph.storage.handles import DEFAULT_LIMITS, HandleLimits, Handles
 from omnigraph.storage.handles import TableRef as TableRef
+from omnigraph.storage.next_version import VersionFiles
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.row_versions import next_row_id
 from omnigraph.storage.session import bounded_session
@@ -53,7 +57,9 @@ class TableVersions:
         self._limits = limits
         self._handles = Handles(self._session, limits)
         self._verification = Verification()
+        self.version_files = VersionFiles()
         self._verified: set[tuple[TableRef, bool]] = set()
+        self._origins: tuple[str, ...] | None = None
         self._left: dict[tuple[str, str | None], TableRef | None] = {}
 
     def uri(self, location: str, branch: str | None = None) -> str:
@@ -68,7 +74,7 @@ class TableVersions:
         handle = self._handles.find(ref)
         if handle is not None:
             return handle
-        self._check_version(ref)
+        self.check_version(ref)
         handle = self.dataset(ref.location, ref.branch, ref.version)
         if handle is None:
             raise self.missing(ref)
@@ -76,10 +82,24 @@ class TableVersions:
             raise ObjectDamaged(self._version_shown(ref), f"it says that it is version {handle.version}")
         return self.remember(ref, handle)
 
-    def _check_version(self, ref: TableRef) -> None:
-        """Compare the file that makes a version with its checksum, if that is known."""
-        if ref.checksum is not None and self.version_checksum(ref) not in (None, ref.checksum):
+    def check_version(self, ref: TableRef) -> None:
+        """Raise ObjectDamaged if the file that makes a version does not fit its checksum, where that is known."""
+        if ref.checksum is None or self.version_checksum(ref) in (None, ref.checksum):
+            return
+        if ref.checksum not in self._checksums_elsewhere(ref):
             raise ObjectDamaged(self._version_shown(ref), "its content is not what was published")
+
+    def _checksums_elsewhere(self, ref: TableRef) -> Iterator[str]:
+        """The checksums that a version of a branch had where the graph lay before: its file names that place."""
+        if ref.branch is None:
+            return
+        content = self.version_path(ref).read_bytes()
+        if self._origins is None:
+            place = read_place(self.objects)
+            self._origins = () if place is None else place.origins
+        for origin in self._origins:
+            with suppress(ValueError):
+                yield f"{xxhash.xxh3_64_intdigest(relocated(content, ref.location, origin)):016x}"
 
     def version_checksum(self, ref: TableRef) -> str | None:
         """The checksum of the file that makes a version; None where files are not ours to read, or it is gone."""
@@ -108,7 +128,7 @@ class TableVersions:
         """A table as it is on the store, the newest version if none is named; None only if it is not there."""
         with translated(self.shown(location)):
             try:
-                return lance.dataset(
+                handle = lance.dataset(
                     self.uri(location, branch),
                     version=version,
                     session=self._session,
@@ -119,6 +139,15 @@ class TableVersions:
                 if "was not found" in str(error):
                     return None
                 raise unavailable(self.shown(location), error) from error
+            if branch is not None:
+                self._require_own(handle, location)
+            return handle
+
+    def _require_own(self, handle: LanceDataset, location: str) -> None:
+        """Raise GraphMoved if a branch refers to files of a graph at another place, which Lance would read."""
+        for base in handle.base_paths().values():
+            if not f"{base.path}/".startswith(f"{self.uri(location)}/"):
+                raise GraphMoved(str(self.address), base.path.partition(f"/{location}")[0])
 
     def remember(self, ref: TableRef, handle: LanceDataset) -> LanceDataset:
         """Keep a handle open, as long as there is room for it."""
@@ -290,6 +319,12 @@ class TableVersions:
                 found.filter(pc.invert(is_new)),
                 _row_ids(changes.get_deleted_row_ids().read_all().column(0)),
             )
+
+    def made_at(self, ref: TableRef) -> dt.datetime | None:
+        """When a version was made, as Lance noted it; None if it has no note."""
+        with translated(self.shown(ref.location)):
+            made = self.open(ref).get_version()["timestamp"]
+        return made.astimezone(dt.UTC) if isinstance(made, dt.datetime) else None
 
     def deleted_row_ids(self, ref: TableRef, since: int) -> list[int]:
         """The row ids that an older version of the same native branch has and this one has not, sorted."""

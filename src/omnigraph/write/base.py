@@ -92,7 +92,7 @@ class Base:
 
         A column with few values is probed; if all columns have many, one pass reads them whole.
         """
-        sets = {name: _distinct(values) for name, values in wanted.items()}
+        sets = {name: distinct(values) for name, values in wanted.items()}
         rows_there = self.pin(table_key).row_count
         few = {
             name: values for name, values in sets.items() if is_probed(len(values), rows_there, self.probe_limit)
@@ -103,7 +103,7 @@ class Base:
         if few:
             rows = pa.concat_tables(self.scan(table_key, needed, probe) for probe in self._probes(few))
         else:
-            rows = self._whole_columns(table_key, needed)
+            rows = self.whole_columns(table_key, needed)
         for name in sets.keys() - few.keys():
             rows = rows.filter(pc.is_in(rows[name], value_set=sets[name]))
         return rows.select(list(columns))
@@ -115,7 +115,7 @@ class Base:
             each = {**wanted, most: part}.items()
             yield " and ".join(f"`{name}` in ({', '.join(map(sql_literal, values))})" for name, values in each)
 
-    def _whole_columns(self, table_key: str, columns: Sequence[str]) -> pa.Table:
+    def whole_columns(self, table_key: str, columns: Sequence[str]) -> pa.Table:
         """Whole columns of a table, read once."""
         key = (table_key, *columns)
         if key not in self.cached:
@@ -146,7 +146,7 @@ def _limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[p
         yield batch
 
 
-def _distinct(values: pa.Array) -> pa.Array:
+def distinct(values: pa.Array) -> pa.Array:
     """The values to look up: without nulls and repetitions, and zero with either sign."""
     found = pc.unique(values.drop_null())
     if pa.types.is_floating(found.type) and pc.any(pc.equal(found, 0.0)).as_py():

@@ -23,15 +23,16 @@ from lance import LanceDataset
 from omnigraph.errors import OmniError, RequestError
 from omnigraph.settings import WriteSettings
 from omnigraph.storage import layout
+from omnigraph.storage.compacting import Rewritten
 from omnigraph.storage.files.datafiles import has_blobs
 from omnigraph.storage.rewriting import (
     Fragment,
-    Rewritten,
     Shrunk,
+    fits,
     indexed_fragments,
     rewrite_fragments,
     smaller_fragments,
-    stage_rewritten,
+    stage_fold,
 )
 from omnigraph.storage.staging import Staged, shrunk_fragments
 from omnigraph.storage.tables import TableRef, Tables
@@ -133,9 +134,9 @@ class Folding:
         if rewritten is None or shrunk is None:
             return ()
         with suppress(OmniError):
-            if rewritten.fits(self._tables.open(ref), shrunk):
+            if fits(rewritten, self._tables.open(ref), shrunk):
                 self._used.add(place)
-                return (stage_rewritten(change, rewritten, operation),)
+                return (stage_fold(change, rewritten, operation),)
         return ()
 
     def _write(self, ref: TableRef, shrunk: Shrunk) -> Rewritten | None:
@@ -165,5 +166,5 @@ class Folding:
         """Remove the files that the last attempt has no use for."""
         for (location, branch), rewritten in self._seen.items():
             if rewritten is not None and (location, branch) not in self._used:
-                discard_data(self._tables, location, branch, rewritten.names, has_blobs=False)
+                discard_data(self._tables, location, branch, rewritten.files, has_blobs=False)
         self._seen.clear()

@@ -36,6 +36,7 @@ from omnigraph.errors import (
     OmniError,
     PreconditionFailed,
     SchemaChanged,
+    StagedFilesRemoved,
     TableDrift,
     TableMoved,
 )
@@ -50,7 +51,9 @@ from omnigraph.recovery.classify import ref_before
 from omnigraph.recovery.heal import heal, heal_branch
 from omnigraph.recovery.late import undo_late_version
 from omnigraph.recovery.sidecar import Sidecar, TableMove, delete_sidecar, is_pending, write_sidecar
+from omnigraph.storage import layout
 from omnigraph.storage.files.datafiles import has_blobs
+from omnigraph.storage.files.presence import first_absent
 from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.locks import CommitLock, Held
 from omnigraph.storage.staging import ROWS_PER_FILE, Staged, stage_append, stage_changes, stage_overwrite
@@ -185,6 +188,8 @@ class _Ready(Generic[Result]):
     base: Base
     prepared: Prepared[Result]
     staged: list[_StagedMove]
+    cleanups: int = 0
+    """The newest mark of a cleanup before anything of the write was staged."""
 
 
 Prepare = Callable[[Base], Prepared[Result]]
@@ -233,9 +238,12 @@ def _prepare_and_commit(
 ) -> tuple[_Ready[Result], Commit | InDoubt | None]:
     """The change that was prepared last, and its commit; None if it changes nothing. Holds no lock afterwards."""
     operation_id = str(ULID())
+    cleanups: int | None = None
     for _ in range(OPTIMISTIC_ATTEMPTS):
         heal(repository, request.branch.name)
+        cleanups = repository.cleanups.latest if cleanups is None else cleanups
         ready = _make_ready(repository, request, prepare, operation_id, folding, None)
+        ready = replace(ready, cleanups=cleanups)
         if ready.prepared.is_empty:
             _finish_empty(repository, request, None)
             return ready, None
@@ -247,12 +255,13 @@ def _prepare_and_commit(
                 return ready, _commit(repository, request, operation_id, ready, lock, job_lock)
         _discard(ready)
         is_moved = ready.prepared.repeatable and isinstance(conflict, ManifestConflict)
-        if not is_moved and not isinstance(conflict, SchemaChanged) and conflict is not _LATE_VERSION_UNDONE:
+        is_retried = isinstance(conflict, SchemaChanged | StagedFilesRemoved) or conflict is _LATE_VERSION_UNDONE
+        if not is_moved and not is_retried:
             folding.begin()
             folding.discard_unused()
             raise conflict
     with repository.locks.commit(request.branch.name) as lock:
-        return _prepare_under_lock(repository, request, prepare, folding, lock, job_lock, operation_id)
+        return _prepare_under_lock(repository, request, prepare, folding, lock, job_lock, operation_id, cleanups)
 
 
 def commit_holding(
@@ -263,7 +272,7 @@ def commit_holding(
     A write in doubt is given back as it is; the caller finds out about it when it has given up its lock.
     """
     folding = Folding(repository.tables, repository.settings)
-    ready, end = _prepare_under_lock(repository, request, prepare, folding, lock, None, str(ULID()))
+    ready, end = _prepare_under_lock(repository, request, prepare, folding, lock, None, str(ULID()), None)
     return ready.prepared.result, end
 
 
@@ -275,11 +284,14 @@ def _prepare_under_lock(
     lock: CommitLock,
     job_lock: Held | None,
     operation_id: str,
+    cleanups: int | None,
 ) -> tuple[_Ready[Result], Commit | InDoubt | None]:
     """Prepare and commit while no other writer can move the branch."""
     while True:
         heal_branch(repository, request.branch.name, lock)
+        cleanups = repository.cleanups.latest if cleanups is None else cleanups
         ready = _make_ready(repository, request, prepare, operation_id, folding, lock)
+        ready = replace(ready, cleanups=cleanups)
         if ready.prepared.is_empty:
             _finish_empty(repository, request, lock)
             return ready, None
@@ -435,6 +447,9 @@ def _revalidate(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) 
             if pin is None or (pin.table_version, pin.location) != (before.table_version, before.location):
                 actual = 0 if pin is None else pin.table_version
                 return ManifestConflict(key, before.table_version, actual)
+    removed = _removed(repository, ready) if repository.cleanups.may_have_removed(ready.cleanups) else None
+    if removed is not None:
+        return StagedFilesRemoved(removed)
     for one in ready.staged:
         start = ref_before(one.move)
         if repository.tables.moved(start):
@@ -444,6 +459,20 @@ def _revalidate(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) 
                 return _LATE_VERSION_UNDONE
             return _drift(repository, request, one.move)
     return None
+
+
+def _removed(repository: Repository, ready: _Ready[Result]) -> str | None:
+    """The first thing that was staged for the write and that a cleanup has removed; None if all of it is there."""
+    for version in (version for one in ready.staged for version in one.versions):
+        absent = first_absent(repository.objects, version)
+        if absent is not None:
+            return absent
+    schema = ready.prepared.schema
+    if schema is None:
+        return None
+    if not repository.objects.has(layout.schema_object(schema.digest)):
+        return layout.schema_object(schema.digest)
+    return next((pin.location for pin in schema.added if not repository.tables.exists(pin.ref)), None)
 
 
 def _drift(repository: Repository, request: WriteRequest, move: TableMove) -> TableDrift:

@@ -10,7 +10,7 @@ from omnigraph.cli.output import Json, print_json, print_text, reports_errors, s
 from omnigraph.cli.stores import Actor, Address, Store, open_graph
 
 if TYPE_CHECKING:
-    from omnigraph.maintenance.compaction import OptimizeReport
+    from omnigraph.maintenance.optimize import OptimizeReport
 
 
 @reports_errors
@@ -34,18 +34,14 @@ def optimize(
 
 
 def _print_report(done: OptimizeReport) -> None:
-    if done.commit is None:
-        print_text("nothing to put together")
-    else:
-        count = sum(table.committed for table in done.tables)
-        print_text(
-            styled("committed ", "green"),
-            f"{count} tables on {done.branch} as {done.commit.graph_commit_id}",
-        )
+    if not done.commits:
+        print_text("nothing to do")
+    for commit in done.commits:
+        print_text(styled("committed ", "green"), f"{commit.graph_commit_id} on {done.branch}")
     for table in done.tables:
-        if table.committed:
-            shown = f"  {table.table_key}: {table.fragments_removed} fragments became {table.fragments_added}"
-            waiting = f"; run `omnigraph index` for {', '.join(table.pending_indexes)}"
-            print_text(shown + (waiting if table.pending_indexes else ""))
-        elif table.skipped is not None:
+        if table.fragments_removed:
+            print_text(f"  {table.table_key}: {table.fragments_removed} fragments became {table.fragments_added}")
+        if table.indexes:
+            print_text(f"  {table.table_key}: indexed {', '.join(table.indexes)}")
+        if table.skipped is not None:
             print_text(styled("  skipped ", "yellow"), f"{table.table_key}: {table.skipped}")

@@ -37,9 +37,10 @@ def adoption(
     repository: Repository, base: Snapshot, source: Snapshot, target: Snapshot
 ) -> Adoption | tuple[Conflict, ...] | None:
     """What the target has to adopt; None if nothing, or the changes of the source that stand in the way."""
-    if source.catalog == target.catalog or source.schema_digest == base.schema_digest:
-        return None
     theirs, ours = source.catalog.ir, target.catalog.ir
+    is_same = source.catalog == target.catalog and not theirs.dropped_by_either(ours)
+    if is_same or source.schema_digest == base.schema_digest:
+        return None
     if target.schema_digest == base.schema_digest:
         text = repository.schemas.source(source.schema_digest)
         return Adoption(compile_schema(text, "<schema>"), theirs, steps_between(ours, theirs))
@@ -80,6 +81,7 @@ class _Union:
         self._old = {identity.id: key for key, identity in base.identities.items()}
         self._mine = {identity.id: key for key, identity in ours.identities.items()}
         self._their_ids = {identity.id for identity in theirs.identities.values()}
+        self._dropped = ours.dropped_by_either(theirs)
         self._conflicts: list[Conflict] = []
 
     def made(self) -> SchemaIR | tuple[Conflict, ...]:
@@ -98,7 +100,8 @@ class _Union:
         counter = max(self._ours.next_identity_id, self._theirs.next_identity_id)
         kinds = ("interface", "node", "edge")
         groups = [tuple(shapes[key] for key in sorted(shapes) if key[0] == kind) for kind in kinds]
-        return SchemaIR(self._ours.domain, counter, Shape(*groups), identities)
+        made = SchemaIR(self._ours.domain, counter, Shape(*groups), identities)
+        return replace(made, retired=(self._ours.retired | self._theirs.retired) - made.numbers)
 
     def _key_of(self, shape: TypeShape) -> TypeKey | None:
         """What we call one of their types; None if we do not have it."""
@@ -107,7 +110,9 @@ class _Union:
         if identity in self._mine:
             return self._mine[identity]
         same = self._ours.identities.get(key)
-        return key if same is not None and same.id not in self._their_ids else None
+        if same is None or same.id in self._their_ids or {same.id, identity} & self._dropped:
+            return None
+        return key
 
     def _is_new(self, shape: TypeShape) -> bool:
         """Is it to be added? One that the base has was dropped by us, and stays so."""
@@ -175,16 +180,16 @@ class _Union:
         key = self._old.get(type_id)
         return frozenset() if key is None else frozenset(self._base.identities[key].properties.values())
 
-    @staticmethod
-    def _names(mine: TypeIdentity, their_ids: Mapping[str, int]) -> dict[str, str]:
+    def _names(self, mine: TypeIdentity, their_ids: Mapping[str, int]) -> dict[str, str]:
         """Our names of the properties that both have."""
         by_id = {number: name for name, number in mine.properties.items()}
         known = set(their_ids.values())
         names = {}
         for name, number in their_ids.items():
+            ours = mine.properties.get(name)
             if number in by_id:
                 names[name] = by_id[number]
-            elif name in mine.properties and mine.properties[name] not in known:
+            elif ours is not None and ours not in known and not {ours, number} & self._dropped:
                 names[name] = name
         return names
 

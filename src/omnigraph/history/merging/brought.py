@@ -35,7 +35,7 @@ def brought(
             old, new = pin_of(base, terms, key), pin_of(after, terms, key)
             if old is None or new is None:
                 continue
-            columns = columns_of(tables, terms.entity(key), (terms, base, after))
+            columns = columns_of(tables, terms.catalog, terms.entity(key), (terms, base, after))
             rows = changes_between(tables, old.ref, new.ref, columns, RowDeltas(tables))
             earlier = found.get(key)
             known = rows.before if earlier is None else followed(earlier.reverse, rows).before

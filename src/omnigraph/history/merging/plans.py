@@ -44,7 +44,7 @@ class MergePlan:
     decisions: Decisions = field(default_factory=Decisions)
     squash: bool = False
     schema: tuple[str, ...] = ()
-    """The steps by which the target adopts the source's schema first, by a commit of its own."""
+    """The steps by which the target adopts the source's schema, by a commit of its own before that of the rows."""
 
     @property
     def digest(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -50,6 +50,22 @@ class SchemaIR:
     next_identity_id: int
     shape: Shape
     identities: Mapping[TypeKey, TypeIdentity]
+    retired: frozenset[int] = frozenset()
+    """The numbers of types and properties that were dropped on the way to this schema, as far as they are known:
+    schemas of older releases list none."""
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of all its types and properties."""
+        types = self.identities.values()
+        return frozenset(
+            {one.id for one in types} | {number for one in types for number in one.properties.values()}
+        )
+
+    def dropped_by_either(self, other: SchemaIR) -> frozenset[int]:
+        """What one of two schemas has and the other one has dropped. Where the other one has something of the
+        same name, that is another thing, and not what two branches have added by themselves."""
+        return (self.retired & other.numbers) | (other.retired & self.numbers)
 
     def as_json(self) -> dict[str, Any]:
         """The stored form: references carry id and name."""
@@ -59,6 +75,8 @@ class SchemaIR:
             "next_identity_id": self.next_identity_id,
             "shape_hash": self.shape.hash,
         }
+        if self.retired:
+            out["retired"] = sorted(self.retired)
         for group, types in zip(_GROUPS, (self.shape.interfaces, self.shape.nodes, self.shape.edges), strict=True):
             out[group] = [self._type_json(t) for t in types]
         return out
@@ -106,7 +124,8 @@ class SchemaIR:
         shape = Shape(*groups)
         if shape.hash != stored["shape_hash"]:
             raise ValueError("schema IR does not match its own hash; the file was changed or cut short")
-        return cls(stored["domain"], stored["next_identity_id"], shape, identities)
+        retired = frozenset(stored.get("retired", ()))
+        return cls(stored["domain"], stored["next_identity_id"], shape, identities, retired)
 
     def dumps(self) -> str:
         """The stored form as text."""
@@ -324,4 +343,6 @@ class _Allocation:
             if incarnation is None and shape.kind != "interface":
                 incarnation, counter = counter, counter + 1
             identities[key] = TypeIdentity(type_ids[key], properties[key], incarnation)
-        return SchemaIR(self.accepted.domain, counter, self.schema.shape, identities)
+        target = SchemaIR(self.accepted.domain, counter, self.schema.shape, identities)
+        gone = self.accepted.numbers - target.numbers
+        return replace(target, retired=self.accepted.retired | gone)

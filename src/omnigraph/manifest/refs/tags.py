@@ -55,7 +55,7 @@ class Tags:
         """The tag of a name, if there is one."""
         trimmed = name.strip()
         found = self._objects.get(layout.tag_ref(trimmed)) if can_be_looked_up(trimmed) else None
-        return None if found is None else _decode(trimmed, found.content)
+        return None if found is None else decode_tag(trimmed, found.content)
 
     def has(self, name: str) -> bool:
         """Is there a tag of that name, damaged or not?"""
@@ -114,7 +114,7 @@ class Tags:
         hit("tag_create.before_ref")
         lock.verify()
         key = layout.tag_ref(tag.name)
-        if not self._writer.write(tag.name, key, _encode(tag), lambda: self.get(tag.name) == tag):
+        if not self._writer.write(tag.name, key, encode_tag(tag), lambda: self.get(tag.name) == tag):
             raise TagExists(tag.name)
         hit("tag_create.after_ref")
         return tag
@@ -137,7 +137,7 @@ class Tags:
         return trimmed
 
 
-def _encode(tag: Tag) -> bytes:
+def encode_tag(tag: Tag) -> bytes:
     return seal(
         {
             "graph_commit_id": tag.graph_commit_id,
@@ -150,7 +150,7 @@ def _encode(tag: Tag) -> bytes:
     )
 
 
-def _decode(name: str, content: bytes) -> Tag:
+def decode_tag(name: str, content: bytes) -> Tag:
     """The tag that a ref describes; ObjectDamaged if the content is not what was written."""
     key = layout.tag_ref(name)
     try:

@@ -1,7 +1,8 @@
-"""The content of a control object, and the token that names it."""
+"""The content of a control object, and the token that names it; what a store lists of an object."""
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 
 
@@ -11,3 +12,12 @@ class Versioned:
 
     content: bytes
     token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An object or a file as a store lists it: its key, its size, and when it was written by the store's clock."""
+
+    key: str
+    size: int
+    modified: dt.datetime

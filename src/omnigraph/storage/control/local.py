@@ -8,6 +8,7 @@ others out, for the moment between looking and replacing; writers do not wait fo
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import errno
 import fcntl
 import hashlib
@@ -15,12 +16,12 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from omnigraph.storage import layout
-from omnigraph.storage.control.contents import Versioned
+from omnigraph.storage.control.contents import Entry, Versioned
 from omnigraph.storage.files.durability import is_on, sync, sync_folder
 from omnigraph.storage.locking.filelocks import flocked
 from omnigraph.storage.locking.patience import Patience
@@ -79,6 +80,33 @@ class LocalObjects:
     def list(self, prefix: str) -> list[str]:
         with translated(self._shown(prefix)):
             return sorted(str(path.relative_to(self._root)) for path in self._objects_below(prefix))
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        with translated(self._shown(prefix)):
+            for folder, _, names in os.walk(self._root / prefix, onerror=_unless_absent):
+                below = os.path.relpath(folder, self._root)
+                for name in names:
+                    with contextlib.suppress(*_ABSENT):
+                        found = os.stat(os.path.join(folder, name), follow_symlinks=False)  # noqa: PTH116, PTH118
+                        written = dt.datetime.fromtimestamp(found.st_mtime, dt.UTC)
+                        yield Entry(name if below == "." else f"{below}/{name}", found.st_size, written)
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        folders: dict[Path, None] = {}
+        with translated(self._shown("")), self._locked(fcntl.LOCK_SH):
+            for key in keys:
+                path = self._root / key
+                with contextlib.suppress(*_ABSENT):
+                    path.unlink()
+                    folders[path.parent] = None
+        for folder in folders:
+            sync_folder(folder, self._root)
+
+    def prune(self, prefixes: Iterable[str]) -> None:
+        for prefix in prefixes:
+            for folder, _, _ in os.walk(self._root / prefix, topdown=False):
+                with contextlib.suppress(OSError):
+                    Path(folder).rmdir()
 
     def delete(self, key: str) -> None:
         path = self._root / key

@@ -6,7 +6,7 @@ import contextlib
 import datetime as dt
 import hashlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import obstore
@@ -14,7 +14,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import MemoryStore, S3Store
 
 from omnigraph.storage.address import Address, Scheme
-from omnigraph.storage.control.contents import Versioned
+from omnigraph.storage.control.contents import Entry, Versioned
 from omnigraph.storage.unavailable import translated, unavailable
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ _MEMORY_LOCK = threading.Lock()
 
 _RETIRED: Final = b"Here was an object that was removed.\n"
 """The content of an object that counts as absent."""
+
+_AT_ONCE: Final = 1_000
+"""How many objects one request deletes."""
 
 _RETIRED_TAG: Final = f'"{hashlib.md5(_RETIRED, usedforsecurity=False).hexdigest()}"'
 """The ETag of such an object on most stores: a listing then tells what it is. On others its content is read."""
@@ -89,6 +92,22 @@ class RemoteObjects:
         if entry["size"] != len(_RETIRED):
             return True
         return entry["e_tag"] != _RETIRED_TAG and self.get(entry["path"].removeprefix(self._prefix)) is not None
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        with translated(self._shown):
+            for page in obstore.list(self._store, self._folder(prefix)):
+                for found in page:
+                    yield Entry(found["path"].removeprefix(self._prefix), found["size"], found["last_modified"])
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        with translated(self._shown):
+            for start in range(0, len(keys), _AT_ONCE):
+                some = [self._prefix + key for key in keys[start : start + _AT_ONCE]]
+                with contextlib.suppress(FileNotFoundError):
+                    obstore.delete(self._store, some)
+
+    def prune(self, prefixes: Iterable[str]) -> None:
+        """Object stores have no folders."""
 
     def delete(self, key: str) -> None:
         with translated(self._shown), contextlib.suppress(FileNotFoundError):

@@ -79,11 +79,23 @@ def deletion_number(path: Path) -> int:
     return (checksum([path]) & _LOW) << 32 | DELETION_MARK
 
 
+def named_checksum(name: str) -> int | None:
+    """The checksum that the name of a data file carries, of the file and its blobs; None if it carries none."""
+    named = _NAMED.search(name)
+    return None if named is None else int(named[1], 16)
+
+
+def is_deletion_of(name: str, content_checksum: int) -> bool:
+    """Does the name of a deletion file fit its content? One of an object store fits any."""
+    number = int(name.rpartition(".")[0].rpartition("-")[2])
+    return number & _LOW != DELETION_MARK or number >> 32 == content_checksum & _LOW
+
+
 def verify_data(path: Path) -> None:
     """Raise ObjectDamaged if a data file is missing or is not what its name says."""
-    named = _NAMED.search(path.name)
+    named = named_checksum(path.name)
     _require_there(path)
-    if named is not None and checksum([path, *blob_files(path)]) != int(named[1], 16):
+    if named is not None and checksum([path, *blob_files(path)]) != named:
         raise ObjectDamaged(str(path), "its content is not what was written")
 
 

@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 
 from omnigraph.errors import LockLost, StorageUnavailable
 from omnigraph.storage import layout
+from omnigraph.storage.locking.holders import HeldLock
 from omnigraph.storage.locking.patience import Patience, process_name
 
 _FIRST_PAUSE: Final = 0.0005
@@ -120,6 +121,20 @@ class FileLocks:
             return not _locked(descriptor, fcntl.LOCK_SH, Patience(0))
         finally:
             os.close(descriptor)
+
+    def holders(self, *, watch: bool) -> list[HeldLock]:  # noqa: ARG002  the kernel knows at once who is alive
+        """The locks that are held. The kernel frees those of the dead, so all holders are alive."""
+        held: list[HeldLock] = []
+        for path in sorted(self._folder.glob("*.lock")) if self._folder.is_dir() else ():
+            with suppress(OSError):  # a lock that is removed meanwhile is not held
+                descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    holder = _holder(descriptor)
+                finally:
+                    os.close(descriptor)
+                if holder is not None:
+                    held.append(HeldLock(path.stem, f"{layout.LOCKS}/{path.name}", holder, is_alive=True))
+        return held
 
     @property
     def silence(self) -> float:

@@ -13,12 +13,14 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from omnigraph.errors import LockLost, ObjectDamaged, OmniError, StorageError
 from omnigraph.storage import layout
 from omnigraph.storage.control.contents import Versioned
 from omnigraph.storage.control.sealed import seal, unseal
+from omnigraph.storage.locking.holders import HeldLock
 from omnigraph.storage.locking.patience import Patience, process_name
 from omnigraph.storage.objects import ObjectStore
 
@@ -161,6 +163,31 @@ class LeaseLocks:
             time.sleep(_FIRST_PAUSE * 4)
         return False
 
+    def holders(self, *, watch: bool) -> list[HeldLock]:
+        """The leases that have a holder. A holder that does not renew its lease while
+        that lives is dead."""
+        keys = [key for key in self._objects.list(layout.LOCKS) if key.endswith(".json")]
+        watches = {key: _Watch(self._ttl) for key in keys}
+        first: dict[str, str] = {}
+        known: dict[str, HeldLock] = {}
+        while waiting := [key for key in watches if key not in known]:
+            for key in waiting:
+                present = self._objects.get(key)
+                found = {} if present is None else _decode(key, present.content)
+                if present is None or found.get("holder") is None:
+                    del watches[key]
+                    continue
+                holder = None if found["holder"] == _UNKNOWN else str(found["holder"])
+                held = HeldLock(_name(key), key, holder)
+                if not watch:
+                    known[key] = held
+                elif first.setdefault(key, present.token) != present.token:
+                    known[key] = replace(held, is_alive=True)
+                elif watches[key].is_still(present.token, found):
+                    known[key] = replace(held, is_alive=False)
+            time.sleep(_FIRST_PAUSE * 4 if len(known) < len(watches) else 0)
+        return [known[key] for key in sorted(known)]
+
     @property
     def silence(self) -> float:
         """A holder that lives renews its lease within its time to live."""
@@ -270,6 +297,11 @@ class _Watch:
 
 def _key(name: str) -> str:
     return f"{layout.LOCKS}/{name}.json"
+
+
+def _name(key: str) -> str:
+    """The name of the lock that a lease is of; sharers have leases of their own."""
+    return key.removeprefix(f"{layout.LOCKS}/").removesuffix(".json").partition(".shared/")[0]
 
 
 def _shared(name: str) -> str:

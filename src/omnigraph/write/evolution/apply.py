@@ -23,6 +23,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.staging import ROWS_PER_FILE, stage_append
 from omnigraph.write.base import Base
+from omnigraph.write.evolution.accepted import accepted
 from omnigraph.write.evolution.plan import SchemaPlan, SchemaRequest, planned
 from omnigraph.write.evolution.rules import check_table, require_kept, whole_rows
 from omnigraph.write.evolution.tables import TableChange, Tables
@@ -79,8 +80,12 @@ class SchemaChange:
         return SchemaResult(written.result, written.commit)
 
     def apply_holding(self, lock: CommitLock) -> SchemaResult | InDoubt:
-        """Run the change for a caller that holds the whole graph, and that purges what is given up."""
-        plan, end = commit_holding(self._repository, self._write_request, self.prepare, lock)
+        """Run the change for a caller that holds the branch or the graph, and that purges what is given up."""
+        try:
+            plan, end = commit_holding(self._repository, self._write_request, self.prepare, lock)
+        except OmniError as error:
+            self._clean(is_nothing_written=error.outcome is Outcome.NOTHING_WRITTEN)
+            raise
         if isinstance(end, InDoubt):
             return end
         self._clean(is_nothing_written=end is None)
@@ -96,9 +101,7 @@ class SchemaChange:
         plan, tables = planned(base, self._request)
         plan.steps.require_supported()
         assert tables is not None  # noqa: S101  every step is possible
-        pins = {change.after.table_key: base.pin(change.before.table_key) for change in tables.kept}
-        target = Catalog(plan.steps.target)
-        after = Base(base.repository, base.branch, replace(base.snapshot, catalog=target, tables=pins))
+        after = accepted(base, Catalog(plan.steps.target), tables)
         found = Violations(self._request.error_limit)
         for change in tables.kept:
             check_table(change, base, after, found)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import InvalidArgument
-from omnigraph.formats.columns import column
+from omnigraph.formats.columns import column, in_type
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.schema.catalog import EntityType, Property
 
@@ -21,12 +21,23 @@ Target = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """One value for all rows, or another property whose values they take."""
+    """One value for all rows, another property whose values they take, or values by the rows' ids."""
 
     value: object = None
     source: str | None = None
+    by_id: pa.Table | None = None
+    """Columns `id` and `value`; a row with another id gets none."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns of the old type that have to be read."""
+        if self.by_id is not None:
+            return ("id",)
+        return () if self.source is None else (self.source,)
 
     def __str__(self) -> str:
+        if self.by_id is not None:
+            return f"the values of {self.by_id.num_rows} rows"
         return f"${self.source}" if self.source is not None else json.dumps(self.value, default=str)
 
 
@@ -59,6 +70,9 @@ def require_used(fills: Mapping[Target, Fill], used: set[Target]) -> None:
 def fill_values(fill: Fill, target: Property, rows: pa.RecordBatch) -> pa.Array:
     """The value of each row. ``rows`` have the columns of the old type."""
     stored = column(target.name, target.type).type
+    if fill.by_id is not None:
+        places = pc.index_in(rows["id"], value_set=fill.by_id["id"].combine_chunks())
+        return in_type(fill.by_id["value"].combine_chunks(), stored).take(places)
     if fill.source is not None:
         return rows[fill.source].cast(stored)
     bound = bind_parameters("fill", {target.name: target.type}, {target.name: fill.value})[target.name]
@@ -74,6 +88,8 @@ def check_fill(fill: Fill, old: EntityType, target: Property) -> None:
     name = f"{old.name}.{target.name}"
     if target.type.is_blob:
         raise InvalidArgument("fill", f"{name} is a Blob, which cannot be filled")
+    if fill.by_id is not None:
+        return
     if fill.source is None:
         bind_parameters("fill", {target.name: target.type}, {target.name: fill.value})
         return

@@ -31,14 +31,14 @@ def check_table(change: TableChange, before: Base, after: Base, found: Violation
     if before.is_empty(change.before.table_key):
         return
     names = _names_with_new_rules(change)
-    for rows in _rows(change, before, names) if names else ():
-        check_rows(_only(entity, names), rows, found)
+    for rows in rows_after(change, before, names) if names else ():
+        check_rows(narrowed(entity, names), rows, found)
     for columns in _new_groups(change):
-        rows = pa.concat_tables(_rows(change, before, columns))
+        rows = pa.concat_tables(rows_after(change, before, columns))
         check_unique(TableDelta(entity.table_key, rows, replaces=True), columns, after, found)
     if _has_new_bounds(change):
         assert isinstance(entity, EdgeType)  # noqa: S101  only edges have a cardinality
-        sources = pa.concat_tables(_rows(change, before, ("src",)))
+        sources = pa.concat_tables(rows_after(change, before, ("src",)))
         edges = TableDelta(entity.table_key, sources, replaces=True)
         check_cardinality(entity, edges, {entity.table_key: edges}, after, found)
 
@@ -92,7 +92,7 @@ def _old_names(change: TableChange) -> dict[str, str]:
     return {prop.name: by_id[prop.id] for prop in change.after.properties.values() if prop.id in by_id}
 
 
-def _only(entity: EntityType, names: Sequence[str]) -> EntityType:
+def narrowed(entity: EntityType, names: Sequence[str]) -> EntityType:
     """The type with the rules of some properties."""
     properties = {name: entity.properties[name] for name in names}
     if isinstance(entity, EdgeType):
@@ -104,10 +104,10 @@ def _only(entity: EntityType, names: Sequence[str]) -> EntityType:
 
 def whole_rows(change: TableChange, base: Base) -> Iterator[pa.Table]:
     """All rows of a table as they will be under the new schema."""
-    return _rows(change, base, change.after.columns)
+    return rows_after(change, base, change.after.columns)
 
 
-def _rows(change: TableChange, base: Base, names: Sequence[str]) -> Iterator[pa.Table]:
+def rows_after(change: TableChange, base: Base, names: Sequence[str]) -> Iterator[pa.Table]:
     """Some columns of all rows, with their ids, as they will be under the new schema."""
     wanted = ["id", *(name for name in names if name != "id")]
     columns = {column.field.name: column for column in change.columns or ()}

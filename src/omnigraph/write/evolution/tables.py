@@ -90,12 +90,11 @@ def _column(before: Property | None, after: Property, fill: Fill | None) -> Colu
     if before is None:
         if fill is None:
             return EmptyColumn(field)
-        source = () if fill.source is None else (fill.source,)
-        return ComputedColumn(field, source, partial(fill_values, fill, after))
+        return ComputedColumn(field, fill.needs, partial(fill_values, fill, after))
     stored = column(before.name, before.type).type
     if stored == field.type and fill is None:
         return KeptColumn(before.name, field)
-    needs = (before.name,) if fill is None or fill.source is None else (before.name, fill.source)
+    needs = (before.name,) if fill is None else (before.name, *fill.needs)
     compute: Compute = partial(_recomputed, before, after, fill)
     return ComputedColumn(field, needs, compute)
 

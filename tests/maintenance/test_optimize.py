@@ -1,4 +1,4 @@
-"""`optimize`: small files become few, as one commit in which no row changes."""
+"""`optimize`: small files become few, and indexes know every row, by commits in which no row changes."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_small_files_become_one_and_no_row_changes(store: Store) -> None:
     report = graph.optimize(actor="ada")
     after = graph.snapshot()
     assert report.commit == after.commit
-    assert report.commit is not None
-    assert (report.commit.kind, report.commit.actor_id) == ("optimize", "ada")
+    assert list(report.commits) == graph.commits()[1::-1]
+    assert {(commit.kind, commit.actor_id) for commit in report.commits} == {("optimize", "ada")}
     found = {t.table_key: (t.fragments_removed, t.fragments_added, t.committed) for t in report.tables}
     assert found == {
         PERSON: (files[PERSON], 1, True),
@@ -62,7 +62,12 @@ def test_small_files_become_one_and_no_row_changes(store: Store) -> None:
     }
     for key in found:
         assert after.tables[key].row_count == before.tables[key].row_count
-        assert after.tables[key].table_version == before.tables[key].table_version + (key != PLACE)
+        assert after.tables[key].table_version == before.tables[key].table_version + 2 * (key != PLACE)
+    assert {t.table_key: t.table_version for t in report.tables} == {
+        key: after.tables[key].table_version for key in found
+    }
+    for key in (PERSON, KNOWS):
+        assert set(indexed(graph, key).values()) == {after.tables[key].row_count}
     assert content(graph, after) == rows
     assert len(graph.diff(before, after)) == 0
     assert_settled(graph)
@@ -133,11 +138,13 @@ class TestIndexes:
         graph.load([_person("r1"), person("p3", age=9)], mode="merge")
         return graph
 
-    def test_those_that_lose_rows_are_named(self, graph: Graph) -> None:
-        found = {t.table_key: t.pending_indexes for t in graph.optimize().tables}
-        assert found[PERSON] == ("id_btree", "name_btree", "name_inverted")
-        graph.ensure_indices()
+    def test_they_know_every_row_afterwards(self, graph: Graph) -> None:
+        """Also those that were written since, and those that a compaction has put into other files."""
+        found = {t.table_key: set(t.indexes) for t in graph.optimize().tables}
+        assert found[PERSON] == {"id_btree", "name_btree", "name_inverted"}
         assert set(indexed(graph, PERSON).values()) == {graph.snapshot().tables[PERSON].row_count}
+        assert graph.optimize().commit is None
+        assert graph.ensure_indices().commit is None
 
     def test_look_ups_and_searches_stay_right(self, graph: Graph) -> None:
         """Rows that an index knows and rows that it does not are found once each, before and after."""
@@ -154,30 +161,53 @@ class TestIndexes:
 
 
 class TestMeanwhile:
-    def test_a_table_that_moved_is_compacted_again(self, local_store: Store) -> None:
+    def test_a_table_that_grows_is_compacted_on_top_of_that(self, local_store: Store) -> None:
+        """Nothing is written twice, and what is new comes next."""
         graph, other = new_graph(local_store), omnigraph.open(local_store.uri)
         with failpoints.armed("write.after_stage", once(lambda: other.load([person("r0")], mode="append"))):
             report = graph.optimize()
         assert [t.skipped for t in report.tables] == [None, None, None]
         assert (fragments(graph, PERSON), "r0" in content(graph, graph.snapshot())[PERSON]) == (1, True)
+        assert set(indexed(graph, PERSON).values()) == {graph.snapshot().tables[PERSON].row_count}
 
-    def test_a_table_that_keeps_moving_is_skipped(self, local_store: Store) -> None:
-        """Nothing is written again under the lock; what is ready is committed."""
+    def test_writers_who_never_rest_do_not_keep_it_from_ending(self, local_store: Store) -> None:
         graph, other = new_graph(local_store), omnigraph.open(local_store.uri)
         numbers = count()
         disturb = each_time(lambda: other.load([person(f"r{next(numbers)}")], mode="append"))
         with failpoints.armed("write.after_stage", disturb):
             report = graph.optimize()
-        skipped = {t.table_key: t.skipped for t in report.tables if t.skipped}
-        assert skipped == {PERSON: "other writers changed it meanwhile; try again"}
-        assert (fragments(graph, KNOWS), next(numbers)) == (1, 2)
+        assert [t.skipped for t in report.tables] == [None, None, None]
+        names = set(content(graph, graph.snapshot())[PERSON])
+        assert {f"r{number}" for number in range(next(numbers))} <= names
+        assert all(ids(graph, PERSON, f"id = '{name}'") == [name] for name in names)
         assert_settled(graph)
 
-    def test_two_at_once_compact_once(self, local_store: Store) -> None:
+    def test_files_that_are_changed_meanwhile_are_written_again(self, local_store: Store) -> None:
+        """Only those groups of files; and what was written in vain is removed."""
+        graph, other = new_graph(local_store), omnigraph.open(local_store.uri)
+        with failpoints.armed("write.after_stage", once(lambda: other.load([person("p3", age=2)], mode="merge"))):
+            report = graph.optimize()
+        assert [t.skipped for t in report.tables] == [None, None, None]
+        assert ids(graph, PERSON, "age = 2") == ["p3"]
+        assert fragments(graph, PERSON) == 1
+
+    def test_a_table_whose_files_keep_changing_is_skipped(self, local_store: Store) -> None:
+        """Nothing is written again under the lock; what is ready is committed."""
+        graph, other = new_graph(local_store), omnigraph.open(local_store.uri)
+        numbers = count()
+        disturb = each_time(lambda: other.load([person("p3", age=next(numbers))], mode="merge"))
+        with failpoints.armed("write.after_stage", disturb):
+            report = graph.optimize()
+        skipped = {t.table_key: t.skipped for t in report.tables if t.skipped}
+        assert skipped == {PERSON: "other writers changed it meanwhile; try again"}
+        assert fragments(graph, KNOWS) == 1
+        assert_settled(graph)
+
+    def test_two_at_once_work_once(self, local_store: Store) -> None:
         graph, other = new_graph(local_store), omnigraph.open(local_store.uri)
         with failpoints.armed("write.after_stage", once(other.optimize)):
             assert graph.optimize().commit is None
-        assert [commit.kind for commit in graph.commits()].count("optimize") == 1
+        assert [commit.kind for commit in graph.commits()].count("optimize") == 2
 
     def test_a_table_that_lance_moved_is_skipped(self, local_store: Store) -> None:
         graph = new_graph(local_store)
@@ -201,30 +231,48 @@ def _on_dev(graph: Graph) -> None:
 BRANCHES: dict[str, Callable[[Graph], object]] = {"main": lambda _: None, "dev": _on_dev}
 
 
-@pytest.mark.parametrize(("failpoint", "branch"), sampled(product(OUTCOMES, BRANCHES), 4))
-def test_killed_anywhere_it_is_there_or_not(local_store: Store, failpoint: str, branch: str) -> None:
-    check_killed(local_store, failpoint, branch)
+def _compacted(graph: Graph, branch: str) -> bool:
+    return fragments(graph, PERSON, branch) == 1
+
+
+def _indexed(graph: Graph, branch: str) -> bool:
+    return set(indexed(graph, PERSON, branch).values()) == {graph.snapshot(branch).tables[PERSON].row_count}
+
+
+STEPS: dict[str, Callable[[Graph, str], bool]] = {"compaction": _compacted, "indexes": _indexed}
+"""The steps of a run, each with what it is done by."""
+
+
+@pytest.mark.parametrize(("failpoint", "branch", "step"), sampled(product(OUTCOMES, BRANCHES, STEPS), 4))
+def test_killed_anywhere_a_step_is_done_or_not(local_store: Store, failpoint: str, branch: str, step: str) -> None:
+    check_killed(local_store, failpoint, branch, step)
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("failpoint", ["write.after_sidecar", "write.between_tables", "write.after_tables"])
-def test_killed_on_an_object_store(s3_store: Store, failpoint: str) -> None:
-    check_killed(s3_store, failpoint, "main")
+def test_killed_on_an_object_store(s3_store: Store, failpoint: str, step: str) -> None:
+    check_killed(s3_store, failpoint, "main", step)
 
 
-def check_killed(store: Store, failpoint: str, branch: str) -> None:
+def check_killed(store: Store, failpoint: str, branch: str, step: str) -> None:
     graph = new_graph(store)
     BRANCHES[branch](graph)
+    if step == "indexes":
+        edge = {"edge": "Knows", "from": "p0", "to": "q0"}
+        graph.load([_person("p0"), _person("q0"), edge], mode="overwrite", branch=branch)
+    is_done = STEPS[step]
     rows = content(graph, graph.snapshot(branch))
     see_killed(failpoint, optimize, store, branch)
     reader = omnigraph.open(store.uri, read_only=True, storage_options=store.options)
     assert content(reader, reader.snapshot(branch)) == rows
-    assert (fragments(reader, PERSON, branch) == 1) == (failpoint in ALREADY_VISIBLE)
+    assert is_done(reader, branch) == (failpoint in ALREADY_VISIBLE)
     again = connect(store)
     again.refresh()
-    is_done = OUTCOMES[failpoint] in (DONE, ROLLED_FORWARD)
-    assert (again.optimize(branch=branch).commit is None) == is_done
-    assert fragments(again, PERSON, branch) == fragments(again, KNOWS, branch) == 1
+    assert is_done(again, branch) == (OUTCOMES[failpoint] in (DONE, ROLLED_FORWARD))
+    again.optimize(branch=branch)
+    assert all(done(again, branch) for done in STEPS.values())
+    assert again.optimize(branch=branch).commit is None
     assert content(again, again.snapshot(branch)) == rows
     again.load([person("z"), {"edge": "Knows", "from": "z", "to": "p0"}], mode="append", branch=branch)
     assert_settled(again)
@@ -236,25 +284,28 @@ def test_the_command(local_store: Store) -> None:
     graph.create_branch("dev")
     files = fragments(graph, PERSON)
     shared = run("optimize", "--store", local_store.uri, "--branch", "dev", "--type", "Place")
-    assert shared.out.splitlines() == ["nothing to put together", "  skipped node:Place: shared with branch main"]
+    assert shared.out.splitlines() == ["nothing to do", "  skipped node:Place: shared with branch main"]
     ran = run("optimize", "--store", local_store.uri, "--type", "Person", "--as", "ada")
-    first, second = ran.out.splitlines()
-    assert first.startswith("committed 1 tables on main as ")
-    indexes = "id_btree, name_btree, name_inverted"
-    assert second == f"  node:Person: {files} fragments became 1; run `omnigraph index` for {indexes}"
-    (newest, *_) = graph.commits()
-    assert (newest.kind, newest.actor_id) == ("optimize", "ada")
+    first, second, third, fourth = ran.out.splitlines()
+    (newest, before, *_) = graph.commits()
+    assert (newest.kind, newest.actor_id) == (before.kind, before.actor_id) == ("optimize", "ada")
+    assert (first, second) == (
+        f"committed {before.graph_commit_id} on main",
+        f"committed {newest.graph_commit_id} on main",
+    )
+    assert third == f"  node:Person: {files} fragments became 1"
+    assert fourth == "  node:Person: indexed id_btree, name_btree"
     found = run("optimize", local_store.uri, "--json").json
-    assert (found["branch"], found["commit"]["kind"]) == ("main", "optimize")
+    assert (found["branch"], [commit["kind"] for commit in found["commits"]]) == ("main", ["optimize", "optimize"])
     assert found["tables"][0] == {
         "table_key": PERSON,
         "table_version": graph.snapshot().tables[PERSON].table_version,
         "fragments_removed": 0,
         "fragments_added": 0,
+        "indexes": [],
         "committed": False,
         "skipped": None,
-        "pending_indexes": [],
     }
-    assert run("optimize", local_store.uri).out == "nothing to put together\n"
+    assert run("optimize", local_store.uri).out == "nothing to do\n"
     unknown = run("optimize", local_store.uri, "--type", "Nope")
     assert (unknown.code, "there is no type 'Nope'" in unknown.err) == (1, True)

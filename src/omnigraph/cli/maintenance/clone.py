@@ -1,0 +1,84 @@
+"""`omnigraph clone`: a copy of a graph that is a graph of its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
+from omnigraph.cli.stores import open_graph, parse_at
+
+if TYPE_CHECKING:
+    from omnigraph.maintenance.copying.clone import CopyReport
+    from omnigraph.maintenance.copying.transfer import CopyEvent
+
+
+@reports_errors
+def clone(
+    source: Annotated[str, typer.Argument(help="The graph: a path, file:// or s3://.")],
+    target: Annotated[str, typer.Argument(help="Where the copy goes: a path, file:// or s3://.")],
+    branch: Annotated[
+        str | None,
+        typer.Option("--branch", help="Only this branch and those it descends from. Default: all."),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="STATE", help="Only what led to a commit, a tag or a manifest version."),
+    ] = None,
+    no_history: Annotated[
+        bool, typer.Option("--no-history", help="Only the newest states, without those before.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Copy a graph to another place, or bring an earlier copy up to date. Writers can go on meanwhile."""
+    graph = open_graph(source, read_only=True)
+    with progress() as listener:
+        done = graph.clone(target, branch=branch, at=parse_at(at), history=not no_history, listener=listener)
+    print_copy("copied", done, as_json=as_json)
+
+
+def print_copy(what: str, done: CopyReport, *, as_json: bool) -> None:
+    """Print what was copied."""
+    if as_json:
+        print_json(done.as_json())
+        return
+    print_text(styled(f"{what} ", "green"), f"{done.source} to {done.target}: {amount(done.files, done.bytes)}")
+    if done.files_kept:
+        print_text(f"  {done.files_kept:,} files were there already")
+    for name, commit in done.branches.items():
+        print_text(f"  branch {name} at {commit or 'its beginning'}")
+    for tag in done.tags:
+        print_text(f"  tag {tag}")
+
+
+def amount(files: int, size: int) -> str:
+    """How many files and bytes, for people."""
+    for unit, limit in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= limit:
+            return f"{files:,} files, {size / limit:.1f} {unit}"
+    return f"{files:,} files, {size} bytes"
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[CopyEvent], None] | None]:
+    """A listener that shows on the terminal how much is copied; None where there is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        steps: dict[str, TaskID] = {}
+
+        def listen(event: CopyEvent) -> None:
+            if event.step not in steps:
+                steps[event.step] = bar.add_task(event.step, total=event.total_bytes)
+            bar.update(steps[event.step], completed=event.bytes, description=f"{event.step} {event.done:,}")
+
+        yield listen
