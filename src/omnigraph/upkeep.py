@@ -159,11 +159,11 @@ class MaintainedGraph(VersionedGraph):
         return clone(self._repository, address, self._wanted(branch, at, history), listener)
 
     def _wanted(self, branch: str | None, at: At, history: bool) -> Wanted:
-        if at is None:
-            found = None if branch is None else self._repository.branches.find(branch).name
-            return Wanted(found, None, history)
-        state = self.snapshot(branch, at=at)
-        return Wanted(state.branch, state.manifest_version, history)
+        if at is not None:
+            state = self.snapshot(branch, at=at)
+            return Wanted(state.branch, state.manifest_version, history)
+        found = None if branch is None else self._repository.branches.find(branch).name
+        return Wanted(found, None, history)
 
     def backup(
         self,

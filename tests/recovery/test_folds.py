@@ -107,7 +107,7 @@ def late_fold(graph: Graph, move: TableMove) -> Staged:
     start = ref_before(move)
     handle = graph._repository.tables.open(replace(start, version=start.version + 1))
     numbers = [fragment.fragment_id for fragment in handle.get_fragments()][1:3]
-    rewritten = rewrite_fragments(handle, numbers, {}, 1_000)
+    rewritten = rewrite_fragments(handle, numbers, {}, 1_000, 1_000)
     change = stage_append(
         graph._repository.tables.open(start), start.location, start.branch, handle.to_table(), ""
     )

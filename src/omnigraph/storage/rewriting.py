@@ -1,6 +1,6 @@
 """Rewriting some fragments of a table: the same rows in fewer files, staged as the version after another change.
 
-Row ids and the versions in which rows were created and changed stay as they are, so `delta` across it is exact.
+Row ids stay as they are, and the versions of rows stay good enough for `delta` across it (`row_versions`).
 """
 
 from __future__ import annotations
@@ -78,9 +78,12 @@ def fits(rewritten: Rewritten, handle: LanceDataset, shrunk: Shrunk) -> bool:
 
 
 def rewrite_fragments(
-    handle: LanceDataset, numbers: Sequence[int], shrunk: Shrunk, rows_per_file: int
+    handle: LanceDataset, numbers: Sequence[int], shrunk: Shrunk, rows_per_file: int, exact_rows: int
 ) -> Rewritten:
-    """Write the rows of some fragments again as few files, as a change leaves them. The table stays as it is."""
+    """Write the rows of some fragments again as few files, as a change leaves them. The table stays as it is.
+
+    Files of more than ``exact_rows`` rows get coarser versions of their rows.
+    """
     with translated(handle.uri):
         plan: Any = Compaction.plan(handle, compaction_options(rows_per_file))
         task = {
@@ -90,7 +93,7 @@ def rewrite_fragments(
         }
         tasks: Any = CompactionTask
         group: CompactionTask = tasks.from_json(json.dumps(task))
-    return rewrite(handle, group)
+    return rewrite(handle, group, exact_rows)
 
 
 def _described(handle: LanceDataset, number: int, shrunk: Shrunk) -> dict[str, Any] | None:

@@ -116,6 +116,10 @@ class Folding:
         """A new attempt begins, and uses nothing yet."""
         self._used.clear()
 
+    def forget(self) -> None:
+        """What was written is gone; the next attempt writes it again."""
+        self._seen.clear()
+
     def fold(self, ref: TableRef, change: Staged, operation: str) -> tuple[Staged, ...]:
         """Write small files of a table again, beside a staged change of its rows: what is to be committed after
         the change. Nothing if there is nothing to fold, or it fails."""
@@ -152,7 +156,8 @@ class Folding:
         if not chosen:
             return None
         self._tables.verify_fragments(ref, chosen)
-        return rewrite_fragments(handle, chosen, shrunk, self._settings.fold_rows)
+        limits = self._settings
+        return rewrite_fragments(handle, chosen, shrunk, limits.fold_rows, limits.exact_rows)
 
     def _has_blob_files(self, ref: TableRef, handle: LanceDataset, fragment: Fragment) -> bool:
         """Do blobs lie in files beside those of the fragment? They would be copied, and may be of any size."""
