@@ -245,9 +245,9 @@ class TestTheCommand:
     def test_every_so_often_until_a_signal(self, local_store: Store) -> None:
         graph = new_graph(local_store)
         arguments = ["maintain", local_store.uri, "--every", "1s", "--small-files", "2"]
-        started = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, text=True)
-        assert started.stdout is not None
-        assert started.stdout.readline().startswith("optimized node:Person on main: ")
-        started.send_signal(signal.SIGTERM)
-        assert started.wait(60) == 0
+        with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, text=True) as started:
+            assert started.stdout is not None
+            assert started.stdout.readline().startswith("optimized node:Person on main: ")
+            started.send_signal(signal.SIGTERM)
+            assert started.wait(60) == 0
         assert len(table(graph, PERSON).get_fragments()) == 1
