@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import signal
 import subprocess
-import sys
 import threading
 from typing import Any
 
 import pytest
+from tests.cli.command import COMMAND
 from tests.cli.command import omnigraph as run
 from tests.history.test_diff import content, person
 from tests.maintenance.looks import indexed, table
@@ -244,10 +244,10 @@ class TestTheCommand:
     @pytest.mark.long
     def test_every_so_often_until_a_signal(self, local_store: Store) -> None:
         graph = new_graph(local_store)
-        command = [sys.executable, "-m", "omnigraph.cli.main", "maintain", local_store.uri, "--every", "1s"]
-        started = subprocess.Popen([*command, "--small-files", "2"], stdout=subprocess.PIPE, text=True)
-        assert started.stdout is not None
-        assert started.stdout.readline().startswith("optimized node:Person on main: ")
-        started.send_signal(signal.SIGTERM)
-        assert started.wait(60) == 0
+        arguments = ["maintain", local_store.uri, "--every", "1s", "--small-files", "2"]
+        with subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, text=True) as started:
+            assert started.stdout is not None
+            assert started.stdout.readline().startswith("optimized node:Person on main: ")
+            started.send_signal(signal.SIGTERM)
+            assert started.wait(60) == 0
         assert len(table(graph, PERSON).get_fragments()) == 1

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from lance import LanceDataset
 
-from omnigraph.errors import TableDrift
+from omnigraph.errors import StagedFilesRemoved, TableDrift
 from omnigraph.maintenance.index_plan import NO_LAG, DeferredIndex, IndexLag
 from omnigraph.maintenance.indices import (
     MEANWHILE,
@@ -58,6 +58,9 @@ from omnigraph.write.protocol import (
 
 WRITER: Final = "optimize"
 DRIFTED: Final = "moved with Lance itself; run `omnigraph repair`"
+MOST_LOST: Final = 3
+"""How often a step is done again because a cleanup with a short grace period removed its files."""
+
 ROUNDS: Final = 3
 """How often compaction and indexing take turns. Each round has less to do than the one before."""
 
@@ -177,6 +180,7 @@ class _Run:
     commits: list[Commit] = field(default_factory=list)
     tables: dict[str, TableReport] = field(default_factory=dict)
     drifted: set[str] = field(default_factory=set)
+    lost: int = 0
     deferred: tuple[DeferredIndex, ...] = ()
 
     def compact(self) -> bool:
@@ -205,7 +209,10 @@ class _Run:
         return len(self.commits) > first
 
     def _committed(self, prepare: Prepare[Result]) -> Result | None:
-        """Commit one step; None if it met a table that was moved with Lance itself, which is left out then."""
+        """Commit one step; None if it has to be done again.
+
+        That is so without a table that was moved with Lance itself, and if a cleanup has removed what was staged.
+        """
         request = WriteRequest(WRITER, self.request.branch, self.request.actor)
         try:
             written = commit_write(self.repository, request, prepare, self.workshop)
@@ -213,6 +220,11 @@ class _Run:
             if error.table_key in self.drifted:
                 raise
             self.drifted.add(error.table_key)
+            return None
+        except StagedFilesRemoved:
+            self.lost += 1
+            if self.lost > MOST_LOST:
+                raise
             return None
         if written.commit is not None:
             self.commits.append(written.commit)

@@ -52,6 +52,11 @@ class VersionOrigin:
     restored: int | None = None
 
 
+_REARRANGING: Final = frozenset({"Rewrite", "CreateIndex"})
+_MOST_REARRANGED: Final = 16
+"""How many versions are looked at to find out if they only rearranged rows."""
+
+
 class Tables(TableVersions):
     """The Lance tables of one graph."""
 
@@ -285,6 +290,16 @@ class Tables(TableVersions):
             restored = operation.version if isinstance(operation, LanceOperation.Restore) else None
             owner = (transaction.transaction_properties or {}).get(OPERATION_PROPERTY)
             return VersionOrigin(name, str(transaction.uuid), owner, restored)
+
+    def is_rearranged(self, before: TableRef, after: TableRef) -> bool:
+        """Are all versions after ``before`` compactions and indexes, so that no row differs? False if unknown."""
+        if (before.location, before.branch) != (after.location, after.branch):
+            return False
+        versions = range(before.version + 1, after.version + 1)
+        if len(versions) > _MOST_REARRANGED:
+            return False
+        refs = (replace(after, version=each, checksum=None) for each in versions)
+        return all(self.origin(ref).operation in _REARRANGING for ref in refs)
 
     def fork(self, ref: TableRef, native: str) -> TableRef:
         """Give a table a native branch that starts at this version; an equal one is taken over.

@@ -198,6 +198,9 @@ Prepare = Callable[[Base], Prepared[Result]]
 _LATE_VERSION_UNDONE: Final = ConflictError("a late request of a dead writer was undone; the write is retried")
 """A reason to prepare any change again, even one that is not repeatable: nothing that it read has changed."""
 
+_REARRANGED: Final = ConflictError("a table was compacted or indexed meanwhile; the write is retried")
+"""Another such reason."""
+
 
 def repeated_if_schema_changed(work: Callable[[], Result]) -> Result:
     """Do a piece of work that compiles and writes; once more, a few times, if the schema changes in between."""
@@ -255,7 +258,8 @@ def _prepare_and_commit(
                 return ready, _commit(repository, request, operation_id, ready, lock, job_lock)
         _discard(ready)
         is_moved = ready.prepared.repeatable and isinstance(conflict, ManifestConflict)
-        is_retried = isinstance(conflict, SchemaChanged | StagedFilesRemoved) or conflict is _LATE_VERSION_UNDONE
+        is_harmless = conflict is _LATE_VERSION_UNDONE or conflict is _REARRANGED
+        is_retried = is_harmless or isinstance(conflict, SchemaChanged | StagedFilesRemoved)
         if not is_moved and not is_retried:
             folding.begin()
             folding.discard_unused()
@@ -444,11 +448,16 @@ def _revalidate(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) 
         return SchemaChanged(request.branch.name)
     if current.manifest_version != base.snapshot.manifest_version:
         read = read_set(prepared.delta, base.catalog) | prepared.tables | prepared.reads
+        is_rearranged = False
         for key in sorted(read, key=lambda key: (key not in prepared.tables, key)):
             pin, before = current.tables.get(key), base.snapshot.tables[key]
-            if pin is None or (pin.table_version, pin.location) != (before.table_version, before.location):
-                actual = 0 if pin is None else pin.table_version
-                return ManifestConflict(key, before.table_version, actual)
+            if pin is not None and (pin.table_version, pin.location) == (before.table_version, before.location):
+                continue
+            if prepared.repeatable or pin is None or not repository.tables.is_rearranged(before.ref, pin.ref):
+                return ManifestConflict(key, before.table_version, 0 if pin is None else pin.table_version)
+            is_rearranged = True
+        if is_rearranged:
+            return _REARRANGED
     removed = _removed(repository, ready) if repository.cleanups.may_have_removed(ready.cleanups) else None
     if removed is not None:
         return StagedFilesRemoved(removed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,6 +67,7 @@ def maintain(
     def show(outcome: MaintenanceReport | OmniError) -> None:
         if as_json:
             print_json({"uri": graph.address, **outcome.as_json()})
+            sys.stdout.flush()
         elif isinstance(outcome, Exception):
             print_error(outcome)
         else:
