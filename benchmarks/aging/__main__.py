@@ -8,6 +8,7 @@ those that an S3 server got, or the reads and writes of files that the kernel co
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,7 @@ import omnigraph
 
 CHECKPOINTS: Final = (10, 100, 1_000, 5_000)
 BUCKET: Final = "aging"
+KEPT: Final = 10
 VERBS: Final = ("write", "look-up", "one hop", "open")
 
 Stored = list[tuple[str, int]]
@@ -80,10 +82,7 @@ def _files(uri: str) -> Stored:
     root = Path(uri)
     beside = [path for path in root.parent.glob(f"{root.name}.*") if path.is_file()]
     every = [path for path in root.rglob("*") if path.is_file()] if root.is_dir() else [root]
-    return [
-        (str(path.relative_to(root)) if root.is_dir() else path.name, path.stat().st_size)
-        for path in every + beside
-    ]
+    return [(str(path.relative_to(root.parent)), path.stat().st_size) for path in every + beside]
 
 
 @contextmanager
@@ -150,7 +149,7 @@ def shares(out: Console, stored: Stored, commits: int) -> None:
 
 
 def _kind(name: str) -> str:
-    parts = name.split("/")[1:]
+    parts = name.split("/")[1:] or [name]
     if parts[0] in ("nodes", "edges"):
         return "/".join([parts[0], *parts[2:-1]])
     return "/".join(parts[:-1]) or parts[0]
@@ -164,6 +163,19 @@ def at_once(life: Life, place: Place) -> Stored:
         aged.export(f"{folder}/all.jsonl")
         fresh.load(Path(f"{folder}/all.jsonl"), mode="append")
     return place.stored(f"{place.root}/fresh.omni")
+
+
+def tidied(out: Console, life: Life, place: Place) -> None:
+    """What is left after a cleanup, beside the same rows in a new graph."""
+    graph = omnigraph.open(life.engine.uri, storage_options=place.options or None)
+    graph.cleanup(keep=KEPT, grace=dt.timedelta(0), confirm=True)
+    table = Table("graph", "files", "bytes", title=f"After cleanup --keep {KEPT}")
+    counts = []
+    for name, stored in (("cleaned", place.stored(life.engine.uri)), ("loaded at once", at_once(life, place))):
+        counts.append((len(stored), sum(size for _, size in stored)))
+        table.add_row(name, *(f"{count:,}" for count in counts[-1]))
+    table.add_row("ratio", *(f"{cleaned / loaded:.2f}" for cleaned, loaded in zip(*counts, strict=True)))
+    out.print(table)
 
 
 def main() -> None:
@@ -180,7 +192,7 @@ def main() -> None:
     with local_place() if given.store == "local" else s3_place() as place:
         lives = [Life(engine) for engine in engines(place, given.store, given.writers, given.only)]
         for life in lives:
-            life.engine.create()
+            apart(life.engine.create, [()])
         for point in points:
             for life in lives:
                 life.grow(point, given.writers)
@@ -191,10 +203,7 @@ def main() -> None:
         for life in lives:
             if isinstance(life.engine, OmniGraph):
                 shares(out, place.stored(life.engine.uri), life.commits)
-                loaded = at_once(life, place)
-                out.print(
-                    f"The same rows loaded at once: {len(loaded):,} files, {sum(s for _, s in loaded):,} bytes"
-                )
+                tidied(out, life, place)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,16 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final, Protocol
 
-from benchmarks.aging.work import Step
+from benchmarks.aging.work import POPULATION, Step
 
 SCHEMA: Final = "node Person { name: String @key  age: I32? }\nedge Knows: Person -> Person"
+
+
+def _names() -> list[str]:
+    return [f"p{number}" for number in range(POPULATION)]
 
 
 class Session(Protocol):
@@ -41,7 +46,7 @@ class Engine(Protocol):
     def uri(self) -> str: ...
 
     def create(self) -> None:
-        """Make an empty store."""
+        """Make a store with its first people and edges, loaded at once."""
 
     def open(self) -> Session:
         """Open the store to read and write."""
@@ -58,7 +63,11 @@ class OmniGraph:
     def create(self) -> None:
         import omnigraph
 
-        omnigraph.init(self.uri, SCHEMA, storage_options=self.options or None).close()
+        graph = omnigraph.init(self.uri, SCHEMA, storage_options=self.options or None)
+        records: list[dict[str, Any]] = [{"type": "Person", "data": {"name": name, "age": 0}} for name in _names()]
+        records += [{"edge": "Knows", "from": one, "to": other} for one, other in pairwise(_names())]
+        graph.load(records, mode="append")
+        graph.close()
 
     def open(self) -> Session:
         import omnigraph
@@ -116,8 +125,9 @@ class PlainLance:
     def create(self) -> None:
         lance, pa = importlib.import_module("lance"), importlib.import_module("pyarrow")
         options = dict(self.options) or None
-        people = pa.schema([("name", pa.string()), ("age", pa.int32())]).empty_table()
-        edges = pa.schema([("src", pa.string()), ("dst", pa.string())]).empty_table()
+        names = _names()
+        people = pa.table({"name": names, "age": pa.array([0] * len(names), pa.int32())})
+        edges = pa.table({"src": names[:-1], "dst": names[1:]})
         lance.write_dataset(people, f"{self.uri}/people", storage_options=options, enable_stable_row_ids=True)
         lance.write_dataset(edges, f"{self.uri}/edges", storage_options=options, enable_stable_row_ids=True)
 
@@ -175,6 +185,9 @@ class DuckDB:
         connection.execute("CREATE TABLE person(name VARCHAR PRIMARY KEY, age INTEGER)")
         connection.execute("CREATE TABLE knows(src VARCHAR, dst VARCHAR)")
         connection.execute("CREATE INDEX knows_src ON knows(src)")
+        connection.execute(f"INSERT INTO person SELECT 'p' || i, 0 FROM range({POPULATION}) r(i)")
+        edges = f"SELECT 'p' || i, 'p' || (i + 1) FROM range({POPULATION - 1}) r(i)"
+        connection.execute(f"INSERT INTO knows {edges}")
         connection.close()
 
     def open(self) -> Session:
@@ -226,6 +239,9 @@ class Kuzu:
         session = self.open()
         session.run("CREATE NODE TABLE Person(name STRING, age INT32, PRIMARY KEY (name))")
         session.run("CREATE REL TABLE Knows(FROM Person TO Person)")
+        session.run("UNWIND $names AS name CREATE (:Person {name: name, age: 0})", names=_names())
+        both = "UNWIND $names AS n MATCH (a:Person {name: n[1]}), (b:Person {name: n[2]})"
+        session.run(f"{both} CREATE (a)-[:Knows]->(b)", names=[list(pair) for pair in pairwise(_names())])
         session.close()
 
     def open(self) -> _KuzuSession:

@@ -165,6 +165,10 @@ def _optimize(store: Store, graph: Graph | None) -> object:
     return _given(graph).optimize()
 
 
+def _cleanup(store: Store, graph: Graph | None) -> object:
+    return _given(graph).cleanup(keep=1, grace="0s", confirm=True)
+
+
 def _create_tag(store: Store, graph: Graph | None) -> object:
     return _given(graph).tag("v1")
 
@@ -282,6 +286,7 @@ OPERATIONS: dict[str, Operation] = {
         _two_schemas, _merge_branch, halfway=partial(_change_schema, branch="main")
     ),
     "optimize": Operation(_two_branches, _optimize),
+    "cleanup": Operation(_two_branches, _cleanup),
     "ingest into a missing branch": Operation(_a_graph, _ingest, forks="new"),
     "a load of several files": Operation(_a_graph, _several_files),
     "a bulk load": Operation(_a_graph, _bulk_load),

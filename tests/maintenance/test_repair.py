@@ -7,6 +7,7 @@ import lance
 import pytest
 from tests.cli.command import omnigraph as command
 from tests.maintenance.patients import forged
+from tests.recovery.folds import FOLDING_WRITES, worn_graph
 from tests.recovery.scenes import (
     BEGINNING,
     PERSON,
@@ -18,6 +19,7 @@ from tests.recovery.scenes import (
     person,
     with_city,
 )
+from tests.recovery.test_folds import interrupted
 from tests.recovery.test_windows import Interrupted, fail_at
 from tests.recovery.victims import kill_at
 from tests.sampling import sampled
@@ -283,3 +285,52 @@ def test_all_branches(local_store: Store) -> None:
     assert [actions(report) for report in reports] == [{PERSON: ("verified_maintenance", "healed")}] * 2
     assert graph.doctor().findings == ()
     assert command("repair", local_store.uri, "--all-branches", "--branch", "dev").code == 2
+
+
+@pytest.mark.parametrize("failpoint", sampled(["write.after_fold", "write.before_fold"], 1))
+def test_a_lost_write_that_folded_files_as_well(local_store: Store, failpoint: str) -> None:
+    """Both of its versions are undone."""
+    graph = worn_graph(local_store)
+    before = contents(graph)
+    interrupted(graph, failpoint, "one table")
+    lose_sidecars(local_store)
+    (found,) = [t for t in graph.repair().tables if t.action != "no_op"]
+    assert (found.table_key, found.classification) == (PERSON, "unpublished_write")
+    FOLDING_WRITES["one table"].run(graph, "main")
+    assert contents(graph) == FOLDING_WRITES["one table"].effect(before)
+    assert {recovery.recovery_kind for recovery in graph.recoveries()} == {"UnpublishedVersionUndone"}
+    assert graph.doctor().findings == ()
+
+
+def test_a_lost_write_whose_fold_was_fenced(s3_store: Store) -> None:
+    graph = worn_graph(s3_store)
+    before = contents(graph)
+    interrupted(graph, "write.before_fold", "one table")
+
+    def interrupt() -> None:
+        raise Interrupted
+
+    with failpoints.armed("recovery.after_upkeep_fence", interrupt), pytest.raises(Interrupted):
+        graph.refresh()
+    lose_sidecars(s3_store)
+    assert actions(graph.repair()) == {PERSON: ("unpublished_write", "preview")}
+    FOLDING_WRITES["one table"].run(graph, "main")
+    assert contents(graph) == FOLDING_WRITES["one table"].effect(before)
+    assert_settled(graph)
+
+
+def test_undoing_that_dies_is_repeated_without_another_version(local_store: Store) -> None:
+    graph = new_graph(local_store)
+    fail_at("write.after_tables", graph, "merge", "main")
+    lose_sidecars(local_store)
+
+    def interrupt() -> None:
+        raise Interrupted
+
+    with failpoints.armed("publish.before_stage", interrupt), pytest.raises(Interrupted):
+        graph.repair(confirm=True)
+    head = table(graph).version
+    assert actions(graph.repair(confirm=True))[PERSON] == ("unpublished_write", "undone")
+    assert table(graph).version == head == graph.snapshot().tables[PERSON].table_version
+    assert contents(graph) == BEGINNING
+    assert_settled(graph)

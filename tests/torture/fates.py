@@ -16,6 +16,9 @@ WINDOWS: Final = sorted(
 )
 """The failpoints at which writers are killed and stopped."""
 
+CLEANUP_WINDOWS: Final = sorted(failpoints.CLEANUP_NAMES)
+"""The failpoints at which keepers are killed and stopped as well."""
+
 Trouble = Literal["none", "faulty disk", "size limit", "impatient"]
 """What a writer's own surroundings do to it: its disk fails now and then, its files may not grow above some size
 for a while, or its clients do not try again when a request fails."""
@@ -42,15 +45,16 @@ def fate(chance: random.Random, troubles: tuple[Trouble, ...], role: Role = "wri
     """Draw one. A loader has to live longer, because Spark needs a while to start."""
     killed = chance.random() < 0.5
     stopped = chance.choices(["never", "at a window", "any moment"], [2, 1, 1])[0]
+    windows = [*WINDOWS, *CLEANUP_WINDOWS * 3] if role == "keeper" else WINDOWS
     lifetime = chance.uniform(60.0, 115.0) if role == "loader" else chance.uniform(0.5, 15.0)
     return Fate(
         seed=chance.randrange(2**32),
         lifetime=lifetime,
         role=role,
         trouble=chance.choice(troubles),
-        killed_at=chance.choice(WINDOWS) if killed else None,
+        killed_at=chance.choice(windows) if killed else None,
         killed_after=chance.randint(1, 5),
-        stopped_at=chance.choice(WINDOWS) if stopped == "at a window" else None,
+        stopped_at=chance.choice(windows) if stopped == "at a window" else None,
         stopped_after=chance.randint(1, 4),
         stopped_for=chance.uniform(0.1, 5.0),
         stopped_when=chance.uniform(0.0, lifetime) if stopped == "any moment" else None,

@@ -17,7 +17,7 @@ import omnigraph
 from omnigraph.errors import HistoryReclaimed, OmniError
 from omnigraph.manifest.snapshot import Snapshot
 
-HELD: Final = 8
+HELD: Final = 20
 """How many snapshots the reader holds on to."""
 
 
@@ -60,7 +60,7 @@ class Reader(threading.Thread):
             started = time.monotonic()
             found = tags(self._graph, snapshot)
             self.snapshots += 1
-            if branch in BRANCHES and random.random() < 0.1:
+            if branch in BRANCHES and random.random() < 0.03:
                 self._held.append(_Held(snapshot, found, started))
         except OmniError:
             if branch in BRANCHES or branch in {other.name for other in self._graph.branches()}:

@@ -6,6 +6,7 @@ the tag; so a half write shows in any single snapshot. Later writes may change o
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import tempfile
@@ -34,8 +35,12 @@ UNDONE = "undone"
 MERGED = {"main": ["left"], "right": ["main"], UNDONE: ["main", "left", "right"]}
 """Which of the branches that are always there are merged into which."""
 
-GRACE = 5.0
-"""For how many seconds after a state was the newest one it may not be cleaned up."""
+KEPT = 45
+"""How many commits of each branch a cleanup keeps."""
+
+GRACE = 20.0
+"""For how many seconds a cleanup lets states and files alone that somebody may be using. No process of a run is
+stopped for so long."""
 
 SHORT = "short-"
 """How the names of branches begin that come and go. No name is used twice."""
@@ -61,6 +66,7 @@ Kind = Literal[
     "delete branch",
     "indices",
     "optimize",
+    "cleanup",
     "merge",
     "revert",
     "cherry-pick",
@@ -152,6 +158,10 @@ def _optimize(graph: Graph, step: Step) -> str | None:
     return _id(graph.optimize(branch=step.branch).commit)
 
 
+def _clean_up(graph: Graph, step: Step) -> None:
+    graph.cleanup(keep=KEPT, grace=dt.timedelta(seconds=GRACE), confirm=True)
+
+
 def _merge(graph: Graph, step: Step) -> str | None:
     return _id(graph.merge(step.parent, step.branch).commit)
 
@@ -202,6 +212,7 @@ _ACTIONS: dict[Kind, Callable[[Graph, Step], str | None]] = {
     "delete branch": _delete_branch,
     "indices": _build_indices,
     "optimize": _optimize,
+    "cleanup": _clean_up,
     "merge": _merge,
     "revert": _revert,
     "cherry-pick": _cherry_pick,

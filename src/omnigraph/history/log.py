@@ -12,6 +12,7 @@ from omnigraph.errors import BranchNotFound, HistoryReclaimed, InvalidArgument, 
 from omnigraph.history.diff import ChangeFilter, diff
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.retained import Retained, read_retained
 from omnigraph.manifest.state import Commit
 
 _CLOCKS: Final = dt.timedelta(hours=1)
@@ -48,13 +49,15 @@ class LogEntry:
     """A commit, with the branches whose newest commit it is and the tags that name it.
 
     ``changes`` counts what the commit changed, by table and operation. It is None if that was not counted, or
-    cannot be because the state is gone.
+    cannot be because the state is gone. ``is_reclaimed`` says that the commit's state was cleaned away, or went
+    with its branch: the commit can be listed, but not read.
     """
 
     commit: Commit
     branches: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     changes: Counts | None = None
+    is_reclaimed: bool = False
 
     def as_json(self) -> dict[str, Any]:
         changes = None if self.changes is None else {key: dict(counts) for key, counts in self.changes.items()}
@@ -63,6 +66,7 @@ class LogEntry:
             "branches": list(self.branches),
             "tags": list(self.tags),
             "changes": changes,
+            "reclaimed": self.is_reclaimed,
         }
 
 
@@ -90,7 +94,9 @@ def chosen_commits(
 def entries(repository: Repository, commits: Iterable[Commit], *, stat: bool) -> list[LogEntry]:
     """Commits with the names that lead to them and, if ``stat`` is set, with the counts of what they changed."""
     heads: dict[str, list[str]] = {}
-    for branch in repository.branches.all():
+    branches = {branch.name: branch for branch in repository.branches.all()}
+    retained = read_retained(repository.objects)
+    for branch in branches.values():
         with contextlib.suppress(BranchNotFound):  # deleted since it was listed
             head = repository.manifest.latest(branch.native).head
             heads.setdefault("" if head is None else head.graph_commit_id, []).append(branch.name)
@@ -103,9 +109,17 @@ def entries(repository: Repository, commits: Iterable[Commit], *, stat: bool) ->
             tuple(heads.get(commit.graph_commit_id, ())),
             tuple(tags.get(commit.graph_commit_id, ())),
             changes_of(repository, commit) if stat else None,
+            _is_reclaimed(commit, branches.get(commit.branch), retained),
         )
         for commit in commits
     ]
+
+
+def _is_reclaimed(commit: Commit, branch: Branch | None, retained: Retained) -> bool:
+    """Is the state of a commit gone, because its branch is or because it was cleaned away?"""
+    if branch is None or commit.manifest_version <= (branch.fork_version or 0):
+        return True
+    return not retained.of(branch.native).has(commit.manifest_version)
 
 
 def changes_of(repository: Repository, commit: Commit) -> Counts | None:

@@ -97,8 +97,10 @@ class Rewritten:
 
 
 def rewrite(handle: LanceDataset, group: CompactionTask, exact_rows: int = EXACT_ROWS) -> Rewritten:
-    """Write a group of fragments again, as files that no version refers to yet. Files of more than ``exact_rows``
-    rows get coarser versions of their rows."""
+    """Write a group of fragments again, as files that no version refers to yet.
+
+    Files of more than ``exact_rows`` rows that have a version each get coarser ones (`row_versions`).
+    """
     with translated(handle.uri):
         written: Any = group.execute(handle)
         described: dict[str, Any] = json.loads(written.json())

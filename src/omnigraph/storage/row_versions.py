@@ -26,7 +26,7 @@ from lance.fragment import FragmentMetadata
 from omnigraph.storage.wire import encode_fields, read_fields
 
 EXACT_ROWS: Final = 63
-"""Files of up to so many rows keep exact versions, unless other settings are chosen."""
+"""How many versions a fragment lists one by one."""
 
 _LAST: Final = 8
 """Of a fragment with coarser versions, one in so many of the rows that a fragment with exact ones may have keep
@@ -54,13 +54,16 @@ def next_row_id(handle: LanceDataset) -> int:
 
 
 def with_coarser_versions(fragment: FragmentMetadata, exact_rows: int) -> FragmentMetadata:
-    """A fragment that lists versions for stretches of its rows; the same one if it has only so many rows."""
+    """A fragment that lists versions for stretches of its rows; the same one if it has only so many rows, or
+    so few versions for all of them."""
     if fragment.physical_rows <= exact_rows:
         return fragment
     described: dict[str, Any] = fragment.to_json()
     try:
         created, changed = (_decoded(described[name], fragment.physical_rows) for name in (_CREATED, _CHANGED))
     except (KeyError, TypeError, ValueError):  # stored in a way that Lance has not used so far
+        return fragment
+    if np.count_nonzero((np.diff(created) != 0) | (np.diff(changed) != 0)) < exact_rows:
         return fragment
     for part in _stretches(fragment.physical_rows, max(1, exact_rows // _LAST)):
         never_changed = np.array_equal(created[part], changed[part])

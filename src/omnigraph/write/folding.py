@@ -122,6 +122,10 @@ class Folding:
             discard_segments(self._tables.objects, TableRef(location, branch, 0), built)
         self._tails.clear()
 
+    def forget(self) -> None:
+        """What was written is gone; the next attempt writes it again."""
+        self._seen.clear()
+
     def fold(self, ref: TableRef, change: Staged, operation: str) -> tuple[Staged, ...]:
         """Write small files of a table again, beside a staged change of its rows: what is to be committed after
         the change. Nothing if there is nothing to fold, or it fails."""

@@ -260,6 +260,8 @@ def _prepare_and_commit(
             folding.begin()
             folding.discard_unused()
             raise conflict
+        if isinstance(conflict, StagedFilesRemoved):
+            folding.forget()
     with repository.locks.commit(request.branch.name) as lock:
         return _prepare_under_lock(repository, request, prepare, folding, lock, job_lock, operation_id, cleanups)
 

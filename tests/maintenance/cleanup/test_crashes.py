@@ -1,4 +1,4 @@
-"""A cleanup that is killed leaves a graph that has everything it should keep, and the next one goes on."""
+"""A cleanup that is killed anywhere leaves a graph with everything it should keep, and the next one goes on."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from tests.processes import see_killed
 from tests.recovery.victims import connect as connect_unhealed
 from tests.stores import Store
 
+import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import HistoryReclaimed
 from omnigraph.recovery.jobs import JobRecord, announce
@@ -151,7 +152,7 @@ def test_a_type_that_was_dropped(local_store: Store) -> None:
 
 
 def test_schemas_of_states_that_are_gone(local_store: Store) -> None:
-    graph = create(local_store)
+    graph = omnigraph.init(local_store.uri, "node Person { name: String @key }")
     schema = (
         "node Person { name: String @key  age: I32?  %s: String? }\nedge Knows: Person -> Person { since: I32? }"
     )

@@ -14,6 +14,7 @@ from tests.faults.store import Rule as RequestRule
 from tests.faults.store import faulty_store
 from tests.maintenance.copying.scenes import glance, look, names, person, small, write_and_merge
 from tests.processes import say, see_killed
+from tests.sampling import sampled
 from tests.stores import S3Server, Store, local_store
 
 import omnigraph
@@ -25,6 +26,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.storage.locks import DEFAULT_WAIT, Locks
 
 
+@pytest.mark.long
 def test_a_disk_that_fails_ends_the_copy_which_goes_on_when_it_works_again(tmp_path: Path) -> None:
     graph = small(local_store(tmp_path))
     for line in heard_from(fail_everywhere, str(tmp_path), "EIO"):
@@ -65,7 +67,7 @@ def fail_everywhere(folder: str, action: Action) -> None:
             say("ok" if glance(omnigraph.open(target)) == glance(graph) else f"{pattern}: another graph")
 
 
-@pytest.mark.parametrize("action", ["500", "lost"])
+@pytest.mark.parametrize("action", sampled(["500", "lost"], 1))
 def test_a_bucket_that_fails_leaves_a_part_which_is_completed(
     s3_server: S3Server, tmp_path: Path, action: str
 ) -> None:
@@ -99,15 +101,14 @@ def test_what_is_there_is_not_sent_again(s3_server: S3Server, tmp_path: Path) ->
         sent = [
             r.key for r in second if r.method == "PUT" and not r.key.startswith(("__locks", "_refs", "__place"))
         ]
-        assert len(sent) == 6, "a data file, a transaction and a version of the table and of the manifest"
+        assert len(sent) == 4, "a data file and a version of the table and of the manifest"
         assert len(first) > 30
         listings = [request for request in second if request.method == "LIST"]
         assert len(listings) <= 12
 
 
-@pytest.mark.parametrize(
-    "failpoint", ["copy.after_claim", pytest.param("copy.after_versions", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("failpoint", ["copy.after_claim", "copy.after_versions"])
 def test_a_clone_to_a_bucket_that_is_killed_goes_on(s3_store: Store, tmp_path: Path, failpoint: str) -> None:
     graph = small(local_store(tmp_path))
     see_killed(failpoint, clone_with_short_leases, graph.address, s3_store)

@@ -45,23 +45,25 @@ def list_(
 ) -> None:
     """List the commits that led to a branch, newest first."""
     options = log_options(filters, actor=actor, kind=kind, since=since, until=until, after=after)
-    found = open_graph(uri, store, read_only=True).commits(branch, limit=limit + 1, **options)
-    page, following = found[:limit], next_page([commit.graph_commit_id for commit in found], limit)
+    found = open_graph(uri, store, read_only=True).log(branch, limit=limit + 1, **options)
+    page, following = found[:limit], next_page([entry.commit.graph_commit_id for entry in found], limit)
     if as_json:
-        print_json({"branch": branch, "commits": [c.as_json() for c in page], "next": following})
+        commits = [{**entry.commit.as_json(), "reclaimed": entry.is_reclaimed} for entry in page]
+        print_json({"branch": branch, "commits": commits, "next": following})
         return
     print_table(
         ("commit", "version", "when", "kind", "actor", "message"),
         [
             (
                 c.graph_commit_id,
-                str(c.manifest_version),
+                f"{c.manifest_version} (gone)" if entry.is_reclaimed else str(c.manifest_version),
                 f"{c.created_at:%Y-%m-%d %H:%M:%S}",
                 c.kind,
                 c.actor_id or "",
                 c.message or "",
             )
-            for c in page
+            for entry in page
+            for c in [entry.commit]
         ],
     )
     print_next(following)

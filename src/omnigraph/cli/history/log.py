@@ -89,6 +89,8 @@ def _print_entry(entry: LogEntry) -> None:
     merged = f"  merges {', '.join(commit.parents[1:])}" if commit.parents[1:] else ""
     by = f" by {commit.actor_id}" if commit.actor_id else ""
     print_text(f"    {commit.created_at:%Y-%m-%d %H:%M:%S}  {commit.kind}{by}{merged}")
+    if entry.is_reclaimed:
+        print_text(styled("    its state is gone from the store", "yellow"))
     for line in (commit.message or "").splitlines():
         print_text(f"    {line}")
     for table_key, counts in (entry.changes or {}).items():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
-from omnigraph.cli.stores import Address, Store, open_graph
+from omnigraph.cli.stores import Address, Store, open_graph, resolve_store
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.cleanup.report import CleanupReport
@@ -35,6 +35,7 @@ def cleanup(
         ),
     ] = None,
     confirm: Annotated[bool, typer.Option("--confirm", help="Remove it; without this it is only shown.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Consent, needed for graphs that are not local.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show what of the history would be removed, and with --confirm remove it.
@@ -43,7 +44,10 @@ def cleanup(
     """
     if keep is None and older_than is None:
         raise typer.BadParameter("say how much of the history stays: give --keep, --older-than, or both")
-    graph = open_graph(uri, store, read_only=not confirm)
+    address = resolve_store(uri, store)
+    if confirm and "://" in address and not address.startswith("file://") and not yes:
+        raise typer.BadParameter(f"{address} is not local; add --yes to remove states there")
+    graph = open_graph(address, read_only=not confirm)
     report = graph.cleanup(keep=keep, older_than=older_than, grace=grace, confirm=confirm)
     if as_json:
         print_json({"uri": graph.address, **report.as_json()})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import struct
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -15,7 +16,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.recovery.jobs import JobRecord
 from omnigraph.storage import layout
 from omnigraph.storage.control.contents import Entry
-from omnigraph.storage.files.referenced import VersionReader
+from omnigraph.storage.files.versionfiles import VersionReader
 
 _WHOLE: Final = b"LANC"
 _CLOCKS: Final = dt.timedelta(days=1)
@@ -28,7 +29,6 @@ class Garbage:
     versions that stay refer to, and ``kept`` those versions by native branch."""
 
     location: str
-    reader: VersionReader
     versions: list[tuple[str | None, int, Entry]] = field(default_factory=list)
     files: list[tuple[str, Entry]] = field(default_factory=list)
     """Each with the key by which a version would refer to it."""
@@ -36,6 +36,7 @@ class Garbage:
     referenced: set[str] = field(default_factory=set)
     folders: list[str] = field(default_factory=list)
     """Folders that are empty when everything in them is gone."""
+    _readers: dict[str | None, VersionReader] = field(default_factory=dict)
 
     def keep(
         self, repository: Repository, native: str | None, versions: Iterable[int], *, is_needed: bool
@@ -50,9 +51,19 @@ class Garbage:
             key = layout.version_file(self.location, native, version)
             found = repository.objects.get(key)
             if found is not None and found.content.endswith(_WHOLE):
-                self.referenced |= {each.key for each in self.reader.references(key, found.content)}
+                self._refer(native, key, found.content)
             elif is_needed:
                 raise ObjectDamaged(key, "it is missing" if found is None else "its end is missing")
+
+    def _refer(self, native: str | None, key: str, content: bytes) -> None:
+        """Note what a version refers to; ObjectDamaged if that cannot be read."""
+        tree = layout.native_prefix(self.location, native)
+        reader = self._readers.setdefault(native, VersionReader(self.location, tree))
+        try:
+            self.referenced.update(reference.key.rstrip("/") for reference in reader.references(content))
+        except (ValueError, KeyError, struct.error) as error:
+            remedy = "nothing was removed; a newer release may understand it"
+            raise ObjectDamaged(key, f"what it refers to cannot be read ({error})", remedy) from error
 
     @property
     def size(self) -> int:
@@ -93,7 +104,7 @@ class Rules:
 def manifest_garbage(repository: Repository, table: TableFiles, rules: Rules) -> Garbage:
     """What of the manifest may go. Of each branch the newest versions stay without a gap, so the versions that
     branches were forked at do not; where states need them, they are kept as objects."""
-    found = Garbage(table.location, VersionReader(table.location))
+    found = Garbage(table.location)
     for native, states in rules.needed.states.items():
         found.keep(repository, native, range(states.oldest, states.newest + 1), is_needed=True)
     _add_garbage(table, rules, found)
@@ -102,7 +113,7 @@ def manifest_garbage(repository: Repository, table: TableFiles, rules: Rules) ->
 
 def log_garbage(repository: Repository, table: TableFiles, rules: Rules) -> Garbage:
     """What of a log may go: all but its newest version, and those that were the newest not long ago."""
-    found = Garbage(table.location, VersionReader(table.location))
+    found = Garbage(table.location)
     for native, tree in table.trees.items():
         ordered = sorted(tree.versions)
         recent = [v for v, following in pairwise(ordered) if tree.versions[following].modified > rules.young]
@@ -117,7 +128,7 @@ def pinned_files(repository: Repository, needed: Needed, location: str) -> Garba
 
     ObjectDamaged if a version of a newest state cannot be read. One of an older state may be gone already.
     """
-    found = Garbage(location, VersionReader(location))
+    found = Garbage(location)
     for native, versions in needed.pins[location].items():
         current = needed.current.get(location, {}).get(native, set())
         found.keep(repository, native, sorted(versions - current), is_needed=False)
@@ -141,7 +152,7 @@ def table_garbage(repository: Repository, table: TableFiles, rules: Rules, found
 
 def _abandoned(table: TableFiles, rules: Rules) -> Garbage:
     """A table of no state at all. One that was just made may be part of a state soon, and stays."""
-    found = Garbage(table.location, VersionReader(table.location))
+    found = Garbage(table.location)
     if table.last_written > rules.young or any(table.location in job.locations for job in rules.jobs):
         return found
     for native, tree in table.trees.items():

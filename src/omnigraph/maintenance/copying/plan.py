@@ -16,9 +16,8 @@ from omnigraph.maintenance.copying.extent import Extent
 from omnigraph.maintenance.copying.transfer import Edit, Piece, read_small
 from omnigraph.storage import layout
 from omnigraph.storage.files.checksums import INDEX_CHECKSUMS
-from omnigraph.storage.files.referenced import Reference, VersionReader
 from omnigraph.storage.files.transfers import FileStore
-from omnigraph.storage.files.versionfiles import relocated, relocated_transaction
+from omnigraph.storage.files.versionfiles import Reference, VersionReader, relocated, relocated_transaction
 
 _DATA: Final = "/data/"
 _INDICES: Final = "/_indices/"
@@ -53,7 +52,7 @@ def make_plan(
     names a file that is missing from the source, or has another size than its version says.
     """
     listed = _Listed(sizes)
-    content: dict[str, Piece] = {key: listed.piece(Reference(key), None) for key in extent.schemas}
+    content: dict[str, Piece] = {key: listed.piece(Reference(key), None) for key in extent.objects}
     versions: list[Piece] = []
     kept, room = 0, _HELD
     for (location, native), numbers in extent.versions.items():
@@ -64,11 +63,15 @@ def make_plan(
         missing = [key for key in keys if key not in present]
         kept += len(keys) - len(missing)
         move = None if root is None or native is None else partial(_moved, location, root)
-        reader = VersionReader(location)
+        reader = VersionReader(location, layout.native_prefix(location, native))
         for key, found in read_small(source, missing):
             room -= len(found)
             versions.append(Piece((key,), (len(found),), move, found if room > 0 else None))
-            for reference in reader.references(key, found):
+            try:
+                references = list(reader.references(found))
+            except (ValueError, KeyError) as error:
+                raise ObjectDamaged(key, str(error)) from error
+            for reference in references:
                 if listed.is_cleaned(reference):
                     continue
                 edit = None if move is None else _edit(reference.key, location, root)
@@ -121,7 +124,7 @@ class _Listed:
 
     def piece(self, reference: Reference, edit: Edit | None) -> Piece:
         """What is copied for a reference: a file, a data file with its blobs, or an index as a whole."""
-        folder = f"{reference.key}/" if reference.is_folder else _folder(reference.key)
+        folder = _folder(reference.key)
         if folder is not None:
             self._require(reference)
             keys = self._folders.get(folder, [])
@@ -137,7 +140,7 @@ class _Listed:
         return Piece(found, tuple(self._sizes[key] for key in found), edit)
 
     def _require(self, reference: Reference) -> None:
-        if reference.is_folder:
+        if reference.key.endswith("/"):
             return
         size = self._sizes.get(reference.key)
         if size is None:

@@ -17,7 +17,7 @@ from omnigraph.formats.jsonl.columns import key_ids
 from omnigraph.lang.schema.catalog import EdgeType, EntityType, NodeType, Property
 from omnigraph.lang.values import FLOATS
 from omnigraph.maintenance.doctor.examination import Examination, ExaminedBranch, ExaminedTable
-from omnigraph.maintenance.doctor.pieces import ROWS_PER_PIECE, pieces_of, rows_of
+from omnigraph.maintenance.doctor.pieces import ROWS_PER_PIECE, parts_of, pieces_of, rows_of
 from omnigraph.maintenance.doctor.report import Finding, Severity
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base
@@ -29,6 +29,9 @@ from omnigraph.write.rules import Violations, check_rows
 _REMEDY = "correct the rows with `omnigraph mutate` or `omnigraph load --mode merge`"
 TABLE_RULES: Final = ("value_rule", "key_mismatch", "duplicate_id", "duplicate_value", "cardinality")
 """The codes of findings about the rows of one table."""
+
+ROWS_AT_ONCE: Final = 65_536
+"""Of so many rows the values are checked together."""
 
 _LISTED: Final = 1
 
@@ -84,8 +87,7 @@ class _TableRules:
         """Check values row by row, then groups of values, piece by piece."""
         entity, names = self._entity, _ruled(self._entity)
         ruled = narrowed(entity, names)
-        for batch in self._tables.pass_through(self._ref, ["id", *names]):
-            rows = pa.Table.from_batches([batch])
+        for rows in parts_of(self._tables, self._ref, ["id", *names], ROWS_AT_ONCE):
             check_rows(ruled, rows, self.broken["value_rule"])
             if isinstance(entity, NodeType) and entity.key:
                 self._check_keys(entity, rows)
@@ -160,8 +162,8 @@ def _ends(
             found = Violations(_LISTED)
             for piece in pieces_of(tables, nodes.ref, "id", rows_per_piece):
                 ids = one_chunk(rows_of(tables, nodes.ref, ["id"], piece, "id")["id"])
-                for batch in tables.pass_through(own.ref, ["id", column]):
-                    edges = piece.of(pa.Table.from_batches([batch]), column)
+                for some in parts_of(tables, own.ref, ["id", column], rows_per_piece):
+                    edges = piece.of(some, column)
                     ends = one_chunk(pc.unique(edges[column]))
                     missing = ends.filter(pc.invert(pc.is_in(ends, value_set=ids)))
                     if len(missing):
