@@ -18,6 +18,7 @@ from tests.stores import Store
 import omnigraph
 from omnigraph import Graph, Settings, WriteSettings, failpoints
 from omnigraph.errors import ManifestConflict, RequestError
+from omnigraph.storage.indexing import existing_indexes
 from omnigraph.storage.rewriting import Fragment
 from omnigraph.write.folding import MOST_FILES, choose
 
@@ -302,3 +303,41 @@ def test_a_retry_does_without_it_if_the_files_were_indexed(local_store: Store) -
     assert sorted(files(graph)) == [1] * 5
     assert names(graph) == ["p0", "p1", "p2", "p3", "p4"]
     assert data_files(graph) == known_files(graph)
+
+
+def uncovered(graph: Graph, column: str) -> int:
+    """How many rows the index of a column does not answer for."""
+    found = {(index.column, index.kind): index.rows for index in existing_indexes(handle(graph))}
+    return int(handle(graph).count_rows()) - found[column, "BTREE"]
+
+
+def test_files_that_are_not_folded_any_more_are_indexed(local_store: Store) -> None:
+    """One index per write, and only files that are large enough; smaller ones are scanned."""
+    graph = new_graph(local_store, fold_rows=16)
+    add(graph, *(f"a{number}" for number in range(10)))
+    graph.ensure_indices()
+    indexes = len(existing_indexes(handle(graph)))
+    for name in "bc":
+        add(graph, *(f"{name}{number}" for number in range(10)))
+    for number in range(2 * indexes):
+        add(graph, f"x{number}")
+    assert uncovered(graph, "id") == uncovered(graph, "age") <= 2 * indexes
+    for name in ("a1", "b2", "c3", "x0"):
+        assert graph.entity("Person", name) is not None
+    assert len(names(graph)) == 30 + 2 * indexes
+
+
+def test_a_retry_does_without_what_was_indexed(local_store: Store) -> None:
+    graph = new_graph(local_store, fold_rows=16)
+    other = omnigraph.open(graph.address)
+    add(graph, *(f"a{number}" for number in range(10)))
+    graph.ensure_indices()
+    add(graph, *(f"b{number}" for number in range(10)))
+    folder = Path(graph.address, graph.snapshot().tables[PERSON].location, "_indices")
+    before = len(list(folder.iterdir()))
+    with overtaken(lambda: other.mutate(INSERT, {"n": "x"})):
+        add(graph, "y")
+    assert len(list(folder.iterdir())) == before
+    assert uncovered(graph, "id") == 12
+    add(graph, "z")
+    assert len(list(folder.iterdir())) == before + 1

@@ -13,7 +13,7 @@ import omnigraph
 from omnigraph import Graph, Settings, Snapshot, WriteSettings
 
 SCHEMA = "node Person { name: String @key  age: I32? }\nedge Knows: Person -> Person"
-EAGER = Settings(write=WriteSettings(fold_files=2, fold_rows=16, exact_rows=1))
+EAGER = Settings(write=WriteSettings(fold_files=2, fold_rows=6, exact_rows=1))
 
 Content: TypeAlias = dict[str, int]
 """The age of each person, and for each edge the number 0, by id."""

@@ -7,7 +7,7 @@ writes.
 
 The exchange of the files is staged with the write's own change and committed after it, under the same sidecar and
 as part of the same commit. It changes no row, and is done without if anything is in its way. Files that an index
-answers for are left to `optimize`, which brings the index along.
+answers for are left to `optimize`, which brings the index along. `tails` indexes files that are large enough.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from omnigraph.settings import WriteSettings
 from omnigraph.storage import layout
 from omnigraph.storage.compacting import Rewritten
 from omnigraph.storage.files.datafiles import has_blobs
+from omnigraph.storage.indexing import BuiltSegment, discard_segments
 from omnigraph.storage.rewriting import (
     Fragment,
     Shrunk,
@@ -37,6 +38,7 @@ from omnigraph.storage.rewriting import (
 from omnigraph.storage.staging import Staged, shrunk_fragments
 from omnigraph.storage.tables import TableRef, Tables
 from omnigraph.write.discarding import discard_data
+from omnigraph.write.tails import index_tail, stage_tail
 
 VARIABLE: Final = "OMNIGRAPH_FOLD"
 
@@ -111,10 +113,14 @@ class Folding:
         self._settings = settings
         self._seen: dict[tuple[str, str | None], Rewritten | None] = {}
         self._used: set[tuple[str, str | None]] = set()
+        self._tails: dict[tuple[str, str | None], list[BuiltSegment]] = {}
 
     def begin(self) -> None:
-        """A new attempt begins, and uses nothing yet."""
+        """A new attempt begins, and uses nothing yet. What was indexed is of no use for it."""
         self._used.clear()
+        for (location, branch), built in self._tails.items():
+            discard_segments(self._tables.objects, TableRef(location, branch, 0), built)
+        self._tails.clear()
 
     def forget(self) -> None:
         """What was written is gone; the next attempt writes it again."""
@@ -129,7 +135,20 @@ class Folding:
             self._seen[place] = None
             with suppress(OmniError):
                 self._seen[place] = self._write(ref, shrunk)
+            with suppress(OmniError):
+                self._tails[place] = index_tail(self._tables, ref, shrunk, self._settings)
+                return self._with_tail(ref, change, self.reuse(ref, change, operation), operation)
         return self.reuse(ref, change, operation)
+
+    def _with_tail(
+        self, ref: TableRef, change: Staged, folded: tuple[Staged, ...], operation: str
+    ) -> tuple[Staged, ...]:
+        """What was folded, and then the segments of indexes that were built in this attempt."""
+        built = self._tails[ref.location, ref.branch]
+        if not built:
+            return folded
+        last = folded[-1] if folded else change
+        return (*folded, stage_tail(self._tables, ref, last, built, operation))
 
     def reuse(self, ref: TableRef, change: Staged, operation: str) -> tuple[Staged, ...]:
         """What an attempt has folded, if it fits the table as it is now; nothing is written."""
