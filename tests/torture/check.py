@@ -248,9 +248,12 @@ def check_settled(graph: Graph) -> None:
         raise Broken(f"recoveries on record more than once: {repeated[:5]}")
 
 
-def check_space(graph: Graph) -> None:
-    """A cleanup that need not spare anybody removes all that no kept state needs, and what stays is bounded."""
+def check_upkeep(graph: Graph) -> None:
+    """The doctor finds nothing wrong, and a cleanup that need not spare anybody leaves nothing to the next one."""
     now = dt.timedelta(0)
+    examined = graph.doctor()
+    if not examined.is_healthy:
+        raise Broken(f"the doctor found {examined.findings}")
     graph.cleanup(keep=KEPT, grace=now, confirm=True)
     left = graph.cleanup(keep=KEPT, grace=now)
     if left.files_removed:

@@ -27,7 +27,7 @@ _EDITS: Final[dict[Kind, int]] = {
 WEIGHTS: Final[dict[Role, dict[Kind, int]]] = {
     "writer": {**_EDITS, "indices": 1, "optimize": 1, "schema": 2, "schema of all": 1},
     "editor": _EDITS,
-    "keeper": {"optimize": 4, "indices": 2, "cleanup": 2},
+    "keeper": {"optimize": 4, "indices": 2, "cleanup": 2, "maintain": 2, "doctor": 1},
     "loader": {"spark load": 1},
 }
 """How often a process of each role does what, in proportion."""

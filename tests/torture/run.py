@@ -28,7 +28,7 @@ from pathlib import Path
 
 from tests.stores import s3_server
 from tests.torture.arenas import Arena, Bucket, Directory, SmallDisk, small_disk
-from tests.torture.check import check_settled, check_space, compare
+from tests.torture.check import check_settled, check_upkeep, compare
 from tests.torture.clients import short_leases
 from tests.torture.fates import fate
 from tests.torture.model import Model
@@ -117,7 +117,7 @@ class Contest:
                     writer.must(Step("delete branch", branch.name))
             check_settled(graph)
             if not self._profile.faults:
-                check_space(graph)
+                check_upkeep(graph)
         self.recoveries = Counter(recovery.recovery_kind for recovery in graph.recoveries())
         self.counts["complete checks"] += 1
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from omnigraph import Commit, Graph
+from omnigraph import Commit, Graph, MaintenancePolicy
 
 SCHEMA = """
 node Item { name: String @key  tag: String @index  size: I64  stamp: I64 }
@@ -67,6 +67,8 @@ Kind = Literal[
     "indices",
     "optimize",
     "cleanup",
+    "maintain",
+    "doctor",
     "merge",
     "revert",
     "cherry-pick",
@@ -162,6 +164,16 @@ def _clean_up(graph: Graph, step: Step) -> None:
     graph.cleanup(keep=KEPT, grace=dt.timedelta(seconds=GRACE), confirm=True)
 
 
+def _maintain(graph: Graph, step: Step) -> None:
+    graph.maintain(MaintenancePolicy(keep=KEPT, grace=dt.timedelta(seconds=GRACE)))
+
+
+def _examine(graph: Graph, step: Step) -> None:
+    """The doctor finds no damage, whatever others do meanwhile."""
+    report = graph.doctor(quick=True)
+    assert report.is_healthy, report.findings
+
+
 def _merge(graph: Graph, step: Step) -> str | None:
     return _id(graph.merge(step.parent, step.branch).commit)
 
@@ -213,6 +225,8 @@ _ACTIONS: dict[Kind, Callable[[Graph, Step], str | None]] = {
     "indices": _build_indices,
     "optimize": _optimize,
     "cleanup": _clean_up,
+    "maintain": _maintain,
+    "doctor": _examine,
     "merge": _merge,
     "revert": _revert,
     "cherry-pick": _cherry_pick,

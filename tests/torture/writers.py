@@ -78,7 +78,7 @@ class Writer:
                 return self.do(Step(kind, self._chance.choice(list(self._alive))))
             case "schema":
                 return self.do(Step(kind, self._chance.choice(list(self._alive)), stamp=self._number))
-            case "schema of all" | "cleanup":
+            case "schema of all" | "cleanup" | "maintain" | "doctor":
                 return self.do(Step(kind, "main", stamp=self._number))
             case "spark load":
                 tag = f"{self._name}-{self._number}"
