@@ -193,7 +193,7 @@ def clean_forever(store: Store, grace: str) -> None:
     reporting(lambda step: graph.cleanup(keep=step % 4, grace=grace, confirm=True))
 
 
-@pytest.mark.parametrize("seconds", quick_and_long(3.0, 15.0))
+@pytest.mark.parametrize("seconds", quick_and_long(2.0, 12.0))
 def test_writers_readers_and_cleanups_in_other_processes(local_store: Store, seconds: float) -> None:
     """A reader that is slower than the grace period may be told that its state is gone, and nothing worse happens
     to anyone."""
