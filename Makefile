@@ -53,6 +53,7 @@ bench: install ## Print the benchmarks
 	$(BIN)/python -m benchmarks.search
 	$(BIN)/python -m benchmarks.merge
 	$(BIN)/python -m benchmarks.evolution
+	$(BIN)/python -m benchmarks.aging --commits 1000
 	$(BIN)/python -m benchmarks.interactive
 	$(BIN)/python -m benchmarks.topology
 	$(BIN)/python -m benchmarks.load
@@ -63,6 +64,7 @@ fuzz: install ## Fuzz both languages for a minute (FUZZ_SECONDS=60)
 
 torture: install ## Torment writers on disk and S3 for ten minutes (TORTURE_SECONDS=600) and check that nothing is lost
 	$(BIN)/python -m tests.torture.run --seconds $(or $(TORTURE_SECONDS),600)
+	$(BIN)/python -m tests.torture.run --profile maintenance --seconds $(or $(TORTURE_SECONDS),600)
 	OMNIGRAPH_RACE_CHANGES=200 OMNIGRAPH_TEST_PATIENCE=1200 $(BIN)/python -m pytest --quiet tests/manifest/test_races.py
 
 docs: install ## Write the generated reference pages and check all links

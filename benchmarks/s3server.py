@@ -1,7 +1,12 @@
-"""An S3-compatible server on this machine that counts what it is asked: operations and bytes, both ways."""
+"""An S3-compatible server on this machine that counts what it is asked: operations and bytes, both ways.
+
+It answers one request at a time, so that conditions are atomic. Other processes get the counts from `/-/traffic`.
+"""
 
 from __future__ import annotations
 
+import io
+import json
 import logging
 import threading
 import urllib.request
@@ -11,7 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from moto.s3.models import s3_backends
 from werkzeug.serving import make_server
 
 StartResponse = Callable[..., Any]
@@ -34,6 +41,12 @@ class Traffic:
         self.received = self.sent = 0
 
 
+class _KeepAlive(MotoRequestHandler):
+    """Connections stay open between requests."""
+
+    protocol_version = "HTTP/1.1"
+
+
 class CountingServer:
     """moto behind a counter."""
 
@@ -41,21 +54,37 @@ class CountingServer:
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         self._app = DomainDispatcherApplication(create_backend_app)
         self.traffic = Traffic()
-        self._server = make_server("127.0.0.1", 0, self, threaded=True)
+        self._turn = threading.Lock()
+        self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=_KeepAlive)
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(length) if length else b"")
+        if environ["PATH_INFO"] == "/-/traffic":
+            return self._told(start_response)
         method = environ["REQUEST_METHOD"]
         listing = method == "GET" and "list-type=2" in environ.get("QUERY_STRING", "")
-        self.traffic.operations["LIST" if listing else method] += 1
-        self.traffic.received += int(environ.get("CONTENT_LENGTH") or 0)
-        return self._counted(self._app(environ, start_response))
+        with self._turn:
+            answer = b"".join(self._app(environ, start_response))
+            self.traffic.operations["LIST" if listing else method] += 1
+            self.traffic.received += length
+            self.traffic.sent += len(answer)
+        return [answer]
 
-    def _counted(self, body: Iterable[bytes]) -> Iterator[bytes]:
-        for chunk in body:
-            self.traffic.sent += len(chunk)
-            yield chunk
+    def _told(self, start_response: StartResponse) -> Iterable[bytes]:
+        traffic = self.traffic
+        told = {"operations": dict(traffic.operations), "received": traffic.received, "sent": traffic.sent}
+        answer = json.dumps(told).encode()
+        start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))])
+        return [answer]
+
+    def stored(self, bucket: str, prefix: str) -> list[tuple[str, int]]:
+        """The objects below a prefix, with their sizes; looking is not counted."""
+        keys: Any = s3_backends[DEFAULT_ACCOUNT_ID]["aws"].buckets[bucket].keys
+        with self._turn:
+            return [(name, key.size) for name, key in keys.items() if name.startswith(prefix)]
 
     @property
     def storage_options(self) -> dict[str, str]:

@@ -50,6 +50,7 @@ from omnigraph.errors import (
     LanguageError,
     LockLost,
     LockTimeout,
+    MaintenanceRunning,
     ManifestConflict,
     MergeConflicts,
     MigrationError,
@@ -130,6 +131,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.copying.transfer import CopyEvent
     from omnigraph.maintenance.doctor.report import DoctorProgress, DoctorReport, Finding, Severity
     from omnigraph.maintenance.indices import IndexReport
+    from omnigraph.maintenance.maintain import MaintenancePolicy, MaintenanceReport
     from omnigraph.maintenance.optimize import OptimizeReport
     from omnigraph.maintenance.repair.report import RepairReport
     from omnigraph.manifest.refs.branches import Branch
@@ -229,6 +231,9 @@ __all__ = [
     "LockTimeout",
     "LogEntry",
     "LogKeywords",
+    "MaintenancePolicy",
+    "MaintenanceReport",
+    "MaintenanceRunning",
     "ManifestConflict",
     "MergeConflicts",
     "MergeKeywords",
@@ -349,6 +354,8 @@ _LAZY = {
     "MergePlan": "omnigraph.history.merging.plans",
     "MergeResult": "omnigraph.history.merging.plans",
     "MutationResult": "omnigraph.write.mutations.requests",
+    "MaintenancePolicy": "omnigraph.maintenance.maintain",
+    "MaintenanceReport": "omnigraph.maintenance.maintain",
     "OptimizeReport": "omnigraph.maintenance.optimize",
     "PropertyBlame": "omnigraph.history.blame",
     "ReadSettings": "omnigraph.settings",

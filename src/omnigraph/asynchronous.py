@@ -179,6 +179,8 @@ class AsyncGraph:
     clean_jobs = _InThread(Graph.clean_jobs)
     ensure_indices = _InThread(Graph.ensure_indices)
     optimize = _InThread(Graph.optimize)
+    optimize_all = _InThread(Graph.optimize_all)
+    maintain = _InThread(Graph.maintain)
     doctor = _InThread(Graph.doctor)
     repair = _InThread(Graph.repair)
     cleanup = _InThread(Graph.cleanup)

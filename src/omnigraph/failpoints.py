@@ -65,7 +65,9 @@ WRITE_NAMES: Final = frozenset(
 STREAM_NAMES: Final = frozenset({"stream.after_commit"})
 """The failpoint of streams, between a micro-batch's commit and Spark's own record; the rest of one is a write."""
 
-JOB_NAMES: Final = frozenset({"job.after_record", "load.after_stage", "load.after_check", "merge.after_stage"})
+JOB_NAMES: Final = frozenset(
+    {"job.after_record", "load.after_stage", "load.after_check", "merge.after_stage", "optimize.after_tasks"}
+)
 """The failpoints of bulk jobs before their commit, which is a write."""
 
 SCHEMA_NAMES: Final = frozenset(
@@ -113,8 +115,19 @@ CLEANUP_NAMES: Final = frozenset(
 )
 """The failpoints of cleanups, after each step that writes or removes something."""
 
-_ALL: Final = (
-    NAMES | WRITE_NAMES | STREAM_NAMES | JOB_NAMES | SCHEMA_NAMES | COPY_NAMES | EXPORT_NAMES | CLEANUP_NAMES
+MAINTAIN_NAMES: Final = frozenset({"maintain.after_lock", "maintain.between_branches", "maintain.before_end"})
+"""The failpoints of maintenance between its steps, each of which has its own."""
+
+_ALL: Final = frozenset().union(
+    NAMES,
+    WRITE_NAMES,
+    STREAM_NAMES,
+    JOB_NAMES,
+    SCHEMA_NAMES,
+    COPY_NAMES,
+    EXPORT_NAMES,
+    CLEANUP_NAMES,
+    MAINTAIN_NAMES,
 )
 
 _armed: dict[str, Callable[[], None]] = {}

@@ -39,7 +39,7 @@ from omnigraph.read.requests import shown_plan
 from omnigraph.read.result.result import Result, Target
 from omnigraph.upkeep import MaintainedGraph
 from omnigraph.write.evolution.apply import SchemaResult
-from omnigraph.write.evolution.branches import apply_to_all
+from omnigraph.write.evolution.branches import apply_to_all, finish_intent
 from omnigraph.write.evolution.fills import parse_fills
 from omnigraph.write.evolution.plan import SchemaPlan, SchemaRequest, plan_schema
 from omnigraph.write.mutations.requests import MutationResult, mutate
@@ -272,6 +272,7 @@ class Graph(MaintainedGraph):
         from omnigraph.spark.choice import SparkChoice
 
         self._repository.require_writable()
+        finish_intent(self._repository)
         request = self._schema_request(schema, branch, fill, allow_data_loss)
         request = replace(
             request,

@@ -109,6 +109,9 @@ class WriteSettings:
     """Files with half as many rows are left alone, and none with more is made."""
     fold_bytes: int = 32 << 20
     """How many bytes of files one write puts together; larger ones are left to `optimize`."""
+    exact_rows: int = 63
+    """Folded files of up to so many rows list the version that wrote each row; larger ones list versions for
+    stretches of rows, which are longer the older they are."""
 
 
 WRITE_DEFAULTS: Final = WriteSettings()

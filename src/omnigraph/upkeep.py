@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
+from omnigraph.bulk.compaction.job import optimize_large
+from omnigraph.bulk.runner import Listener, RunnerChoice
 from omnigraph.errors import InvalidArgument
-from omnigraph.keywords import At
+from omnigraph.keywords import At, EngineName, engine_named
 from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.maintenance.cleanup.report import CleanupReport
 from omnigraph.maintenance.cleanup.retention import Duration, retention
@@ -19,14 +22,21 @@ from omnigraph.maintenance.copying.transfer import CopyEvent
 from omnigraph.maintenance.doctor.doctor import examine
 from omnigraph.maintenance.doctor.report import DoctorReport, ProgressListener
 from omnigraph.maintenance.indices import IndexReport, ensure_indices
-from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest, optimize
+from omnigraph.maintenance.maintain import MaintenancePolicy, MaintenanceReport, maintain
+from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest
 from omnigraph.maintenance.repair.repair import preview, repair
 from omnigraph.maintenance.repair.report import RepairReport
+from omnigraph.manifest.refs.branches import Branch
+from omnigraph.read.limits import Cancellation
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal
 from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
+from omnigraph.spark.choice import SparkChoice
 from omnigraph.storage.address import parse_address
 from omnigraph.versions import VersionedGraph
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class MaintainedGraph(VersionedGraph):
@@ -39,17 +49,63 @@ class MaintainedGraph(VersionedGraph):
         return ensure_indices(self._repository, found, self._who(actor))
 
     def optimize(
-        self, *, branch: str | None = None, types: Iterable[str] | None = None, actor: str | None = None
+        self,
+        *,
+        branch: str | None = None,
+        types: Iterable[str] | None = None,
+        actor: str | None = None,
+        engine: EngineName = "auto",
+        spark: SparkSession | str | None = None,
+        listener: Listener | None = None,
+        cancellation: Cancellation | None = None,
     ) -> OptimizeReport:
         """Put the many small files of a branch's tables together, and bring their indexes up to date.
 
         This takes a few commits, none of which changes a row. A table that is shared with another branch, or that
         other writers change meanwhile, is skipped and reported with the reason.
+
+        Up to 128 MiB of small files of a table are written again in the calling thread, more by tasks, on Spark if
+        there is one; ``engine`` overrides that.
         """
-        self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
-        request = OptimizeRequest(found, table_keys(self.catalog, types), self._who(actor))
-        return optimize(self._repository, request)
+        runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
+        (report,) = self._optimized([found], types, actor, runners)
+        return report
+
+    def optimize_all(
+        self,
+        *,
+        types: Iterable[str] | None = None,
+        actor: str | None = None,
+        engine: EngineName = "auto",
+        spark: SparkSession | str | None = None,
+        listener: Listener | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> list[OptimizeReport]:
+        """Optimize every branch, each as `optimize` does; what became of each."""
+        runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
+        return self._optimized(self._repository.branches.all(), types, actor, runners)
+
+    def _optimized(
+        self, branches: Iterable[Branch], types: Iterable[str] | None, actor: str | None, runners: RunnerChoice
+    ) -> list[OptimizeReport]:
+        self._repository.require_writable()
+        chosen = None if types is None else list(types)
+        requests = [self._optimize_request(each, chosen, actor) for each in branches]
+        return [optimize_large(self._repository, each, runners, self._settings.bulk) for each in requests]
+
+    def _optimize_request(self, branch: Branch, types: Iterable[str] | None, actor: str | None) -> OptimizeRequest:
+        keys = table_keys(self._repository.snapshot(branch).catalog, types)
+        return OptimizeRequest(branch, keys, self._who(actor))
+
+    def maintain(self, policy: MaintenancePolicy | None = None, *, actor: str | None = None) -> MaintenanceReport:
+        """Do what keeps a graph fast and small: recover interrupted writes, remove what killed jobs left, optimize
+        every branch where that is worth it, and clean up if the policy says how much of the history stays.
+
+        Only one process at a time maintains a graph; MaintenanceRunning if another one does. A step that fails is
+        reported, and the others go on.
+        """
+        return maintain(self._repository, policy or MaintenancePolicy(), self._who(actor))
 
     def doctor(
         self,
@@ -78,24 +134,6 @@ class MaintainedGraph(VersionedGraph):
         found = self._repository.branches.find(self._named(branch))
         return repair(self._repository, found, force=force) if confirm else preview(self._repository, found)
 
-    def cleanup(
-        self,
-        *,
-        keep: int | None = None,
-        older_than: Duration | None = None,
-        grace: Duration | None = None,
-        confirm: bool = False,
-    ) -> CleanupReport:
-        """Show what of the history would be removed, and with ``confirm`` remove it.
-
-        Of each branch the newest ``keep`` commits stay, and the states that were the newest within ``older_than``,
-        a timedelta or a text such as `7d`; a state goes only if it fails both. The newest state of each branch,
-        tags and what merges need stay in any case, as does what readers and writers may have used within the
-        ``grace`` period of one hour. Commits are still listed when their states are gone.
-        """
-        policy = retention(keep, older_than, grace)
-        return cleanup(self._repository, policy) if confirm else preview_cleanup(self._repository, policy)
-
     def repair_all(self, *, confirm: bool = False, force: bool = False) -> list[RepairReport]:
         """Repair every branch, each by a commit of its own if it needs one."""
         names = [branch.name for branch in self._repository.branches.all()]
@@ -121,11 +159,11 @@ class MaintainedGraph(VersionedGraph):
         return clone(self._repository, address, self._wanted(branch, at, history), listener)
 
     def _wanted(self, branch: str | None, at: At, history: bool) -> Wanted:
-        if at is None:
-            found = None if branch is None else self._repository.branches.find(branch).name
-            return Wanted(found, None, history)
-        state = self.snapshot(branch, at=at)
-        return Wanted(state.branch, state.manifest_version, history)
+        if at is not None:
+            state = self.snapshot(branch, at=at)
+            return Wanted(state.branch, state.manifest_version, history)
+        found = None if branch is None else self._repository.branches.find(branch).name
+        return Wanted(found, None, history)
 
     def backup(
         self,
@@ -142,6 +180,24 @@ class MaintainedGraph(VersionedGraph):
         if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
             raise InvalidArgument("keep", "at least one backup is kept; give a number from 1 on")
         return back_up(self._repository, parse_address(target, storage_options), keep, listener)
+
+    def cleanup(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: Duration | None = None,
+        grace: Duration | None = None,
+        confirm: bool = False,
+    ) -> CleanupReport:
+        """Show what of the history would be removed, and with ``confirm`` remove it.
+
+        Of each branch the newest ``keep`` commits stay, and the states that were the newest within ``older_than``,
+        a timedelta or a text such as `7d`; a state goes only if it fails both. The newest state of each branch,
+        tags and what merges need stay in any case, as does what readers and writers may have used within the
+        ``grace`` period of one hour. Commits are still listed when their states are gone.
+        """
+        policy = retention(keep, older_than, grace)
+        return cleanup(self._repository, policy) if confirm else preview_cleanup(self._repository, policy)
 
     def refresh(self) -> list[Recovery]:
         """Resolve what interrupted writes left behind; what was recovered. Every write does this too."""

@@ -11,8 +11,14 @@ from tests.processes import see_killed
 from tests.stores import Store
 
 import omnigraph
-from omnigraph import Graph
-from omnigraph.errors import ConstraintViolation, MigrationError, SchemaRefused
+from omnigraph import Graph, failpoints
+from omnigraph.errors import (
+    ConstraintViolation,
+    MigrationError,
+    SchemaRefused,
+    SchemaUnfinished,
+    StorageUnavailable,
+)
 from omnigraph.storage import layout
 
 YEARS = PEOPLE.replace("age: I32?", "years: I64? @rename_from(age)")
@@ -95,13 +101,38 @@ def test_a_killed_change_is_finished_by_the_next_process(window: str, done: int,
         again.load([node(name="New")], mode="append", branch=name)
 
 
+def apply_range(store: Store) -> None:
+    omnigraph.open(store.uri).apply_schema_to_all(PEOPLE.replace(" }", "  @range(age, 0..50) }"))
+
+
 def test_a_branch_that_was_changed_since_is_left_as_it_is(local_store: Store) -> None:
-    """The graph can be opened, and the other branches get the schema."""
+    """The graph can be opened, the other branches get the schema, and the record of recoveries says so."""
     graph = begun(local_store)
-    see_killed("schema.after_intent", apply, local_store)
-    dropped = PEOPLE.replace("age: I32?", "")
-    graph.apply_schema(dropped, branch="alone")
-    with pytest.warns(RuntimeWarning, match="branch 'alone' has changed and cannot get the schema"):
+    see_killed("schema.after_intent", apply_range, local_store)
+    graph.load([node(name="Old", age=99)], mode="append", branch="alone")
+    with pytest.warns(RuntimeWarning, match="branch 'alone' cannot get the schema that all branches were to get"):
         again = omnigraph.open(local_store.uri)
-    assert schemas(again) == [YEARS, dropped, YEARS]
-    assert schemas(omnigraph.open(local_store.uri)) == [YEARS, dropped, YEARS]
+    assert ["@range" in schema for schema in schemas(again)] == [True, False, True]
+    (left,) = again.recoveries()
+    assert (left.recovery_kind, left.writer_kind, left.branch) == ("SchemaNotFollowed", "schema_apply", "alone")
+    assert "Person.age" in left.table_outcomes["schema"]
+    assert schemas(omnigraph.open(local_store.uri)) == schemas(again)
+
+
+def test_a_change_of_one_branch_comes_after_that_of_all(local_store: Store) -> None:
+    """A process that has the graph open finishes what a dead one has left before it changes a schema itself."""
+    graph = begun(local_store)
+    see_killed("schema.between_branches", apply, local_store)
+    more = YEARS.replace(" }", "  mail: String? }")
+    graph.apply_schema(more)
+    assert schemas(graph) == schemas(omnigraph.open(local_store.uri)) == [more, YEARS, YEARS]
+
+
+def test_a_store_that_fails_behind_the_first_branch(graph: Graph, local_store: Store) -> None:
+    def fail() -> None:
+        raise StorageUnavailable("the store", "it does not answer")
+
+    with failpoints.armed("schema.after_store", fail), pytest.raises(SchemaUnfinished) as caught:
+        graph.apply_schema_to_all(YEARS)
+    assert (caught.value.done, caught.value.left) == ([], BRANCHES)
+    assert schemas(omnigraph.open(local_store.uri)) == [YEARS] * 3

@@ -11,6 +11,7 @@ from tests.evolution.test_history import changes, head, update
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.storage.evolution import _first_number
 
 CITY_ONLY = "node Person { name: String @key  city: String }"
 
@@ -55,6 +56,27 @@ def test_no_number_is_used_again_for_another_property(graph: Graph) -> None:
     dev = graph.branch("dev")
     dev.apply_schema(PEOPLE.replace("Date?", "DateTime?"))
     assert numbers(dev)["born"] not in seen
+
+
+def test_numbers_of_columns_do_not_run_out() -> None:
+    """Lance has 2**31 of them, and each new column leaves some out."""
+    last = 5
+    for change in range(100_000):
+        number = _first_number(str(change), last)
+        assert last < number < 2**31
+        last = number
+
+
+def test_ids_on_branches_stay_numbers_that_every_reader_of_json_tells_apart(graph: Graph) -> None:
+    """For a million changes of the schema, on any branch."""
+    graph.create_branch("dev")
+    before = graph.snapshot("dev").catalog.ir.next_identity_id
+    for change in range(1, 6):
+        graph.apply_schema(PEOPLE.replace(" }", f"  more{change}: I32? }}"), branch="dev")
+        after = graph.snapshot("dev").catalog.ir.next_identity_id
+        assert before < after < before + 2**32 + 8
+        before = after
+    assert 10**6 * 2**32 < 2**53
 
 
 def test_two_branches_that_widen_different_properties_are_told_apart(graph: Graph) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.recovery.scenes import (
     KNOWS,
+    LIVES_IN,
     PERSON,
     SCHEMA,
     WRITES,
@@ -39,6 +40,12 @@ _SCHEMA = "schema"
 OTHER_SCHEMA = SCHEMA.replace("age: I32?", "age: I64?  mail: String?")
 """A schema for which one property is widened, and one added without values."""
 
+OTHER_TYPES = (
+    SCHEMA.replace("edge LivesIn: Person -> City", 'edge Inhabits: Person -> City @rename_from("LivesIn")')
+    + "node Pet { name: String @key }\nedge Owns: Person -> Pet\n"
+)
+"""A schema with more tables, one of which gets another key."""
+
 KILLED_AT = {"rolled back": "write.between_tables", "rolled forward": "write.after_tables"}
 """Where a write has to die for recovery to have something to do."""
 
@@ -58,6 +65,8 @@ class Operation:
     run: Callable[[Store, Graph | None], object]
     branch: str = "main"
     opens: bool = False
+    halfway: Callable[[Store, Graph | None], object] | None = None
+    """Does the part that a reader may see before the rest."""
     forks: str | None = None
     """The branch it makes first, which stays empty if the disk fails before the rest and for good."""
 
@@ -164,8 +173,27 @@ def _create_tag(store: Store, graph: Graph | None) -> object:
     return _given(graph).tag("v1")
 
 
-def _change_schema(store: Store, graph: Graph | None, branch: str) -> object:
-    return _given(graph).apply_schema(OTHER_SCHEMA, branch=branch)
+def _delete_tag(store: Store, graph: Graph | None) -> object:
+    return _given(graph).delete_tag("v1")
+
+
+def _a_graph_with_a_tag(store: Store) -> None:
+    new_graph(store).tag("v1")
+
+
+def _change_schema(store: Store, graph: Graph | None, branch: str, schema: str = OTHER_SCHEMA) -> object:
+    return _given(graph).apply_schema(schema, branch=branch)
+
+
+def _change_all_schemas(store: Store, graph: Graph | None) -> object:
+    return _given(graph).apply_schema_to_all(OTHER_SCHEMA)
+
+
+def _two_schemas(store: Store) -> None:
+    """Dev has another schema and other rows than main."""
+    graph = new_graph(store)
+    graph.apply_schema(OTHER_SCHEMA, branch="dev")
+    WRITES["mutation"].run(graph, "dev")
 
 
 def _ensure_indices(store: Store, graph: Graph | None, branch: str) -> object:
@@ -238,6 +266,7 @@ OPERATIONS: dict[str, Operation] = {
     "branch create": Operation(_a_graph, _create_branch),
     "branch delete": Operation(_a_graph_with_branch_written, _delete_branch),
     "tag create": Operation(_a_graph, _create_tag),
+    "tag delete": Operation(_a_graph_with_a_tag, _delete_tag),
     "branch delete that compacts the archive": Operation(_a_graph_with_branches_deleted, _delete_branch),
     "ensure indices on main": Operation(_a_graph, partial(_ensure_indices, branch="main")),
     "ensure indices on dev": Operation(_a_graph, partial(_ensure_indices, branch="dev"), "dev"),
@@ -247,6 +276,15 @@ OPERATIONS: dict[str, Operation] = {
     "reset": Operation(_two_branches, _reset),
     "schema change on main": Operation(_two_branches, partial(_change_schema, branch="main")),
     "schema change on dev": Operation(_two_branches, partial(_change_schema, branch="dev"), "dev"),
+    "schema with other types on dev": Operation(
+        _two_branches, partial(_change_schema, branch="dev", schema=OTHER_TYPES), "dev"
+    ),
+    "schema change on all branches": Operation(
+        _two_branches, _change_all_schemas, halfway=partial(_change_schema, branch="main")
+    ),
+    "merge that adopts a schema": Operation(
+        _two_schemas, _merge_branch, halfway=partial(_change_schema, branch="main")
+    ),
     "optimize": Operation(_two_branches, _optimize),
     "cleanup": Operation(_two_branches, _cleanup),
     "ingest into a missing branch": Operation(_a_graph, _ingest, forks="new"),
@@ -262,12 +300,13 @@ def opened(operation: Operation, store: Store) -> Graph | None:
 
 def write_every_type(graph: Graph, branch: str) -> None:
     """A write after the trouble, which touches all tables."""
+    lives_in = "LivesIn" if LIVES_IN in graph.snapshot(branch).tables else "Inhabits"
     graph.load(
         [
             person("Last", 1),
             {"type": "City", "data": {"name": "Last"}},
             edge("Knows", "Last", "Last"),
-            edge("LivesIn", "Last", "Last"),
+            edge(lives_in, "Last", "Last"),
         ],
         mode="append",
         branch=branch,
@@ -281,5 +320,6 @@ def with_every_type(seen: Contents) -> Contents:
         "node:City": ("Last",),
         "edge:Knows": ("Last", "Last"),
         "edge:LivesIn": ("Last", "Last"),
+        "edge:Inhabits": ("Last", "Last"),
     }
     return {key: sorted([*rows, more[key]]) if key in more else rows for key, rows in seen.items()}

@@ -30,6 +30,7 @@ from tests.faults.patterns import pattern
 from tests.faults.places import Fault, Place, a_bucket, a_folder
 from tests.processes import say
 from tests.recovery.scenes import assert_settled
+from tests.recovery.victims import connect
 
 import omnigraph
 from omnigraph import Graph
@@ -89,6 +90,10 @@ def prepared(name: str, place: Place) -> tuple[Case, list[Fault]]:
     if operation.forks is not None:
         steps.insert(0, {**steps[0], operation.forks: steps[0]["main"]})
     place.restore()
+    if operation.halfway is not None:
+        operation.halfway(place.store, connect(place.store))
+        steps.insert(0, look(_open(place, read_only=True)))
+        place.restore()
     graph = opened(operation, place.store)
     faults = place.faults(lambda: operation.run(place.store, graph))
     steps.append(look(_open(place)))

@@ -6,6 +6,7 @@ import base64
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Literal
 
 import pytest
@@ -134,9 +135,13 @@ class History:
 
     def note(self, branch: str) -> State:
         """Remember the state of a branch's newest commit."""
-        commit, state = self.graph.commits(branch, limit=1)[0], self.state(branch)
-        self.states.setdefault(commit.graph_commit_id, state)
-        self.parents[commit.graph_commit_id] = tuple(commit.parents)
+        newest, *before = self.graph.commits(branch, limit=9)
+        state = self.state(branch)
+        self.states.setdefault(newest.graph_commit_id, state)
+        self.parents[newest.graph_commit_id] = tuple(newest.parents)
+        for commit in takewhile(lambda each: each.kind == "optimize", before if newest.kind == "optimize" else ()):
+            self.states.setdefault(commit.graph_commit_id, state)
+            self.parents[commit.graph_commit_id] = tuple(commit.parents)
         return state
 
     def do(self, step: Step) -> None:

@@ -6,18 +6,22 @@ from pathlib import Path
 
 import lance
 import pytest
+from tests.cli.command import omnigraph_on_terminal
 from tests.maintenance.patients import PERSON, codes, dataset, examined, forged, healthy, only
 from tests.processes import children
 from tests.recovery.scenes import WRITES, new_graph
 from tests.recovery.test_windows import fail_at
 from tests.recovery.victims import kill_at
+from tests.sampling import sampled
 from tests.stores import Store, present
 
 import omnigraph
-from omnigraph import failpoints
+from omnigraph import DoctorProgress, failpoints
 from omnigraph.recovery.sidecar import list_sidecars
 from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import seal
+
+KILLS = ["write.between_tables", "write.after_sidecar", "write.after_tables"]
 
 
 @pytest.mark.parametrize("failpoint", ["write.after_sidecar", "write.between_tables", "write.after_publish"])
@@ -30,7 +34,7 @@ def test_a_write_in_flight_is_no_damage(local_store: Store, failpoint: str) -> N
     assert examined(local_store).findings == ()
 
 
-@pytest.mark.parametrize("failpoint", ["write.after_sidecar", "write.between_tables", "write.after_tables"])
+@pytest.mark.parametrize("failpoint", sampled(KILLS, 1))
 def test_a_write_that_was_killed(local_store: Store, failpoint: str) -> None:
     graph = new_graph(local_store)
     kill_at(failpoint, "write", local_store, "merge", "dev")
@@ -104,6 +108,26 @@ def test_objects_that_are_missing_from_a_bucket(s3_store: Store) -> None:
     report = examined(s3_store, quick=True, checks=["files"])
     assert codes(report) == {"file_missing"}
     assert report.findings[0].table_key == PERSON
+
+
+@pytest.mark.parametrize("check", ["counts", "files"])
+def test_a_branch_that_is_deleted_meanwhile_is_not_damaged(local_store: Store, check: str) -> None:
+    graph = new_graph(local_store)
+    WRITES["merge"].run(graph, "dev")
+
+    def delete(progress: DoctorProgress) -> None:
+        if progress.check == check and "dev" in {branch.name for branch in graph.branches()}:
+            graph.delete_branch("dev")
+
+    assert examined(local_store, listener=delete).findings == ()
+
+
+@pytest.mark.long
+def test_what_a_terminal_shows(local_store: Store) -> None:
+    new_graph(local_store)
+    shown = omnigraph_on_terminal("doctor", local_store.uri)
+    assert "healthy" in shown
+    assert "rules" in shown
 
 
 def _write_much(store: Store, branch: str) -> None:

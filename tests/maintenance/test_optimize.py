@@ -284,17 +284,16 @@ def test_the_command(local_store: Store) -> None:
     graph.create_branch("dev")
     files = fragments(graph, PERSON)
     shared = run("optimize", "--store", local_store.uri, "--branch", "dev", "--type", "Place")
-    assert shared.out.splitlines() == ["nothing to do", "  skipped node:Place: shared with branch main"]
+    assert shared.out.splitlines() == ["nothing to do on dev", "  skipped node:Place: shared with branch main"]
     ran = run("optimize", "--store", local_store.uri, "--type", "Person", "--as", "ada")
-    first, second, third, fourth = ran.out.splitlines()
+    first, second, third = ran.out.splitlines()
     (newest, before, *_) = graph.commits()
     assert (newest.kind, newest.actor_id) == (before.kind, before.actor_id) == ("optimize", "ada")
     assert (first, second) == (
         f"committed {before.graph_commit_id} on main",
         f"committed {newest.graph_commit_id} on main",
     )
-    assert third == f"  node:Person: {files} fragments became 1"
-    assert fourth == "  node:Person: indexed id_btree, name_btree"
+    assert third == f"  node:Person: {files} fragments became 1; indexed id_btree, name_btree"
     found = run("optimize", local_store.uri, "--json").json
     assert (found["branch"], [commit["kind"] for commit in found["commits"]]) == ("main", ["optimize", "optimize"])
     assert found["tables"][0] == {
@@ -306,6 +305,12 @@ def test_the_command(local_store: Store) -> None:
         "committed": False,
         "skipped": None,
     }
-    assert run("optimize", local_store.uri).out == "nothing to do\n"
+    assert run("optimize", local_store.uri).out == "nothing to do on main\n"
+    every = run("optimize", local_store.uri, "--all-branches", "--json").json
+    assert [branch["branch"] for branch in every["branches"]] == ["main", "dev"]
+    assert run("optimize", local_store.uri, "--all-branches").out.splitlines()[:2] == [
+        "nothing to do on main",
+        "nothing to do on dev",
+    ]
     unknown = run("optimize", local_store.uri, "--type", "Nope")
     assert (unknown.code, "there is no type 'Nope'" in unknown.err) == (1, True)

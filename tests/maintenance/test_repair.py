@@ -6,6 +6,8 @@ from __future__ import annotations
 import lance
 import pytest
 from tests.cli.command import omnigraph as command
+from tests.maintenance.patients import forged
+from tests.recovery.folds import FOLDING_WRITES, worn_graph
 from tests.recovery.scenes import (
     BEGINNING,
     PERSON,
@@ -17,14 +19,24 @@ from tests.recovery.scenes import (
     person,
     with_city,
 )
+from tests.recovery.test_folds import interrupted
 from tests.recovery.test_windows import Interrupted, fail_at
 from tests.recovery.victims import kill_at
-from tests.stores import Store
+from tests.sampling import sampled
+from tests.stores import Store, present
 
 import omnigraph
 from omnigraph import Graph, failpoints
-from omnigraph.errors import ReadOnlyGraph, TableDrift
+from omnigraph.errors import ReadOnlyGraph, SidecarUnreadable, TableDrift
 from omnigraph.storage import layout
+
+STEPS = ["recovery.after_restore", "publish.after_commit", "recovery.after_publish"]
+LOSSES = [
+    ("write.between_tables", "main"),
+    ("write.between_tables", "dev"),
+    ("write.after_tables", "main"),
+    ("write.after_tables", "dev"),
+]
 
 
 def table(graph: Graph, branch: str = "main") -> lance.LanceDataset:
@@ -155,8 +167,7 @@ def test_what_was_done_is_shown_for_review(local_store: Store) -> None:
     assert "+1 ~0 -1" in command("repair", local_store.uri).out
 
 
-@pytest.mark.parametrize("branch", ["main", "dev"])
-@pytest.mark.parametrize("failpoint", ["write.between_tables", "write.after_tables"])
+@pytest.mark.parametrize(("failpoint", "branch"), sampled(LOSSES, 2))
 def test_the_next_writer_undoes_a_write_whose_sidecar_is_lost(store: Store, branch: str, failpoint: str) -> None:
     """It was never published, so its writer was never told that it succeeded."""
     graph = new_graph(store)
@@ -171,7 +182,7 @@ def test_the_next_writer_undoes_a_write_whose_sidecar_is_lost(store: Store, bran
     assert_settled(graph)
 
 
-@pytest.mark.parametrize("failpoint", ["recovery.after_restore", "publish.after_commit", "recovery.after_publish"])
+@pytest.mark.parametrize("failpoint", sampled(STEPS, 1))
 def test_undoing_it_can_be_repeated(local_store: Store, failpoint: str) -> None:
     new_graph(local_store)
     kill_at("write.after_tables", "write", local_store, "merge", "main")
@@ -225,6 +236,45 @@ def test_changes_by_others_on_top_of_it_are_left_to_a_person(local_store: Store)
     assert actions(graph.repair())[PERSON] == ("suspicious", "preview")
 
 
+@pytest.mark.parametrize("branch", ["main", "dev"])
+def test_a_write_whose_sidecar_is_damaged_can_be_given_up(local_store: Store, branch: str) -> None:
+    graph = new_graph(local_store)
+    fail_at("write.between_tables", graph, "merge", branch)
+    (key,) = local_store.objects().list(layout.SIDECARS)
+    local_store.objects().put(key, b"{")
+    with pytest.raises(SidecarUnreadable, match="--confirm --force"):
+        graph.repair(confirm=True, branch=branch)
+    assert [(cure.code, cure.file) for cure in graph.repair(branch=branch).cures] == [("sidecar_damaged", key)]
+    assert set(actions(graph.repair(confirm=True, force=True, branch=branch)).values()) == {
+        ("unpublished_write", "undone")
+    }
+    assert contents(graph, branch) == BEGINNING
+    assert [recovery.recovery_kind for recovery in graph.recoveries()] == ["GivenUp"]
+    WRITES["merge"].run(graph, branch)
+    assert contents(graph, branch) == WRITES["merge"].effect(BEGINNING)
+    assert graph.doctor().findings == ()
+
+
+def test_a_sidecar_of_a_newer_release_is_never_given_up(local_store: Store) -> None:
+    graph = new_graph(local_store)
+    fail_at("write.after_sidecar", graph, "merge", "main")
+    (key,) = local_store.objects().list(layout.SIDECARS)
+    content = present(local_store.objects(), key).content
+    local_store.objects().put(key, forged(key, content, version=99))
+    with pytest.raises(SidecarUnreadable, match="Upgrade omnigraph"):
+        graph.repair(confirm=True, force=True)
+    assert present(local_store.objects(), key)
+
+
+def test_a_preview_beside_a_writer(local_store: Store) -> None:
+    graph = new_graph(local_store)
+    seen: list[dict[str, tuple[str, str]]] = []
+    with failpoints.armed("write.after_tables", lambda: seen.append(actions(graph.repair()))):
+        WRITES["mutation"].run(graph, "main")
+    assert set(seen[0].values()) == {("pending_write", "preview")}
+    assert actions(graph.repair()) == {}
+
+
 def test_all_branches(local_store: Store) -> None:
     graph = new_graph(local_store)
     rearrange(graph, "dev")
@@ -235,3 +285,52 @@ def test_all_branches(local_store: Store) -> None:
     assert [actions(report) for report in reports] == [{PERSON: ("verified_maintenance", "healed")}] * 2
     assert graph.doctor().findings == ()
     assert command("repair", local_store.uri, "--all-branches", "--branch", "dev").code == 2
+
+
+@pytest.mark.parametrize("failpoint", sampled(["write.after_fold", "write.before_fold"], 1))
+def test_a_lost_write_that_folded_files_as_well(local_store: Store, failpoint: str) -> None:
+    """Both of its versions are undone."""
+    graph = worn_graph(local_store)
+    before = contents(graph)
+    interrupted(graph, failpoint, "one table")
+    lose_sidecars(local_store)
+    (found,) = [t for t in graph.repair().tables if t.action != "no_op"]
+    assert (found.table_key, found.classification) == (PERSON, "unpublished_write")
+    FOLDING_WRITES["one table"].run(graph, "main")
+    assert contents(graph) == FOLDING_WRITES["one table"].effect(before)
+    assert {recovery.recovery_kind for recovery in graph.recoveries()} == {"UnpublishedVersionUndone"}
+    assert graph.doctor().findings == ()
+
+
+def test_a_lost_write_whose_fold_was_fenced(s3_store: Store) -> None:
+    graph = worn_graph(s3_store)
+    before = contents(graph)
+    interrupted(graph, "write.before_fold", "one table")
+
+    def interrupt() -> None:
+        raise Interrupted
+
+    with failpoints.armed("recovery.after_upkeep_fence", interrupt), pytest.raises(Interrupted):
+        graph.refresh()
+    lose_sidecars(s3_store)
+    assert actions(graph.repair()) == {PERSON: ("unpublished_write", "preview")}
+    FOLDING_WRITES["one table"].run(graph, "main")
+    assert contents(graph) == FOLDING_WRITES["one table"].effect(before)
+    assert_settled(graph)
+
+
+def test_undoing_that_dies_is_repeated_without_another_version(local_store: Store) -> None:
+    graph = new_graph(local_store)
+    fail_at("write.after_tables", graph, "merge", "main")
+    lose_sidecars(local_store)
+
+    def interrupt() -> None:
+        raise Interrupted
+
+    with failpoints.armed("publish.before_stage", interrupt), pytest.raises(Interrupted):
+        graph.repair(confirm=True)
+    head = table(graph).version
+    assert actions(graph.repair(confirm=True))[PERSON] == ("unpublished_write", "undone")
+    assert table(graph).version == head == graph.snapshot().tables[PERSON].table_version
+    assert contents(graph) == BEGINNING
+    assert_settled(graph)

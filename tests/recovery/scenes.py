@@ -137,7 +137,8 @@ def contents(graph: Graph, branch: str = "main") -> Contents:
     """Everything a reader of a branch sees."""
     found = {}
     for table_key, pin in graph.snapshot(branch).tables.items():
-        columns = {PERSON: ["name", "age"], CITY: ["name"]}.get(table_key, ["src", "dst"])
+        own = ["name"] if table_key.startswith("node:") else ["src", "dst"]
+        columns = ["name", "age"] if table_key == PERSON else own
         ref = TableRef(pin.location, pin.table_branch, pin.table_version)
         rows = graph._repository.tables.scan(ref, columns).read_all()
         assert rows.num_rows == pin.row_count

@@ -17,7 +17,7 @@ from omnigraph import Graph, failpoints
 from omnigraph.errors import TableMoved
 from omnigraph.recovery.classify import Movement, classify, keeping, ref_before, restoring
 from omnigraph.recovery.sidecar import Sidecar, TableMove
-from omnigraph.storage.folding import rewrite_fragments, stage_fold
+from omnigraph.storage.rewriting import rewrite_fragments, stage_fold
 from omnigraph.storage.staging import Staged, stage_append
 
 BACK, FORWARD = "RolledBack", "RolledForward"
@@ -107,10 +107,11 @@ def late_fold(graph: Graph, move: TableMove) -> Staged:
     start = ref_before(move)
     handle = graph._repository.tables.open(replace(start, version=start.version + 1))
     numbers = [fragment.fragment_id for fragment in handle.get_fragments()][1:3]
-    rewritten = rewrite_fragments(handle, numbers, {}, 1_000)
-    before = graph._repository.tables.open(start)
-    change = stage_append(before, start.location, start.branch, handle.to_table(), "")
-    fold = stage_fold(before, change, rewritten, "late")
+    rewritten = rewrite_fragments(handle, numbers, {}, 1_000, 1_000)
+    change = stage_append(
+        graph._repository.tables.open(start), start.location, start.branch, handle.to_table(), ""
+    )
+    fold = stage_fold(change, rewritten, "late")
     return replace(fold, transaction=replace(fold.transaction, uuid=move.transaction_ids[1]))
 
 

@@ -141,26 +141,41 @@ def test_putting_it_right_can_be_repeated(local_store: Store, failpoint: str) ->
 
 
 def test_a_tag_that_is_created_again_is_not_deleted_by_a_late_request(s3_server: S3Server) -> None:
-    """As with a branch: until the late request arrives, it is not known whether the tag was deleted."""
+    """A request that was cut off is made again at once, so the tag is deleted when the first one arrives."""
     with faulty_store(s3_server) as faults:
         graph = new_graph(faults.store)
         graph.tag("v1")
         faults.arm(Rule("PUT", "_refs/tags/*", 1, "late"))
+        graph.delete_tag("v1")
+        faults.disarm()
+        assert graph.tags() == []
+        again = graph.tag("v1")
+        assert faults.release() == 1
+        assert graph.tags() == [again]
+
+
+def test_if_the_store_answers_to_neither_request_it_is_not_known_whether_a_tag_was_deleted(
+    s3_server: S3Server,
+) -> None:
+    with faulty_store(s3_server) as faults:
+        graph = new_graph(faults.store)
+        graph.tag("v1")
+        faults.arm(Rule("PUT", "_refs/tags/*", 1, "late", sticky=True))
         with pytest.raises(TagOutcomeUnknown, match="tag list"):
             graph.delete_tag("v1")
         faults.disarm()
         assert [tag.name for tag in graph.tags()] == ["v1"]
         graph.delete_tag("v1")
         again = graph.tag("v1")
-        assert faults.release() == 1
+        assert faults.release() == 2
         assert graph.tags() == [again]
 
 
 def test_a_branch_that_is_created_again_is_not_deleted_by_a_late_request(s3_server: S3Server) -> None:
-    """The request that deletes the old one is cut off, the caller tries again, and then it arrives after all."""
+    """The requests that delete the old one are cut off, the caller tries again, and then they arrive after all."""
     with faulty_store(s3_server) as faults:
         graph = new_graph(faults.store)
-        faults.arm(Rule("PUT", "_refs/branches/*", 1, "late"))
+        faults.arm(Rule("PUT", "_refs/branches/*", 1, "late", sticky=True))
         with pytest.raises(BranchOutcomeUnknown, match="branch list"):
             graph.delete_branch("dev")
         faults.disarm()
@@ -169,9 +184,20 @@ def test_a_branch_that_is_created_again_is_not_deleted_by_a_late_request(s3_serv
         assert [branch.name for branch in graph.branches()] == ["main"]
         graph.create_branch("dev")
         WRITES["merge"].run(graph, "dev")
-        assert faults.release() == 1
+        assert faults.release() == 2
         assert [branch.name for branch in graph.branches()] == ["main", "dev"]
         assert contents(graph, "dev") == WRITES["merge"].effect(BEGINNING)
+
+
+@pytest.mark.parametrize("what", ["branch", "tag"])
+def test_a_ref_whose_creation_is_late_is_created_once(s3_server: S3Server, what: str) -> None:
+    with faulty_store(s3_server) as faults:
+        graph = new_graph(faults.store)
+        faults.arm(Rule("PUT", "_refs/*/*", 1, "late"))
+        made = graph.create_branch("new") if what == "branch" else graph.tag("new")
+        faults.disarm()
+        assert faults.release() == 1
+        assert made in (*graph.branches(), *graph.tags())
 
 
 def test_a_writer_that_lost_its_lock_does_not_take_the_next_one_for_a_stranger(s3_store: Store) -> None:

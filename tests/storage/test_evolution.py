@@ -9,6 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from omnigraph.errors import StorageUnavailable
 from omnigraph.storage.address import parse_address
 from omnigraph.storage.evolution import Column, ComputedColumn, EmptyColumn, KeptColumn, stage_columns
 from omnigraph.storage.objects import open_objects
@@ -163,3 +164,11 @@ def test_an_empty_table_gets_its_columns(tmp_path: Path) -> None:
     ref = tables.commit_staged(stage_columns(tables.open(ref), "nodes/t", None, columns, "test"))
     assert tables.open(ref).schema.names == ["id", "age", "tags", "vector", "picture"]
     assert tables.open(ref).schema.field("age").type == pa.int64()
+
+
+def test_a_file_that_cannot_be_read_is_a_failure_of_the_store(table: Table) -> None:
+    for file in Path(table.tables.address.root, "nodes/t/data").iterdir():
+        file.unlink()
+    column = ComputedColumn(pa.field("age", pa.int64()), ("age",), widened)
+    with pytest.raises(StorageUnavailable):
+        table.change(ID, column, *REST)

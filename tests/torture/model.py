@@ -26,6 +26,8 @@ class Model:
     """Branches that were deleted for certain, or perhaps."""
     counts: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
+    texts: dict[str, str] = field(default_factory=dict)
+    """What each error said when it was met first."""
     faults: Counter[str] = field(default_factory=Counter)
 
     def read(self, logs: Iterable[Path]) -> Model:
@@ -50,7 +52,9 @@ class Model:
         elif what != "begin":
             self.counts[what] += 1
         if entry.get("error"):
-            self.errors[f"{what}: {entry['error']}"] += 1
+            told = f"{what}: {entry['error']}"
+            self.errors[told] += 1
+            self.texts.setdefault(told, f"{entry.get('kind')}: {entry.get('text')}")
         self.faults.update(entry.get("struck", ()))
 
     def _take(self, entry: Mapping[str, Any], following: Mapping[str, Any] | None) -> None:
@@ -70,7 +74,7 @@ class Model:
                 self.created.setdefault(entry["branch"], False)
             case "delete branch":
                 self.deleted.setdefault(entry["branch"], False)
-            case "mutation" | "load" | "update" | "delete":
+            case "mutation" | "load" | "spark load" | "update" | "delete":
                 self.stamps.setdefault((entry["branch"], entry["tag"]), {None}).add(_after(entry))
 
     def _is_done(self, entry: Mapping[str, Any]) -> None:
@@ -79,7 +83,7 @@ class Model:
                 self.created[entry["branch"]] = True
             case "delete branch":
                 self.deleted[entry["branch"]] = True
-            case "mutation" | "load" | "update" | "delete":
+            case "mutation" | "load" | "spark load" | "update" | "delete":
                 self.stamps[entry["branch"], entry["tag"]] = {_after(entry)}
         if entry.get("commit"):
             self.commits.setdefault(entry["branch"], set()).add(entry["commit"])
@@ -87,4 +91,5 @@ class Model:
 
 def _after(entry: Mapping[str, Any]) -> int | None:
     """The stamp of a tag after a write."""
-    return {"mutation": 0, "load": 0, "update": int(entry["stamp"]), "delete": None}[entry["kind"]]
+    stamp = {"update": int(entry["stamp"]), "delete": None}
+    return stamp.get(entry["kind"], 0)

@@ -2,10 +2,12 @@
 
 ::
 
-    python -m tests.torture.run --seconds 600 --seed 7 --writers 4 --on s3
+    python -m tests.torture.run --seconds 600 --seed 7 --on s3 --profile maintenance
 
-Writers are killed and stopped, fork, and meet failing disks, full disks and failing requests. After each round
-nobody writes, the graph has to be what the logs allow, and every type of every branch has to take a write.
+Writers are killed and stopped, fork, and meet failing disks, full disks and failing requests. In the profile
+"maintenance" others look after the graph or load on Spark meanwhile and are killed as well; there disks and
+requests do not fail. After each round nobody writes, the graph has to be what the logs allow, and every type of
+every branch has to take a write.
 """
 
 from __future__ import annotations
@@ -20,24 +22,23 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from itertools import count
 from pathlib import Path
 
 from tests.stores import s3_server
 from tests.torture.arenas import Arena, Bucket, Directory, SmallDisk, small_disk
-from tests.torture.check import check_settled, compare
+from tests.torture.check import check_settled, check_space, compare
 from tests.torture.clients import short_leases
 from tests.torture.fates import fate
 from tests.torture.model import Model
 from tests.torture.reader import Reader
+from tests.torture.roles import PROFILES, Profile, Role
 from tests.torture.steps import BRANCHES, SCHEMA, SHORT, Log, Step
 from tests.torture.victims import Orphans, Victim
 from tests.torture.writers import Writer
 
 import omnigraph
-
-ROUND = 20.0
-"""After so many seconds everybody is killed and all of the graph is compared with the logs."""
 
 _NEVER = dt.datetime.min.replace(tzinfo=dt.UTC)
 
@@ -48,7 +49,7 @@ HUNG = 600
 class Contest:
     """The rounds on one graph, and what they did."""
 
-    def __init__(self, arena: Arena, logs: Path, seed: int, writers: int) -> None:
+    def __init__(self, arena: Arena, logs: Path, seed: int, profile: Profile) -> None:
         logs.mkdir()
         self.arena = arena
         self.model = Model()
@@ -56,7 +57,7 @@ class Contest:
         self.kills: Counter[str] = Counter()
         self.recoveries: Counter[str] = Counter()
         self._logs, self._orphans = logs, Orphans(logs)
-        self._seed, self._writers, self._rounds = seed, writers, 0
+        self._seed, self._profile, self._rounds = seed, profile, 0
         graph = omnigraph.init(arena.calm.uri, SCHEMA, storage_options=arena.calm.options)
         for branch in BRANCHES[1:]:
             graph.create_branch(branch)
@@ -69,23 +70,22 @@ class Contest:
         chance = random.Random(f"{self._seed} {self.arena.kind} {self._rounds}")
         reader = Reader(self.arena.calm)
         reader.start()
-        with self.arena.weather(random.Random(chance.random())):
-            self._torment(chance, reader, time.monotonic() + seconds)
+        weather = self.arena.weather(random.Random(chance.random())) if self._profile.faults else nullcontext()
+        with weather:
+            self._torment(reader, time.monotonic() + seconds)
         self.counts["forks"] += self._orphans.end()
         self.counts["snapshots"] += reader.finish()
+        self.counts["reclaimed"] += reader.reclaimed
         self._check()
         faulthandler.cancel_dump_traceback_later()
 
-    def _torment(self, chance: random.Random, reader: Reader, until: float) -> None:
+    def _torment(self, reader: Reader, until: float) -> None:
         victims: list[Victim] = []
-        number = 0
+        numbers = count(1)
         try:
             while time.monotonic() < until and reader.problem is None:
-                while len(victims) < self._writers:
-                    number += 1
-                    name = f"{self._rounds:04}-{number:03}"
-                    lot = fate(random.Random(f"{self._seed} {self.arena.kind} {name}"), self.arena.troubles)
-                    victims.append(Victim(self.arena, self._logs / f"{name}.log", name, lot))
+                missing = Counter(self._profile.crew) - Counter(victim.role for victim in victims)
+                victims += [self._victim(role, next(numbers)) for role in missing.elements()]
                 for victim in [v for v in victims if not v.watch(self.counts)]:
                     victims.remove(victim)
                     self.kills[victim.end()] += 1
@@ -93,6 +93,12 @@ class Contest:
         finally:
             for victim in victims:
                 self.kills[victim.end()] += 1
+
+    def _victim(self, role: Role, number: int) -> Victim:
+        name = f"{self._rounds:04}-{number:03}"
+        chance = random.Random(f"{self._seed} {self.arena.kind} {name}")
+        troubles = self.arena.troubles if self._profile.faults else ("none",)
+        return Victim(self.arena, self._logs / f"{name}.log", name, fate(chance, troubles, role))
 
     def _check(self) -> None:
         """The graph opens, heals, is what the logs say, and takes writes to every type on every branch."""
@@ -110,6 +116,8 @@ class Contest:
                 if branch.name.startswith(SHORT):
                     writer.must(Step("delete branch", branch.name))
             check_settled(graph)
+            if not self._profile.faults:
+                check_space(graph)
         self.recoveries = Counter(recovery.recovery_kind for recovery in graph.recoveries())
         self.counts["complete checks"] += 1
 
@@ -135,19 +143,19 @@ class Contest:
             f"  faults: {dict(sorted((self.model.faults + self.arena.faults).items()))}",
             f"  recoveries: {dict(sorted(self.recoveries.items()))}",
             f"  {self.counts['snapshots']} snapshots read while others wrote,"
-            f" {self.counts['complete checks']} complete checks",
+            f" {self.counts['reclaimed']} cleaned up later, {self.counts['complete checks']} complete checks",
         ]
 
 
-def torture(arenas: Sequence[Arena], logs: Path, seconds: float, seed: int, writers: int) -> list[Contest]:
+def torture(arenas: Sequence[Arena], logs: Path, seconds: float, seed: int, profile: Profile) -> list[Contest]:
     """Rounds in each arena in turn until the time is over."""
     with short_leases():
-        contests = [Contest(arena, logs / arena.kind, seed, writers) for arena in arenas]
+        contests = [Contest(arena, logs / arena.kind, seed, profile) for arena in arenas]
         deadline = time.monotonic() + seconds
         try:
             while (left := deadline - time.monotonic()) > 0:
                 for contest in contests:
-                    contest.round(min(ROUND, left / len(contests)))
+                    contest.round(min(profile.round, left / len(contests)))
         except BaseException:
             for contest in contests:
                 tell(contest.lines())
@@ -182,7 +190,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Torment writers for a while, and see that nothing is lost.")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    parser.add_argument("--writers", type=int, default=4)
+    parser.add_argument("--profile", choices=sorted(PROFILES), default="writers")
     parser.add_argument("--on", action="append", choices=("disk", "s3", "small disk"))
     parser.add_argument("--keep", type=Path, help="an empty directory for graph and logs, which stay there")
     options = parser.parse_args()
@@ -190,9 +198,10 @@ def main() -> None:
     with ExitStack() as stack:
         folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
         (folder / "logs").mkdir(parents=True)
-        wanted = options.on or ("disk", "s3", "small disk")
+        profile = PROFILES[options.profile]
+        wanted = options.on or (("disk", "s3", "small disk") if profile.faults else ("disk", "s3"))
         arenas = stack.enter_context(arenas_in(folder, wanted))
-        for contest in torture(arenas, folder / "logs", options.seconds, options.seed, options.writers):
+        for contest in torture(arenas, folder / "logs", options.seconds, options.seed, profile):
             tell(contest.lines())
 
 

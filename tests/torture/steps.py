@@ -6,8 +6,10 @@ the tag; so a half write shows in any single snapshot. Later writes may change o
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -33,6 +35,13 @@ UNDONE = "undone"
 MERGED = {"main": ["left"], "right": ["main"], UNDONE: ["main", "left", "right"]}
 """Which of the branches that are always there are merged into which."""
 
+KEPT = 45
+"""How many commits of each branch a cleanup keeps."""
+
+GRACE = 20.0
+"""For how many seconds a cleanup lets states and files alone that somebody may be using. No process of a run is
+stopped for so long."""
+
 SHORT = "short-"
 """How the names of branches begin that come and go. No name is used twice."""
 
@@ -50,12 +59,14 @@ DELETE = "query drop($tag: String) { delete Item where tag = $tag  delete Entry 
 Kind = Literal[
     "mutation",
     "load",
+    "spark load",
     "update",
     "delete",
     "create branch",
     "delete branch",
     "indices",
     "optimize",
+    "cleanup",
     "merge",
     "revert",
     "cherry-pick",
@@ -123,6 +134,14 @@ def _load(graph: Graph, step: Step) -> str:
     return graph.load(_records(step), mode="append", branch=step.branch).commit.graph_commit_id
 
 
+def _load_on_spark(graph: Graph, step: Step) -> str:
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+        file.write("\n".join(map(json.dumps, _records(step))))
+        file.flush()
+        loaded = graph.load(Path(file.name), mode="append", branch=step.branch, engine="spark")
+    return loaded.commit.graph_commit_id
+
+
 def _create_branch(graph: Graph, step: Step) -> None:
     graph.create_branch(step.branch, step.parent)
 
@@ -137,6 +156,10 @@ def _build_indices(graph: Graph, step: Step) -> str | None:
 
 def _optimize(graph: Graph, step: Step) -> str | None:
     return _id(graph.optimize(branch=step.branch).commit)
+
+
+def _clean_up(graph: Graph, step: Step) -> None:
+    graph.cleanup(keep=KEPT, grace=dt.timedelta(seconds=GRACE), confirm=True)
 
 
 def _merge(graph: Graph, step: Step) -> str | None:
@@ -182,12 +205,14 @@ def _id(commit: Commit | None) -> str | None:
 _ACTIONS: dict[Kind, Callable[[Graph, Step], str | None]] = {
     "mutation": _mutate,
     "load": _load,
+    "spark load": _load_on_spark,
     "update": _mutate,
     "delete": _mutate,
     "create branch": _create_branch,
     "delete branch": _delete_branch,
     "indices": _build_indices,
     "optimize": _optimize,
+    "cleanup": _clean_up,
     "merge": _merge,
     "revert": _revert,
     "cherry-pick": _cherry_pick,

@@ -23,6 +23,7 @@ class Victim:
     """A writer in a process of its own, and what is still going to happen to it."""
 
     def __init__(self, arena: Arena, log: Path, name: str, fate: Fate) -> None:
+        self.role = fate.role
         self._name, self._fate, self._log = name, fate, log
         task = Task(live.__module__, live.__name__, (arena.store, name, fate, log), disk.environment())
         self._process = Forked(task)

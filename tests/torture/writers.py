@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.stores import Store
 from tests.torture.clients import impatient, short_leases
 from tests.torture.fates import Fate
+from tests.torture.roles import WEIGHTS, Role
 from tests.torture.steps import BRANCHES, MERGED, SHORT, UNDONE, Kind, Log, Step, perform
 from tests.torture.troubles import Weather, calm, faulty_disk, fork_soon, size_limit
 
@@ -32,36 +33,28 @@ RAISED = 3
 LONGEST_LIFE = 120
 """After how many seconds a writer ends by itself, if nobody is left who would end it."""
 
-PAUSE = 0.05
-"""How long a writer waits after an error, in seconds."""
+LOADED = 50
+"""How many items a load on Spark has."""
 
-_WEIGHTS: dict[Kind, int] = {
-    "mutation": 8,
-    "load": 8,
-    "update": 4,
-    "delete": 2,
-    "create branch": 1,
-    "delete branch": 1,
-    "indices": 1,
-    "optimize": 1,
-    "merge": 4,
-    "revert": 1,
-    "cherry-pick": 1,
-    "reset": 1,
-    "schema": 2,
-    "schema of all": 1,
-}
+PAUSE = 0.05
+"""How long a process waits after an error, in seconds."""
+
+REST = 0.2
+"""How long one waits after each step that looks after the graph."""
 
 
 class Writer:
     """Writes random things to random branches. Every writer has tags of its own, and knows what became of them."""
 
-    def __init__(self, graph: Graph, name: str, seed: int, log: Log, weather: Weather = calm) -> None:
+    def __init__(
+        self, graph: Graph, name: str, seed: int, log: Log, weather: Weather = calm, role: Role = "writer"
+    ) -> None:
         self._graph = graph
         self._name = name
         self._chance = random.Random(seed)
         self._log = log
         self._weather = weather
+        self._weights = WEIGHTS[role]
         self._number = 0
         self._alive: dict[str, list[tuple[str, int]]] = {branch: [] for branch in BRANCHES}
 
@@ -69,7 +62,7 @@ class Writer:
         """Something at random: mostly new tags, sometimes a change or the end of an old one, or of a branch.
         The error, if there was one."""
         self._number += 1
-        kind = self._chance.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
+        kind = self._chance.choices(list(self._weights), list(self._weights.values()))[0]
         match kind:
             case "create branch":
                 name = f"{SHORT}{self._name}-{self._number}"
@@ -85,8 +78,11 @@ class Writer:
                 return self.do(Step(kind, self._chance.choice(list(self._alive))))
             case "schema":
                 return self.do(Step(kind, self._chance.choice(list(self._alive)), stamp=self._number))
-            case "schema of all":
+            case "schema of all" | "cleanup":
                 return self.do(Step(kind, "main", stamp=self._number))
+            case "spark load":
+                tag = f"{self._name}-{self._number}"
+                return self.do(Step(kind, self._chance.choice(list(self._alive)), tag, LOADED))
             case _:
                 return self._write(kind, self._chance.choice(list(self._alive)))
 
@@ -185,7 +181,7 @@ class Writer:
                     self._alive.pop(step.branch, None)
             case "create branch", "refused" | "unknown":
                 self._alive.pop(step.branch, None)
-            case "mutation" | "load", "done":
+            case "mutation" | "load" | "spark load", "done":
                 known.append((step.tag, step.size))
             case ("delete", "done") | ("update" | "delete", "unknown"):
                 known.remove((step.tag, step.size))
@@ -235,12 +231,13 @@ def live(store: Store, name: str, fate: Fate, log: Path) -> None:
 def _write_on(store: Store, name: str, fate: Fate, log: Path) -> None:
     weather, notes = _weather(fate, store, log), Log(log)
     graph = _opened(store, name, weather, notes)
-    writer, chance = Writer(graph, name, fate.seed, notes, weather), random.Random(fate.seed + 2)
+    writer = Writer(graph, name, fate.seed, notes, weather, fate.role)
+    chance = random.Random(fate.seed + 2)
     for number in count(1):
         if number == fate.forks_at:
             fork_soon(graph, store, log.with_suffix(".fork"), chance.uniform(0.0, 0.1))
-        if writer.step() is not None:
-            time.sleep(PAUSE)
+        told = writer.step()
+        time.sleep(REST if fate.role == "keeper" else PAUSE if told is not None else 0.0)
 
 
 def _opened(store: Store, name: str, weather: Weather, notes: Log) -> Graph:

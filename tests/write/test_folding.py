@@ -18,8 +18,8 @@ from tests.stores import Store
 import omnigraph
 from omnigraph import Graph, Settings, WriteSettings, failpoints
 from omnigraph.errors import ManifestConflict, RequestError
-from omnigraph.storage.folding import Fragment
-from omnigraph.write.folding import INDEXED_ROWS, MOST_FILES, choose
+from omnigraph.storage.rewriting import Fragment
+from omnigraph.write.folding import MOST_FILES, choose
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  @index(age) }
@@ -27,7 +27,6 @@ edge Knows: Person -> Person
 """
 PERSON, KNOWS = "node:Person", "edge:Knows"
 INSERT = "query add($n: String) { insert Person { name: $n, age: 1 } }"
-NONE: frozenset[str] = frozenset()
 
 
 def new_graph(store: Store, **settings: Any) -> Graph:
@@ -161,7 +160,7 @@ def test_a_branch_copies_little_of_its_parent(local_store: Store) -> None:
     assert names(larger, branch="dev") == ["p0", "p1", "p2", "p3", "p4", "x", "y"]
 
 
-def test_indexed_files_and_others_are_not_mixed(local_store: Store) -> None:
+def test_indexed_files_are_left_alone(local_store: Store) -> None:
     graph = new_graph(local_store)
     for number in range(3):
         add(graph, f"p{number}")
@@ -275,26 +274,14 @@ def of_rows(*rows: int, size: int = 100) -> list[Fragment]:
 )
 def test_what_is_chosen(fragments: list[Fragment], chosen: list[int]) -> None:
     """The lowest tier that has eight files, as far as one write goes; or one file with costly deletions."""
-    assert choose(fragments, {}, WriteSettings()) == chosen
-
-
-def test_what_is_chosen_among_indexed_files() -> None:
-    """Small ones are, apart from the others; the indexes would lose larger ones."""
-    own = frozenset({"id_btree"})
-    every = dict.fromkeys(range(8), own)
-    assert choose(of_rows(*[1] * 8), every, WriteSettings()) == list(range(8))
-    assert choose(of_rows(*[1] * 8), {0: own}, WriteSettings()) == []
-    assert choose(of_rows(*[1] * 9), {0: own}, WriteSettings()) == list(range(1, 9))
-    most = choose(of_rows(*[1_500] * 8), every, WriteSettings())
-    assert len(most) == INDEXED_ROWS // 1_500
-    assert choose([Fragment(0, 60_000, 5_000, 1_000_000)], {0: own}, WriteSettings()) == []
+    assert choose(fragments, WriteSettings()) == chosen
 
 
 def test_each_row_is_written_again_a_few_times_only() -> None:
     """Like a log-structured tree: the work of all folds together grows with the rows, not with their square."""
     settings, live, number, written = WriteSettings(), of_rows(), 0, 0
     for _ in range(20_000):
-        chosen = set(choose(live, {}, settings))
+        chosen = set(choose(live, settings))
         folded = [each for each in live if each.number in chosen]
         rows = sum(each.rows for each in folded)
         live = [each for each in live if each.number not in chosen]
@@ -303,3 +290,15 @@ def test_each_row_is_written_again_a_few_times_only() -> None:
     assert sum(each.rows for each in live) == 20_000
     assert written <= 5 * 20_000
     assert len(live) <= 5 * 9
+
+
+def test_a_retry_does_without_it_if_the_files_were_indexed(local_store: Store) -> None:
+    graph = new_graph(local_store)
+    other = omnigraph.open(graph.address)
+    for number in range(4):
+        add(graph, f"p{number}")
+    with overtaken(other.ensure_indices):
+        add(graph, "p4")
+    assert sorted(files(graph)) == [1] * 5
+    assert names(graph) == ["p0", "p1", "p2", "p3", "p4"]
+    assert data_files(graph) == known_files(graph)

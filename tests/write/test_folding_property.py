@@ -13,7 +13,7 @@ import omnigraph
 from omnigraph import Graph, Settings, Snapshot, WriteSettings
 
 SCHEMA = "node Person { name: String @key  age: I32? }\nedge Knows: Person -> Person"
-EAGER = Settings(write=WriteSettings(fold_files=2, fold_rows=16))
+EAGER = Settings(write=WriteSettings(fold_files=2, fold_rows=16, exact_rows=1))
 
 Content: TypeAlias = dict[str, int]
 """The age of each person, and for each edge the number 0, by id."""
@@ -73,17 +73,19 @@ def test_every_state_stays_what_it_was(steps: list[Any], fork_after: int, pairs:
         graph = omnigraph.init(f"{folder}/g", SCHEMA, settings=EAGER)
         seen: list[tuple[Snapshot, Content]] = [(graph.snapshot(), {})]
         branch, content = "main", Content()
+        writers: dict[str, str] = {}
         for number, step in enumerate(steps):
             if number == fork_after:
                 branch = "dev"
                 graph.create_branch(branch)
-            content = make(graph, branch, content, step, number)
+            before, content = content, make(graph, branch, content, step, number)
             snapshot = graph.snapshot(branch)
             assert held(graph, snapshot) == content
             seen.append((snapshot, content))
-            for name, age in content.items():
-                if "-" not in name:
-                    assert graph.blame("Person", name, branch=branch)["age"].value == age
+            writers |= dict.fromkeys(difference(before, content), snapshot.graph_commit_id or "")
+            for name in (name for name in content if "-" not in name):
+                blamed = graph.blame("Person", name, branch=branch)["age"]
+                assert (blamed.value, blamed.commit.graph_commit_id) == (content[name], writers[name])
         fresh = omnigraph.open(f"{folder}/g", read_only=True)
         for snapshot, expected in seen:
             assert held(fresh, snapshot) == held(graph, snapshot) == expected

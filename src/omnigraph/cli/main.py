@@ -13,7 +13,18 @@ from omnigraph.cli.data import embed, entity, explain, export, load, mutate, que
 from omnigraph.cli.graph import branch, commit, graphs, schema, tag
 from omnigraph.cli.history import blame, changes, diff, log, merge, undo
 from omnigraph.cli.lang import fmt, lint
-from omnigraph.cli.maintenance import backup, cleanup, clone, doctor, indices, jobs, optimize, recovery, repair
+from omnigraph.cli.maintenance import (
+    backup,
+    cleanup,
+    clone,
+    doctor,
+    indices,
+    jobs,
+    maintain,
+    optimize,
+    recovery,
+    repair,
+)
 from omnigraph.cli.output import Json, print_json, print_text, print_warning
 
 app = typer.Typer(
@@ -47,6 +58,7 @@ app.command("restore")(backup.restore)
 app.command("embed")(embed.embed)
 app.command("index")(indices.index)
 app.command("optimize")(optimize.optimize)
+app.command("maintain")(maintain.maintain)
 app.command("cleanup")(cleanup.cleanup)
 app.command("log")(log.log)
 app.command("blame")(blame.blame)

@@ -68,6 +68,7 @@
     │   ├── BatchDone            a micro-batch of a stream with nothing to commit
     │   ├── PublishContention    other writers published at every attempt
     │   ├── LockTimeout          another writer held the lock too long
+    │   ├── MaintenanceRunning   another process maintains the graph
     │   └── LockLost             this writer paused, and its lock was given to another
     ├── OutcomeUnknown           look for the commit before you retry
     ├── BatchOutcomeUnknown      write the stream's micro-batch again; it is not written twice
@@ -102,6 +103,7 @@ from omnigraph.errors.conflicts import (
     ConflictError,
     LockLost,
     LockTimeout,
+    MaintenanceRunning,
     ManifestConflict,
     PreconditionFailed,
     PublishContention,
@@ -248,6 +250,7 @@ __all__ = [
     "LanguageError",
     "LockLost",
     "LockTimeout",
+    "MaintenanceRunning",
     "ManifestConflict",
     "MergeConflicts",
     "MergeUnfinished",

@@ -132,6 +132,17 @@ class LockTimeout(ConflictError):
         return f"the lock '{self.lock}'{holder} was not free within {self.seconds:g} seconds; retry later"
 
 
+class MaintenanceRunning(ConflictError):
+    """Another process, or another thread of this one, maintains the graph."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.address = address
+
+    def __str__(self) -> str:
+        return f"another process is maintaining {self.address}; it does what this one would, so there is no hurry"
+
+
 class LockLost(ConflictError):
     """A writer that paused for longer than its lease, and may not publish any more."""
 

@@ -47,18 +47,18 @@ class ObjectDamaged(StorageError):
 
 
 class SidecarUnreadable(StorageError):
-    """The sidecar of an interrupted write that is damaged, or was written by a newer release."""
+    """The sidecar of an interrupted write that is damaged, or that a newer release has written (``is_newer``)."""
 
-    def __init__(self, key: str, reason: str) -> None:
-        super().__init__(key, reason)
+    def __init__(self, key: str, reason: str, is_newer: bool = False) -> None:
+        super().__init__(key, reason, is_newer)
         self.key = key
         self.reason = reason
+        self.is_newer = is_newer
 
     def __str__(self) -> str:
-        return (
-            f"{self.key} cannot be read: {self.reason}. Reads still work, and writes are refused. Unless a newer "
-            "release can read it, restore the file from a copy of the graph"
-        )
+        give_up = "or give the write up with `omnigraph repair --confirm --force`"
+        remedy = "Upgrade omnigraph" if self.is_newer else f"Restore it from a copy of the graph, {give_up}"
+        return f"{self.key} cannot be read: {self.reason}. Reads still work, and writes are refused. {remedy}"
 
 
 class TableDrift(StorageError):

@@ -267,7 +267,7 @@ class _Walk:
         there = self._type(state)
         assert there is not None  # noqa: S101  its table was found
         catalog = self.repository.schemas.catalog(state.schema)
-        columns, names = columns_at(self.entity, there, self.catalog.ir.dropped_by_one_of(catalog.ir))
+        columns, names = columns_at(self.entity, there, self.catalog.ir.dropped_by_either(catalog.ir))
         wanted = [*dict.fromkeys(names.values()), _UPDATED]
         rows = self.repository.tables.scan(pin.ref, wanted, where, row_ids=True, whole_blobs=True).read_all()
         if not rows.num_rows or rows["id"][0].as_py() != self.entity_id:

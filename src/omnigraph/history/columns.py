@@ -95,7 +95,7 @@ def columns_of(tables: Tables, catalog: Catalog, entity: EntityType, states: Ite
         handle = tables.open(pin.ref)
         ids = {field.name(): field.id() for field in handle.lance_schema.fields()}
         every.setdefault(pin.location, set()).update(ids.values())
-        for wanted, name in _called(entity, there, catalog.ir.dropped_by_one_of(state.catalog.ir)).items():
+        for wanted, name in _called(entity, there, catalog.ir.dropped_by_either(state.catalog.ir)).items():
             names.setdefault(wanted, []).append(name)
             if name in ids and _holds(handle, name, there):
                 numbers.setdefault(pin.location, {}).setdefault(wanted, set()).add(ids[name])
@@ -161,7 +161,7 @@ def same_type(there: Catalog, here: Catalog, entity: EntityType) -> EntityType |
         found = (there.nodes if isinstance(entity, NodeType) else there.edges).get(entity.name)
         if found is None or found.id in here.by_id:
             return None
-        if {entity.id, found.id} & here.ir.dropped_by_one_of(there.ir):
+        if {entity.id, found.id} & here.ir.dropped_by_either(there.ir):
             return None
     return found if type(found) is type(entity) else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -19,13 +19,14 @@ from omnigraph.manifest.state import Commit
 from omnigraph.storage.indexing import (
     BuiltSegment,
     IndexKind,
+    SegmentBuild,
     build_segments,
     discard_segments,
     existing_indexes,
     fragment_rows,
     stage_segments,
 )
-from omnigraph.storage.tables import TableRef
+from omnigraph.storage.tables import TableRef, Tables
 from omnigraph.write.base import Base
 from omnigraph.write.protocol import (
     OPTIMISTIC_ATTEMPTS,
@@ -76,7 +77,7 @@ def ensure_indices(repository: Repository, branch: Branch, actor: str | None = N
 
     If a table moves meanwhile, what was built for it is committed on top of that; the rows that are new wait.
     """
-    builder = IndexBuilder(repository, DEFAULT_LAG)
+    builder = IndexBuilder(Builds(repository.tables), DEFAULT_LAG)
     written = commit_write(repository, WriteRequest(WRITER, branch, actor), builder.prepare)
     plans = written.result
     return IndexReport(written.commit, tuple(built_indexes(plans)), tuple(deferred_indexes(plans)))
@@ -116,6 +117,25 @@ class _Built:
         return all(now.get(name, frozenset()) == ids for name, ids in self.known.items())
 
 
+class Builds:
+    """Builds segments in the calling thread."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def own(self, ref: TableRef) -> LanceDataset:
+        """A handle that readers do not share: Lance lets no other thread use one while it builds through it."""
+        own = self._tables.dataset(ref.location, ref.branch, ref.version)
+        if own is None:
+            raise self._tables.missing(ref)
+        return own
+
+    def index(self, ref: TableRef, builds: Sequence[SegmentBuild]) -> list[BuiltSegment]:
+        """Build segments of indexes, of fragments whose files are what they were when they were written."""
+        self._tables.verify_fragments(ref, {number for build in builds for number in build.fragments})
+        return build_segments(self.own(ref), builds)
+
+
 class IndexBuilder:
     """Plans and builds the indexes of tables, and keeps what is built for a retry, which finds tables moved.
 
@@ -125,12 +145,12 @@ class IndexBuilder:
 
     def __init__(
         self,
-        repository: Repository,
+        builds: Builds,
         lag: IndexLag,
         table_keys: Collection[str] | None = None,
         limit: int | None = None,
     ) -> None:
-        self._tables = repository.tables
+        self._builds = builds
         self._lag = lag
         self._table_keys = table_keys
         self._limit = limit
@@ -152,7 +172,7 @@ class IndexBuilder:
             if key not in base.snapshot.tables or (self._table_keys is not None and key not in self._table_keys):
                 continue
             ref = base.ref(key)
-            handle = self._own(ref)
+            handle = self._builds.own(ref)
             plans[key] = self._plan(base, entity, handle)
             if not plans[key].build:
                 continue
@@ -163,13 +183,6 @@ class IndexBuilder:
             built = self._build(plans[key], ref, handle)
             stages[key] = partial(self._stage, built, handle, base.pin(key).row_count)
         return Prepared({}, plans, repeatable=True, stages=stages)
-
-    def _own(self, ref: TableRef) -> LanceDataset:
-        """A handle that readers do not share: Lance lets no other thread use one while it builds through it."""
-        own = self._tables.dataset(ref.location, ref.branch, ref.version)
-        if own is None:
-            raise self._tables.missing(ref)
-        return own
 
     def _plan(self, base: Base, entity: EntityType, handle: LanceDataset) -> TablePlan:
         pin = base.pin(entity.table_key)
@@ -193,8 +206,7 @@ class IndexBuilder:
         place = (ref.location, ref.branch)
         done = self._built.get(place)
         if done is None or done.plan is not plan:
-            self._tables.verify_fragments(ref, {number for build in plan.build for number in build.fragments})
-            segments = tuple(build_segments(handle, plan.build))
+            segments = tuple(self._builds.index(ref, plan.build))
             ids = _segment_ids(handle)
             known = {build.spec.name: ids.get(build.spec.name, frozenset()) for build in plan.build}
             done = self._built[place] = _Built(plan, segments, known)

@@ -13,7 +13,7 @@ again, and skipped if they do it again. A run that is killed loses one step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -24,6 +24,7 @@ from omnigraph.errors import TableDrift
 from omnigraph.maintenance.index_plan import NO_LAG, DeferredIndex, IndexLag
 from omnigraph.maintenance.indices import (
     MEANWHILE,
+    Builds,
     BuiltIndex,
     IndexBuilder,
     built_indexes,
@@ -42,7 +43,6 @@ from omnigraph.storage.compacting import (
     rewrite,
     stage_rewritten,
 )
-from omnigraph.storage.locks import Held
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base
 from omnigraph.write.protocol import (
@@ -77,6 +77,7 @@ class OptimizeRequest:
     actor: str | None = None
     small_files: int = 2
     lag: IndexLag = NO_LAG
+    step_rows: int = STEP_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,14 @@ class TableReport:
     def committed(self) -> bool:
         """Was anything done?"""
         return self.fragments_removed > 0 or bool(self.indexes)
+
+    @property
+    def shown(self) -> str:
+        """What was done, in words."""
+        parts = (
+            [f"{self.fragments_removed} fragments became {self.fragments_added}"] if self.fragments_removed else []
+        )
+        return "; ".join([*parts, *([f"indexed {', '.join(self.indexes)}"] if self.indexes else [])])
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -131,31 +140,31 @@ class OptimizeReport:
         }
 
 
-RewriteGroups = Callable[[TableRef, CompactionPlan], list[Rewritten]]
-"""Writes the groups of a plan again, in this process or elsewhere."""
+class Workshop(Builds):
+    """Does the work of a run in the calling thread, one piece after the other. A job does it elsewhere."""
+
+    def __init__(self, repository: Repository) -> None:
+        super().__init__(repository.tables)
+
+    def verify(self) -> None:
+        """Raise LockLost if what was written may be gone by now. In one process it cannot be."""
+
+    def rewrite(self, ref: TableRef, plan: CompactionPlan) -> list[Rewritten]:
+        """Write groups of fragments again."""
+        self._tables.verify_fragments(ref, plan.fragments)
+        return [rewrite(plan.handle, group) for group in plan.groups]
 
 
-def optimize(
-    repository: Repository,
-    request: OptimizeRequest,
-    rewrite_groups: RewriteGroups | None = None,
-    job_lock: Held | None = None,
-) -> OptimizeReport:
+def optimize(repository: Repository, request: OptimizeRequest, workshop: Workshop | None = None) -> OptimizeReport:
     """Compact the tables that a branch owns, and bring their indexes up to date, until there is nothing to do.
 
     A table that was moved with Lance itself is skipped until it is repaired.
     """
-    run = _Run(repository, request, rewrite_groups or partial(_rewrite_here, repository), job_lock)
+    run = _Run(repository, request, workshop or Workshop(repository))
     for _ in range(ROUNDS):
         if not any([run.compact(), run.catch_up()]):
             break
     return run.report()
-
-
-def _rewrite_here(repository: Repository, ref: TableRef, plan: CompactionPlan) -> list[Rewritten]:
-    """Write groups of fragments again in this process, one after the other."""
-    repository.tables.verify_fragments(ref, plan.fragments)
-    return [rewrite(plan.handle, group) for group in plan.groups]
 
 
 @dataclass(slots=True)
@@ -164,8 +173,7 @@ class _Run:
 
     repository: Repository
     request: OptimizeRequest
-    rewrite_groups: RewriteGroups
-    job_lock: Held | None
+    workshop: Workshop
     commits: list[Commit] = field(default_factory=list)
     tables: dict[str, TableReport] = field(default_factory=dict)
     drifted: set[str] = field(default_factory=set)
@@ -175,7 +183,7 @@ class _Run:
         """Write small files again, step by step; was there anything to do?"""
         first, is_complete = len(self.commits), False
         while not is_complete:
-            compactor = _Compactor(self.repository, self.request, self.drifted, self.rewrite_groups)
+            compactor = _Compactor(self.repository, self.request, self.drifted, self.workshop)
             plans = self._committed(compactor.prepare)
             for key, planned in (plans or {}).items():
                 self._note_compaction(key, planned)
@@ -187,7 +195,7 @@ class _Run:
         first, is_complete = len(self.commits), False
         while not is_complete:
             keys = set(self.request.table_keys) - self.drifted
-            builder = IndexBuilder(self.repository, self.request.lag, keys, STEP_ROWS)
+            builder = IndexBuilder(self.workshop, self.request.lag, keys, self.request.step_rows)
             plans = self._committed(builder.prepare)
             if plans is not None:
                 for built in built_indexes(plans):
@@ -200,7 +208,7 @@ class _Run:
         """Commit one step; None if it met a table that was moved with Lance itself, which is left out then."""
         request = WriteRequest(WRITER, self.request.branch, self.request.actor)
         try:
-            written = commit_write(self.repository, request, prepare, self.job_lock)
+            written = commit_write(self.repository, request, prepare, self.workshop)
         except TableDrift as error:
             if error.table_key in self.drifted:
                 raise
@@ -261,12 +269,12 @@ class _Compactor:
         repository: Repository,
         request: OptimizeRequest,
         drifted: set[str],
-        rewrite_groups: RewriteGroups,
+        workshop: Workshop,
     ) -> None:
         self._repository = repository
         self._request = request
         self._drifted = drifted
-        self._rewrite_groups = rewrite_groups
+        self._workshop = workshop
         self._attempts = 0
         self._written: dict[tuple[str, str | None], list[Rewritten]] = {}
         self._rows = 0
@@ -299,7 +307,7 @@ class _Compactor:
         if not written and plan.groups:
             if self._attempts > OPTIMISTIC_ATTEMPTS:
                 return _Planned(ref, skipped=MEANWHILE)
-            written = self._rewrite_groups(ref, plan)
+            written = self._workshop.rewrite(ref, plan)
         self._written[place] = written
         if not written:
             return _Planned(ref)
@@ -313,7 +321,7 @@ class _Compactor:
             files = group.fragments
             if 1 < len(files) < self._request.small_files:
                 continue
-            if self._rows >= STEP_ROWS:
+            if self._rows >= self._request.step_rows:
                 self.is_complete = False
                 break
             self._rows += sum(file.num_rows or 0 for file in files)

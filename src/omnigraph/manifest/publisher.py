@@ -47,10 +47,10 @@ from omnigraph.storage.staging import stage_overwrite
 from omnigraph.storage.tables import TableRef, Tables
 
 PUBLISHER_RETRY_BUDGET: Final = 5
-COMMIT_TAIL: Final = 128
+COMMIT_TAIL: Final = 32
 """How many commits the manifest keeps; older ones live in the archive."""
 
-_ARCHIVE_BATCH: Final = 64
+_ARCHIVE_BATCH: Final = 16
 _STATES: Final = 64
 _LONGEST_WALK: Final = 16
 _PAUSE: Final = 0.01

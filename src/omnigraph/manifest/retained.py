@@ -62,25 +62,32 @@ def read_retained(objects: ObjectStore) -> Retained:
     if found is None:
         return Retained()
     try:
-        stored = unseal(layout.RETAINED, found.content)["branches"]
-        return Retained(
-            {
-                text(name): RetainedStates(
-                    number(left["oldest_version"]),
-                    optional_text(left["oldest_commit"]),
-                    frozenset(map(number, left["older"])),
-                )
-                for name, left in dict(stored).items()
-            }
-        )
+        return decode_retained(unseal(layout.RETAINED, found.content)["branches"])
     except (ValueError, KeyError, TypeError) as error:
         raise damaged(layout.RETAINED, error) from error
 
 
 def write_retained(objects: ObjectStore, retained: Retained) -> None:
     """Note what will be left, before anything is removed."""
-    objects.put(
-        layout.RETAINED, seal({"branches": {name: left.as_json() for name, left in retained.branches.items()}})
+    objects.put(layout.RETAINED, seal({"branches": encode_retained(retained)}))
+
+
+def encode_retained(retained: Retained) -> dict[str, Any]:
+    """What is left of each branch, as JSON."""
+    return {name: left.as_json() for name, left in retained.branches.items()}
+
+
+def decode_retained(stored: Mapping[str, Any]) -> Retained:
+    """What is left of each branch, from JSON; ValueError, KeyError or TypeError if it is none."""
+    return Retained(
+        {
+            text(name): RetainedStates(
+                number(left["oldest_version"]),
+                optional_text(left["oldest_commit"]),
+                frozenset(map(number, left["older"])),
+            )
+            for name, left in dict(stored).items()
+        }
     )
 
 

@@ -17,7 +17,7 @@ from omnigraph.storage.tables import TableRef, Tables, VersionOrigin
 MAINTENANCE: Final = frozenset({"Rewrite", "ReserveFragments"})
 """The operations of Lance that only rearrange rows."""
 
-_OWN: Final = re.compile(r"(?:restore:)?([0-7][0-9A-HJKMNP-TV-Z]{25})")
+_OWN: Final = re.compile(r"(?:restore:|keep:)?([0-7][0-9A-HJKMNP-TV-Z]{25})")
 
 
 @dataclass(frozen=True, slots=True)

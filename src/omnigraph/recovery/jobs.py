@@ -207,25 +207,25 @@ def _remove_leftovers(repository: Repository) -> None:
 
 
 def records(repository: Repository) -> list[JobRecord]:
-    """The records of all jobs; ObjectDamaged if one cannot be read."""
-    records, unreadable = listed_records(repository)
+    """The records of all jobs, running or not; ObjectDamaged if one cannot be read."""
+    found, unreadable = listed_records(repository)
     if unreadable:
         raise unreadable[0]
-    return records
+    return found
 
 
 def listed_records(repository: Repository) -> tuple[list[JobRecord], list[ObjectDamaged]]:
     """The records that can be read, and an error for each that cannot."""
-    records, unreadable = list[JobRecord](), list[ObjectDamaged]()
+    found, unreadable = list[JobRecord](), list[ObjectDamaged]()
     for key in repository.objects.list(layout.JOBS):
         if key.count("/") != 1 or not key.endswith(".json"):
             continue
-        found = repository.objects.get(key)
+        stored = repository.objects.get(key)
         try:
-            records += [] if found is None else [_decoded(key, found.content)]
+            found += [] if stored is None else [_decoded(key, stored.content)]
         except ObjectDamaged as error:
             unreadable.append(error)
-    return records, unreadable
+    return found, unreadable
 
 
 def _decoded(key: str, content: bytes) -> JobRecord:

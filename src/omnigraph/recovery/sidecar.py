@@ -114,7 +114,8 @@ def read_sidecar(objects: ObjectStore, key: str) -> Sidecar | None:
     except KeyError as error:
         raise SidecarUnreadable(key, "it is damaged (it has no version)") from error
     if version != SIDECAR_VERSION:
-        raise SidecarUnreadable(key, f"its version {version} is not {SIDECAR_VERSION}; upgrade omnigraph first")
+        is_newer = isinstance(version, int) and version > SIDECAR_VERSION
+        raise SidecarUnreadable(key, f"its version {version!r:.20} is not {SIDECAR_VERSION}", is_newer)
     try:
         sidecar = _decode(stored)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -1,7 +1,6 @@
 """Compaction of one table: its small files, written again as few, in a transaction that is not committed yet.
 
-Row ids and the versions in which rows were created and changed stay as they are, so that `delta` across a
-compaction is exact.
+Row ids stay as they are, and the versions of rows stay good enough for `delta` across it (`row_versions`).
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from omnigraph.storage.files.datafiles import remove_file
 from omnigraph.storage.files.staged import settle_data
 from omnigraph.storage.handles import TableRef
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.row_versions import EXACT_ROWS, with_coarser_versions
 from omnigraph.storage.staging import Staged, staged_operation
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.wire import read_fields
@@ -96,8 +96,11 @@ class Rewritten:
         return [str(file["path"]) for text in self.new for file in json.loads(text)["files"]]
 
 
-def rewrite(handle: LanceDataset, group: CompactionTask) -> Rewritten:
-    """Write a group of fragments again, as files that no version refers to yet."""
+def rewrite(handle: LanceDataset, group: CompactionTask, exact_rows: int = EXACT_ROWS) -> Rewritten:
+    """Write a group of fragments again, as files that no version refers to yet.
+
+    Files of more than ``exact_rows`` rows that have a version each get coarser ones (`row_versions`).
+    """
     with translated(handle.uri):
         written: Any = group.execute(handle)
         described: dict[str, Any] = json.loads(written.json())
@@ -106,7 +109,7 @@ def rewrite(handle: LanceDataset, group: CompactionTask) -> Rewritten:
     old = (FragmentMetadata.from_json(json.dumps(each)) for each in described["original_fragments"])
     return Rewritten(
         tuple(json.dumps(fragment.to_json()) for fragment in old),
-        tuple(json.dumps(fragment.to_json()) for fragment in new),
+        tuple(json.dumps(with_coarser_versions(fragment, exact_rows).to_json()) for fragment in new),
     )
 
 

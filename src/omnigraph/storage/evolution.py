@@ -18,6 +18,7 @@ import pyarrow as pa
 from lance import LanceDataset, LanceOperation
 from lance.fragment import FragmentMetadata, LanceFragment
 from lance.schema import LanceSchema
+from lance.udf import BatchUDF
 
 from omnigraph.storage.fields import FieldTree, field_trees, new_field_trees, schema_of
 from omnigraph.storage.files.datafiles import StagedFile, column_ids
@@ -29,8 +30,11 @@ Compute = Callable[[pa.RecordBatch], pa.Array]
 _COMPUTED: Final = "omnigraph computed "
 """What the names of computed columns begin with until the old columns are gone; no property has such a name."""
 
-_LEFT_OUT: Final = 2**18
-"""At most so many numbers are left out before new columns. Lance can count to 2**31."""
+_LAST_NUMBER: Final = 2**31 - 1
+"""The highest number that Lance can give to a column."""
+
+_CHANGES: Final = 2**13
+"""New columns leave out at most one in so many of the numbers that are left, so that they never run out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +116,17 @@ def _computed(
     if not columns:
         return fragment.metadata, handle.lance_schema
 
-    def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
-        fields = [column.field.with_name(_COMPUTED + column.field.name).with_nullable(True) for column in columns]
-        values = [column.compute(batch) for column in columns]
-        return pa.RecordBatch.from_arrays(values, schema=pa.schema(fields))
+    schema = pa.schema(
+        [column.field.with_name(_COMPUTED + column.field.name).with_nullable(True) for column in columns]
+    )
 
-    made: tuple[FragmentMetadata, LanceSchema] = fragment.merge_columns(compute, columns=_needed(columns))
+    def compute(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([column.compute(batch) for column in columns], schema=schema)
+
+    # Without the schema Lance would try the function first, and hide what fails then behind a TypeError.
+    made: tuple[FragmentMetadata, LanceSchema] = fragment.merge_columns(
+        BatchUDF(compute, schema), columns=_needed(columns)
+    )
     return made
 
 
@@ -222,7 +231,7 @@ def _first_number(operation: str, last: int) -> int:
     branch has added, nor one whose files are gone. Numbers are therefore left out, how many is up to chance.
     """
     drawn = int.from_bytes(hashlib.sha256(operation.encode()).digest()[:4])
-    return last + 1 + drawn % _LEFT_OUT
+    return last + 1 + drawn % max(1, (_LAST_NUMBER - last) // _CHANGES)
 
 
 def _last_number(handle: LanceDataset, trees: Iterable[FieldTree]) -> int:

@@ -26,6 +26,7 @@ DEFAULT_WAIT: Final = 60.0
 """How long a writer waits for all the locks it needs before it gives up, in seconds."""
 
 _GRAPH: Final = "graph"
+_MAINTENANCE: Final = "maintenance"
 
 
 class Held(Protocol):
@@ -119,6 +120,14 @@ class Locks:
     def abandoned(self, job: str) -> Iterator[CommitLock]:
         """Hold the lock of a job that has died; LockTimeout if it lives, as soon as that can be told."""
         with self._alone(job, Patience(self._backend.silence)) as lock:
+            yield lock
+
+    @contextmanager
+    def maintenance(self) -> Iterator[CommitLock]:
+        """Hold the right to maintain the graph; LockTimeout if another one does, as soon as that can be told."""
+        if self.is_alive(_MAINTENANCE):
+            raise Patience(0).timeout(_MAINTENANCE, "another process")
+        with self.abandoned(_MAINTENANCE) as lock:
             yield lock
 
     @contextmanager

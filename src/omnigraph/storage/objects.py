@@ -37,9 +37,6 @@ class ObjectStore(Protocol):
     def entries(self, prefix: str) -> Iterator[Entry]:
         """Everything below a prefix in no certain order, half-written files and files of tables included."""
 
-    def sizes(self, prefix: str) -> dict[str, int]:
-        """The sizes in bytes of everything below a prefix, by key."""
-
     def delete(self, key: str) -> None:
         """Remove the object; nothing happens if there is none."""
 

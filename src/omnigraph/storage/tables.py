@@ -24,6 +24,7 @@ from omnigraph.storage.compacting import plan_compaction, stage_compaction
 from omnigraph.storage.files.checksums import is_whole, require_whole
 from omnigraph.storage.files.durability import sync_files
 from omnigraph.storage.forkpoints import clear_torn_entries, fork_point, fork_points
+from omnigraph.storage.next_version import is_computed, next_version
 from omnigraph.storage.staging import OPERATION_PROPERTY, Staged, stage_append, stage_first_rows, stage_overwrite
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import Delta, TableRef, TableVersions, described
@@ -139,10 +140,14 @@ class Tables(TableVersions):
     def commit_staged(self, staged: Staged) -> TableRef:
         """Make a staged change the next version of its table; TableMoved if there is a next version already.
 
-        An overwrite is safe without the lock: of two, Lance lets one win. Any other change that overtakes this one
-        between the look and the commit is a writer without the lock; TableMoved then comes too late.
+        An overwrite is safe without the lock: of two, Lance lets one win. So is a version that is computed here.
+        Any other change that overtakes this one between the look and the commit is a writer without the lock;
+        TableMoved then comes too late.
         """
         read = TableRef(staged.location, staged.branch, staged.read_version)
+        content = self._computed_next(read, staged.transaction)
+        if content is not None:
+            return self._put_next(read, content)
         is_strict = isinstance(staged.transaction.operation, LanceOperation.Overwrite)
         if not is_strict and self.moved(read):
             raise TableMoved(staged.location, staged.read_version)
@@ -157,6 +162,35 @@ class Tables(TableVersions):
         if handle.version != staged.read_version + 1:
             raise TableMoved(staged.location, staged.read_version)
         done = self._committed(TableRef(staged.location, staged.branch, handle.version), handle)
+        self.follow(read, done)
+        return done
+
+    def _computed_next(self, read: TableRef, transaction: Transaction) -> bytes | None:
+        """The file that makes the next version of a table on an object store; None if Lance has to make it."""
+        if self.address.scheme is not Scheme.S3 or not is_computed(self.open(read), transaction):
+            return None
+        current = self.version_files.find(read)
+        if current is None:
+            found = self.objects.get(layout.version_file(read.location, read.branch, read.version))
+            if found is None:
+                raise self.missing(read)
+            current = found.content
+        return next_version(read, current, transaction)
+
+    def _put_next(self, read: TableRef, content: bytes) -> TableRef:
+        """Put the file of the next version on an object store; TableMoved if another one is there."""
+        done = replace(read, version=read.version + 1, checksum=None)
+        key = layout.version_file(done.location, done.branch, done.version)
+        if self.objects.put_if_absent(key, content) is None:
+            # A request that was repeated because its answer got lost finds what it put there itself.
+            present = self.objects.get(key)
+            if present is None or present.content != content:
+                raise TableMoved(read.location, read.version)
+        self.version_files.keep(done, content)
+        handle = self.dataset(done.location, done.branch, done.version)
+        if handle is None:
+            raise self.missing(done)
+        self.remember(done, handle)
         self.follow(read, done)
         return done
 

@@ -11,6 +11,7 @@ from typing import Final
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 import xxhash
 from lance import LanceDataset
 
@@ -23,7 +24,9 @@ from omnigraph.storage.files.verification import LOOKUP_BYTES, Verification
 from omnigraph.storage.files.versionfiles import relocated
 from omnigraph.storage.handles import DEFAULT_LIMITS, HandleLimits, Handles
 from omnigraph.storage.handles import TableRef as TableRef
+from omnigraph.storage.next_version import VersionFiles
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.row_versions import next_row_id
 from omnigraph.storage.session import bounded_session
 from omnigraph.storage.unavailable import translated, unavailable
 
@@ -32,7 +35,8 @@ _LITTLE: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The row ids of what changed between two versions of a table."""
+    """The row ids of what changed between two versions of a table. Among the updated ones may be some that did not
+    change, about as many as did."""
 
     inserted: pa.Array
     updated: pa.Array
@@ -53,6 +57,7 @@ class TableVersions:
         self._limits = limits
         self._handles = Handles(self._session, limits)
         self._verification = Verification()
+        self.version_files = VersionFiles()
         self._verified: set[tuple[TableRef, bool]] = set()
         self._origins: tuple[str, ...] | None = None
         self._left: dict[tuple[str, str | None], TableRef | None] = {}
@@ -302,14 +307,16 @@ class TableVersions:
         start = TableRef(ref.location, ref.branch, since)
         if not self.exists(start):
             raise HistoryReclaimed(described(start))
+        first_new = next_row_id(self.open(start))
         with translated(self.shown(ref.location)):
             # Lance's own delta would read the whole rows, vectors included.
-            inserted = f"_row_created_at_version > {since}"
-            updated = f"_row_created_at_version <= {since} and _row_last_updated_at_version > {since}"
+            written = f"_row_last_updated_at_version > {since}"
+            found = _row_ids(handle.scanner([], filter=written, with_row_id=True).to_table().column(0))
+            is_new = pc.greater_equal(found, pa.scalar(first_new, pa.uint64()))
             changes = handle.delta(begin_version=since, end_version=ref.version)
             return Delta(
-                _row_ids(handle.scanner([], filter=inserted, with_row_id=True).to_table().column(0)),
-                _row_ids(handle.scanner([], filter=updated, with_row_id=True).to_table().column(0)),
+                found.filter(is_new),
+                found.filter(pc.invert(is_new)),
                 _row_ids(changes.get_deleted_row_ids().read_all().column(0)),
             )
 

@@ -6,14 +6,15 @@ So a table of any age has few files, and each row is written again a few times i
 writes.
 
 The exchange of the files is staged with the write's own change and committed after it, under the same sidecar and
-as part of the same commit. It changes no row, and is done without if anything is in its way.
+as part of the same commit. It changes no row, and is done without if anything is in its way. Files that an index
+answers for are left to `optimize`, which brings the index along.
 """
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -24,11 +25,11 @@ from omnigraph.settings import WriteSettings
 from omnigraph.storage import layout
 from omnigraph.storage.compacting import Rewritten
 from omnigraph.storage.files.datafiles import has_blobs
-from omnigraph.storage.folding import (
+from omnigraph.storage.rewriting import (
     Fragment,
     Shrunk,
     fits,
-    indexes_of,
+    indexed_fragments,
     rewrite_fragments,
     smaller_fragments,
     stage_fold,
@@ -41,10 +42,6 @@ VARIABLE: Final = "OMNIGRAPH_FOLD"
 
 MOST_FILES: Final = 64
 """How many files one write puts together at most, however many a tier has."""
-
-INDEXED_ROWS: Final = 4_096
-"""Indexed files are put together only up to so many rows: no index answers for them afterwards, and searches scan
-them until the indexes catch up."""
 
 BORROWED_WEIGHT: Final = 32
 """A file of the branch that this one forked from is copied by folding it: it counts for so many times its size."""
@@ -61,24 +58,22 @@ def is_on(settings: WriteSettings) -> bool:
     return settings.fold and wanted != "off"
 
 
-def choose(
-    fragments: Sequence[Fragment], indexes: Mapping[int, frozenset[str]], settings: WriteSettings
-) -> list[int]:
+def choose(fragments: Sequence[Fragment], settings: WriteSettings) -> list[int]:
     """The fragments to write again as one: those of the lowest tier that has enough, or else a single one whose
     deletion files have cost more than writing its rows again. None if nothing is worth it.
     """
-    tiers: defaultdict[tuple[int, frozenset[str]], list[Fragment]] = defaultdict(list)
+    tiers: defaultdict[int, list[Fragment]] = defaultdict(list)
     for each in fragments:
         if each.rows * 2 <= settings.fold_rows:
-            tiers[_tier(each.rows, settings.fold_files), indexes.get(each.number, frozenset())].append(each)
-    for (_, covering), members in sorted(tiers.items(), key=lambda item: (item[0][0], sorted(item[0][1]))):
-        if len(members) >= settings.fold_files:
-            chosen = _fitting(members, bool(covering), settings)
+            tiers[_tier(each.rows, settings.fold_files)].append(each)
+    for tier in sorted(tiers):
+        if len(tiers[tier]) >= settings.fold_files:
+            chosen = _fitting(tiers[tier], settings)
             if len(chosen) > 1:
                 return [each.number for each in chosen]
     for each in fragments:
         costly = each.deleted**2 * BYTES_PER_DELETION > 2 * (each.size or 0)
-        if costly and _fitting([each], each.number in indexes, settings):
+        if costly and _fitting([each], settings):
             return [each.number]
     return []
 
@@ -91,19 +86,17 @@ def _tier(rows: int, base: int) -> int:
     return tier
 
 
-def _fitting(members: Iterable[Fragment], is_indexed: bool, settings: WriteSettings) -> list[Fragment]:
+def _fitting(members: Iterable[Fragment], settings: WriteSettings) -> list[Fragment]:
     """As many of these fragments, from the oldest on, as one write may put together."""
-    most_rows = min(INDEXED_ROWS, settings.fold_rows) if is_indexed else settings.fold_rows
     chosen: list[Fragment] = []
-    rows = size = 0
+    rows, size = settings.fold_rows, settings.fold_bytes
     for each in members:
-        if each.size is None:
-            continue
-        weight = each.size * (BORROWED_WEIGHT if each.is_borrowed else 1)
-        if rows + each.rows <= most_rows and size + weight <= settings.fold_bytes and len(chosen) < MOST_FILES:
-            chosen.append(each)
-            rows += each.rows
-            size += weight
+        if each.size is not None and len(chosen) < MOST_FILES:
+            weight = each.size * (BORROWED_WEIGHT if each.is_borrowed else 1)
+            if each.rows <= rows and weight <= size:
+                chosen.append(each)
+                rows -= each.rows
+                size -= weight
     return chosen
 
 
@@ -145,24 +138,26 @@ class Folding:
         if rewritten is None or shrunk is None:
             return ()
         with suppress(OmniError):
-            handle = self._tables.open(ref)
-            if fits(rewritten, handle, shrunk):
+            if fits(rewritten, self._tables.open(ref), shrunk):
                 self._used.add(place)
-                return (stage_fold(handle, change, rewritten, operation),)
+                return (stage_fold(change, rewritten, operation),)
         return ()
 
     def _write(self, ref: TableRef, shrunk: Shrunk) -> Rewritten | None:
         handle = self._tables.open(ref)
         small = smaller_fragments(handle, self._settings.fold_rows // 2, shrunk)
-        if not choose(small, {}, self._settings):
+        if not choose(small, self._settings):
             return None
+        indexed = indexed_fragments(handle)
+        small = [each for each in small if each.number not in indexed]
         if has_blobs(handle.schema):
             small = [each for each in small if not self._has_blob_files(ref, handle, each)]
-        chosen = choose(small, indexes_of(handle), self._settings)
+        chosen = choose(small, self._settings)
         if not chosen:
             return None
         self._tables.verify_fragments(ref, chosen)
-        return rewrite_fragments(handle, chosen, shrunk, self._settings.fold_rows)
+        limits = self._settings
+        return rewrite_fragments(handle, chosen, shrunk, limits.fold_rows, limits.exact_rows)
 
     def _has_blob_files(self, ref: TableRef, handle: LanceDataset, fragment: Fragment) -> bool:
         """Do blobs lie in files beside those of the fragment? They would be copied, and may be of any size."""

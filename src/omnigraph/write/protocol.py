@@ -465,11 +465,10 @@ def _revalidate(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) 
 
 def _removed(repository: Repository, ready: _Ready[Result]) -> str | None:
     """The first thing that was staged for the write and that a cleanup has removed; None if all of it is there."""
-    for one in ready.staged:
-        for version in one.versions:
-            absent = first_absent(repository.objects, version)
-            if absent is not None:
-                return absent
+    for version in (version for one in ready.staged for version in one.versions):
+        absent = first_absent(repository.objects, version)
+        if absent is not None:
+            return absent
     schema = ready.prepared.schema
     if schema is None:
         return None

@@ -71,19 +71,24 @@ class Seen:
     schemas: dict[str, str]
 
 
+def states(graph: Graph) -> dict[str, Any]:
+    """The content of each commit's state, or what is said of one that is gone."""
+    commits = {c.graph_commit_id for branch in graph.branches() for c in graph.commits(branch.name)}
+    found: dict[str, Any] = {}
+    for commit in commits:
+        try:
+            found[commit] = content(graph, commit)
+        except omnigraph.HistoryReclaimed as error:
+            found[commit] = str(error)
+    return found
+
+
 def look(graph: Graph) -> Seen:
     """Everything: each branch, the state of each commit, tags, logs, differences, origins and changes."""
     branches = [branch.name for branch in graph.branches()]
-    commits = {c.graph_commit_id: c for name in branches for c in graph.commits(name)}
-    states: dict[str, object] = {}
-    for commit in commits:
-        try:
-            states[commit] = content(graph, commit)
-        except omnigraph.HistoryReclaimed as error:
-            states[commit] = str(error)
     return Seen(
         {branch.name: branch.as_json() for branch in graph.branches()},
-        states,
+        states(graph),
         {tag.name: tag.graph_commit_id for tag in graph.tags()},
         {name: [entry.commit.graph_commit_id for entry in graph.log(branch=name)] for name in branches},
         {name: [change.as_json() for change in graph.diff("main", name)] for name in branches},

@@ -17,6 +17,7 @@ from tests.maintenance.copying.scenes import (
     write_everywhere,
 )
 from tests.processes import see_killed
+from tests.sampling import sampled
 from tests.stores import Store, local_store
 
 import omnigraph
@@ -42,6 +43,7 @@ def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.long
 def test_a_restored_graph_has_everything(tmp_path: Path) -> None:
     graph = found(local_store(tmp_path))
     seen = look(graph)
@@ -87,6 +89,7 @@ def test_a_backup_costs_what_is_new(graph: Graph, tmp_path: Path) -> None:
     assert files(tmp_path / "backups") > before
 
 
+@pytest.mark.long
 def test_a_backup_makes_requests_for_what_is_new(s3_store: Store, tmp_path: Path) -> None:
     graph = small(local_store(tmp_path))
     for number in range(5):
@@ -183,7 +186,7 @@ def test_a_damaged_backup_is_named_and_others_can_be_restored(graph: Graph, tmp_
 KILLED = ["copy.after_claim", "copy.after_content", "copy.after_versions", "copy.before_end"]
 
 
-@pytest.mark.parametrize("failpoint", KILLED)
+@pytest.mark.parametrize("failpoint", sampled(KILLED, 1))
 def test_a_backup_that_is_killed_leaves_the_earlier_ones_and_is_made_again(
     graph: Graph, tmp_path: Path, failpoint: str
 ) -> None:
@@ -217,7 +220,7 @@ def back_up_keeping_one(uri: str, target: str) -> None:
     omnigraph.open(uri, read_only=True).backup(target, keep=1)
 
 
-@pytest.mark.parametrize("failpoint", KILLED)
+@pytest.mark.parametrize("failpoint", sampled(KILLED[::-1], 1))
 def test_a_clone_or_restore_that_is_killed_is_no_graph_and_goes_on(
     graph: Graph, tmp_path: Path, failpoint: str
 ) -> None:
@@ -241,7 +244,7 @@ def restore(uri: str, target: str) -> None:
     omnigraph.restore(uri, target)
 
 
-@pytest.mark.parametrize("failpoint", KILLED)
+@pytest.mark.parametrize("failpoint", sampled(KILLED[1:], 1))
 def test_an_update_that_is_killed_leaves_a_copy_that_can_be_read(
     graph: Graph, tmp_path: Path, failpoint: str
 ) -> None:

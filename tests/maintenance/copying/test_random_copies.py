@@ -19,7 +19,7 @@ quickly = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    max_examples=examples(1, of=25),
+    max_examples=examples(1, of=12),
 )
 histories = st.lists(steps, min_size=4, max_size=12)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
 from omnigraph.cli.stores import Actor, Address, Store, open_graph
 
 if TYPE_CHECKING:
@@ -17,31 +18,47 @@ if TYPE_CHECKING:
 def optimize(
     uri: Address = None,
     store: Store = None,
-    branch: Annotated[str, typer.Option("--branch", help="The branch whose tables to optimize.")] = "main",
+    branch: Annotated[
+        str | None, typer.Option("--branch", help="The branch whose tables to optimize. Default: main.")
+    ] = None,
+    all_branches: Annotated[bool, typer.Option("--all-branches", help="Optimize every branch.")] = False,
     types: Annotated[
         list[str] | None, typer.Option("--type", help="A type; can be repeated. Default: all.")
     ] = None,
+    engine: Engine = EngineName.AUTO,
+    master: Master = None,
+    remote: Remote = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
-    """Put the small files of tables together, as one commit that changes no row."""
+    """Put the small files of tables together and bring indexes up to date, in commits that change no row."""
+    if all_branches and branch is not None:
+        raise typer.BadParameter("--all-branches goes without --branch")
     graph = open_graph(uri, store, read_only=False, actor=actor)
-    done = graph.optimize(branch=branch, types=types)
-    if as_json:
-        print_json({"uri": graph.address, **done.as_json()})
+    spark = remote or master
+    with progress() as listener:
+        if all_branches:
+            reports = graph.optimize_all(types=types, engine=engine.value, spark=spark, listener=listener)
+        else:
+            reports = [
+                graph.optimize(branch=branch, types=types, engine=engine.value, spark=spark, listener=listener)
+            ]
+    if not as_json:
+        for done in reports:
+            _print_report(done)
+    elif all_branches:
+        print_json({"uri": graph.address, "branches": [done.as_json() for done in reports]})
     else:
-        _print_report(done)
+        print_json({"uri": graph.address, **reports[0].as_json()})
 
 
 def _print_report(done: OptimizeReport) -> None:
     if not done.commits:
-        print_text("nothing to do")
+        print_text(f"nothing to do on {done.branch}")
     for commit in done.commits:
         print_text(styled("committed ", "green"), f"{commit.graph_commit_id} on {done.branch}")
     for table in done.tables:
-        if table.fragments_removed:
-            print_text(f"  {table.table_key}: {table.fragments_removed} fragments became {table.fragments_added}")
-        if table.indexes:
-            print_text(f"  {table.table_key}: indexed {', '.join(table.indexes)}")
+        if table.committed:
+            print_text(f"  {table.table_key}: {table.shown}")
         if table.skipped is not None:
             print_text(styled("  skipped ", "yellow"), f"{table.table_key}: {table.skipped}")

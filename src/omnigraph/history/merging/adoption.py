@@ -38,7 +38,7 @@ def adoption(
 ) -> Adoption | tuple[Conflict, ...] | None:
     """What the target has to adopt; None if nothing, or the changes of the source that stand in the way."""
     theirs, ours = source.catalog.ir, target.catalog.ir
-    is_same = source.catalog == target.catalog and not theirs.dropped_by_one_of(ours)
+    is_same = source.catalog == target.catalog and not theirs.dropped_by_either(ours)
     if is_same or source.schema_digest == base.schema_digest:
         return None
     if target.schema_digest == base.schema_digest:
@@ -81,7 +81,7 @@ class _Union:
         self._old = {identity.id: key for key, identity in base.identities.items()}
         self._mine = {identity.id: key for key, identity in ours.identities.items()}
         self._their_ids = {identity.id for identity in theirs.identities.values()}
-        self._dropped = ours.dropped_by_one_of(theirs)
+        self._dropped = ours.dropped_by_either(theirs)
         self._conflicts: list[Conflict] = []
 
     def made(self) -> SchemaIR | tuple[Conflict, ...]:

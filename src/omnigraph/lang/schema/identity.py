@@ -62,7 +62,7 @@ class SchemaIR:
             {one.id for one in types} | {number for one in types for number in one.properties.values()}
         )
 
-    def dropped_by_one_of(self, other: SchemaIR) -> frozenset[int]:
+    def dropped_by_either(self, other: SchemaIR) -> frozenset[int]:
         """What one of two schemas has and the other one has dropped. Where the other one has something of the
         same name, that is another thing, and not what two branches have added by themselves."""
         return (self.retired & other.numbers) | (other.retired & self.numbers)

@@ -13,7 +13,7 @@ from omnigraph.errors import InvalidArgument
 DEFAULT_GRACE: Final = dt.timedelta(hours=1)
 """For how long readers may use a state that is not the newest any more, and writers may prepare a change."""
 
-_LONGEST: Final = dt.timedelta(days=36_525)
+LONGEST: Final = dt.timedelta(days=36_525)
 _DURATION: Final = re.compile(r"(\d{1,8})\s*([smhdw])")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -55,7 +55,7 @@ def duration(argument: str, value: Duration) -> dt.timedelta:
     if not isinstance(value, dt.timedelta | str):
         raise InvalidArgument(argument, f"it is a duration such as '7d', or a timedelta, not {described(value)}")
     found = _parsed(argument, value) if isinstance(value, str) else value
-    if not dt.timedelta(0) <= found <= _LONGEST:
+    if not dt.timedelta(0) <= found <= LONGEST:
         raise InvalidArgument(argument, f"{value} is no time of up to a hundred years")
     return found
 

@@ -20,7 +20,7 @@ from omnigraph.maintenance.cleanup.garbage import (
     table_garbage,
 )
 from omnigraph.maintenance.cleanup.report import CleanedBranch, CleanedTable, CleanupReport
-from omnigraph.maintenance.cleanup.retention import Retention
+from omnigraph.maintenance.cleanup.retention import LONGEST, Retention
 from omnigraph.maintenance.cleanup.states import Needed, survey
 from omnigraph.maintenance.cleanup.sweep import BATCH, Sweeper
 from omnigraph.manifest.cleanups import newest_mark
@@ -46,6 +46,12 @@ def preview(repository: Repository, policy: Retention) -> CleanupReport:
     jobs = [job for job in left_jobs(repository) if not job.is_running]
     tables = [_counted(found, garbage) for garbage in chain([found.manifest], found.logs, found.tables())]
     return found.report(tables, confirmed=False, jobs=len(jobs), objects=len(found.unneeded_objects()))
+
+
+def unneeded(repository: Repository) -> Iterator[Garbage]:
+    """What of each data table no state of the whole history needs. Nothing is written, and no lock is taken."""
+    _require_files(repository)
+    yield from _Cleanup(repository, Retention(None, LONGEST), dt.datetime.now(dt.UTC)).tables()
 
 
 def cleanup(repository: Repository, policy: Retention) -> CleanupReport:

@@ -163,7 +163,7 @@ def restore(
     def check(place: Place) -> None:
         if place.state is not PlaceState.COPYING:
             raise GraphExists(str(target))
-        if place.copied.get("heads") != {h.branch.name: [h.version, h.graph_commit_id] for h in extent.heads}:
+        if place.copied.get("heads") != extent.ends:
             raise CopyRefused(str(target), "there is a part of another copy", "remove it, or choose another place")
 
     return copy_to_graph(extent, source, source.sizes(), target, check, listener)
@@ -194,9 +194,7 @@ def _require_backups(repository: Repository, objects: ObjectStore, target: Addre
         raise CopyRefused(str(target), "it holds no backups of this graph", "choose another place")
     found = _entries(objects)
     if found:
-        last = _read(objects, found[-1]).extent
-        noted = {head.branch.name: [head.version, head.graph_commit_id] for head in last.heads}
-        require_ancestor(repository, extent, noted, str(target))
+        require_ancestor(repository, extent, _read(objects, found[-1]).extent.ends, str(target))
 
 
 def _remove_old(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ from omnigraph.maintenance.copying.transfer import Listener, transfer
 from omnigraph.manifest.refs.objects import encode_ref
 from omnigraph.manifest.refs.tags import encode_tag
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.retained import write_retained
+from omnigraph.manifest.state import MAIN
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.control.place import Place, PlaceState, read_place, root_of, write_place
@@ -81,21 +84,21 @@ def with_retries(
     source: FileStore,
     attempt: Callable[[Extent, Mapping[str, int]], CopyReport],
 ) -> CopyReport:
-    """Copy what is wanted; again, if a part of it was cleaned up before it was copied."""
+    """Copy what is wanted; again, if files were removed from the source meanwhile, as cleanup does."""
     for number in range(1, _ATTEMPTS + 1):
         sizes: dict[str, int] = {}
-
-        def listing(into: dict[str, int] = sizes) -> Mapping[str, int]:
-            into |= source.sizes()
-            return into
-
-        extent = take_extent(repository, wanted, listing)
+        extent = take_extent(repository, wanted, partial(_listed, source, sizes))
         try:
             return attempt(extent, sizes)
         except ObjectDamaged:
-            if number == _ATTEMPTS or take_extent(repository, wanted, source.sizes).versions == extent.versions:
+            if number == _ATTEMPTS or sizes.keys() <= source.sizes().keys():
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def _listed(source: FileStore, into: dict[str, int]) -> Mapping[str, int]:
+    into |= source.sizes()
+    return into
 
 
 def require_apart(source: Address, target: Address) -> None:
@@ -130,6 +133,7 @@ def copy_to_graph(
         write_place(copy.objects, claim)
         hit("copy.after_claim")
         report = copy_files(extent, source, sizes, files, str(target), root_of(target), lock, listener)
+        _archive(copy, extent, lock)
         _write_refs(copy, extent, lock)
         _require_readable(copy, extent)
         lock.verify()
@@ -182,9 +186,9 @@ def is_taken(address: Address, objects: ObjectStore) -> bool:
 
 
 def _noted(extent: Extent) -> dict[str, Any]:
-    heads = {head.branch.name: [head.version, head.graph_commit_id] for head in extent.heads}
     copied_at = dt.datetime.now(dt.UTC).isoformat()
-    return {"source": extent.source, "heads": heads, "copied_at": copied_at, "history": extent.history}
+    is_whole = extent.archived is None
+    return {"source": extent.source, "heads": extent.ends, "copied_at": copied_at, "is_whole": is_whole}
 
 
 def _require_free(copy: Repository, extent: Extent, check: Callable[[Place], None]) -> Place | None:
@@ -201,6 +205,9 @@ def _require_free(copy: Repository, extent: Extent, check: Callable[[Place], Non
         raise CopyRefused(shown, "there is a graph that is no copy of this one", "choose another place")
     if place.root != root_of(copy.address):
         raise CopyRefused(shown, "it was moved since it was copied", "open it for writing once before")
+    if place.copied.get("is_whole", True) != (extent.archived is None):
+        one, other = ("a part", "all") if extent.archived is None else ("all", "a part")
+        raise CopyRefused(shown, f"it is a copy of {one} of the graph, not of {other}", "choose another place")
     check(place)
     if place.state is PlaceState.WHOLE:
         _require_unchanged(copy, place)
@@ -212,7 +219,8 @@ def _require_unchanged(copy: Repository, place: Place) -> None:
     found = {}
     for branch in copy.branches.all():
         state = copy.manifest.latest(branch.native)
-        found[branch.name] = [state.version, None if state.head is None else state.head.graph_commit_id]
+        commit = None if state.head is None else state.head.graph_commit_id
+        found[branch.name] = [branch.native, state.version, commit]
     if found != place.copied.get("heads"):
         remedy = "merge what is there by hand, and choose another place for the copy"
         raise CopyRefused(str(copy.address), "it was written to since it was copied", remedy)
@@ -221,22 +229,33 @@ def _require_unchanged(copy: Repository, place: Place) -> None:
 def require_ancestor(repository: Repository, extent: Extent, noted: Mapping[str, Any], shown: str) -> None:
     """Raise CopyRefused unless all that an earlier copy has is in the history of the graph, and in what is copied.
 
-    ``noted`` has the manifest version and the commit at which each branch of the earlier copy ends. Two copies of
-    one graph which were both written to have versions of the same numbers, and must not be mixed.
+    ``noted`` says where each branch of the earlier copy ends. Two copies of one graph that were both written to
+    have versions of the same numbers, and must not be mixed.
     """
-    main = repository.branches.find("main")
-    ends = {head.branch.name: head.version for head in extent.heads}
-    live = set(repository.branches.names())
-    for name, (version, commit) in noted.items():
+    main = repository.branches.find(MAIN)
+    ends = {head.branch.native: head.version for head in extent.heads}
+    live = {branch.native for branch in repository.branches.all()}
+    for name, (native, version, commit) in noted.items():
         try:
-            known = commit is None or repository.commits.find(commit, main).branch is not None
+            known = commit is None or repository.commits.find(commit, main).graph_commit_id == commit
         except SnapshotNotFound:
             known = False
         if not known:
             reason = f"its branch {name} has commit {commit}, which {extent.source} does not have"
             raise CopyRefused(shown, reason, "choose another place")
-        if name in live and ends.get(name, 0) < version:
+        if native in live and ends.get(native, 0) < version:
             raise CopyRefused(shown, f"it has more of branch {name} than is to be copied", "choose another place")
+
+
+def _archive(copy: Repository, extent: Extent, lock: CommitLock) -> None:
+    """Add the commits to the archive that belong there and are not in it, where it is not copied as it is."""
+    if extent.archived is None:
+        return
+    known = copy.manifest.archive.read()
+    missing = [commit for commit in extent.archived if commit.graph_commit_id not in known]
+    lock.verify()
+    if missing:
+        copy.manifest.archive.append(missing)
 
 
 def _write_refs(copy: Repository, extent: Extent, lock: CommitLock) -> None:
@@ -252,6 +271,10 @@ def _write_refs(copy: Repository, extent: Extent, lock: CommitLock) -> None:
         copy.objects.put(key, content)
     for head in extent.heads:
         copy.manifest.note_newest(head.branch.native, head.version)
+    if extent.retained.branches:
+        write_retained(copy.objects, extent.retained)
+    else:
+        copy.objects.delete(layout.RETAINED)
     if extent.intent is not None:
         copy.objects.put(layout.SCHEMA_INTENT, extent.intent)
     else:

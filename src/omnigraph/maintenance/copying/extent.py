@@ -10,13 +10,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from omnigraph.errors import CopyRefused
+from omnigraph.errors import CopyRefused, HistoryReclaimed
+from omnigraph.maintenance.cleanup.bases import merge_states
+from omnigraph.manifest.lineage import history
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.refs.objects import decode_ref, encode_ref
 from omnigraph.manifest.refs.tags import Tag, decode_tag, encode_tag
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.retained import (
+    Retained,
+    RetainedStates,
+    decode_retained,
+    encode_retained,
+    read_retained,
+)
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
-from omnigraph.manifest.state import MAIN, ManifestState
+from omnigraph.manifest.state import MAIN, Commit, ManifestState
 from omnigraph.storage import layout
 from omnigraph.storage.control.place import read_place, root_of
 from omnigraph.storage.control.sealed import number, optional_text, text, texts
@@ -54,8 +63,10 @@ class Wanted:
 class Extent:
     """A part of a graph, as of one moment.
 
+    ``objects`` are the keys of small objects that are copied as they are: schemas, and states that cleanup kept.
     ``origins`` are the roots that the graph has had; ``intent`` is a change of all branches' schemas that was not
-    finished.
+    finished. ``archived`` has the commits that belong into the archive of a part of a graph; None if the archive
+    is copied as it is.
     """
 
     graph_id: str
@@ -63,15 +74,22 @@ class Extent:
     heads: tuple[Head, ...]
     tags: tuple[Tag, ...]
     versions: Versions
-    schemas: tuple[str, ...]
+    objects: tuple[str, ...]
     origins: tuple[str, ...]
     history: bool = True
     intent: bytes | None = field(default=None, repr=False)
+    archived: tuple[Commit, ...] | None = field(default=None, repr=False)
+    retained: Retained = field(default_factory=Retained, repr=False)
 
     @property
     def commits(self) -> dict[str, str | None]:
         """The head commit of each branch."""
         return {head.branch.name: head.graph_commit_id for head in self.heads}
+
+    @property
+    def ends(self) -> dict[str, list[Any]]:
+        """Where each branch ends, as a copy notes it: its native branch, its manifest version and its commit."""
+        return {head.branch.name: [head.branch.native, head.version, head.graph_commit_id] for head in self.heads}
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -80,10 +98,11 @@ class Extent:
             "heads": [_encoded_head(head) for head in self.heads],
             "tags": {tag.name: encode_tag(tag).decode() for tag in self.tags},
             "versions": [[*place, _ranges(versions)] for place, versions in self.versions.items()],
-            "schemas": list(self.schemas),
+            "objects": list(self.objects),
             "origins": list(self.origins),
             "history": self.history,
             "intent": None if self.intent is None else self.intent.decode(),
+            "retained": encode_retained(self.retained),
         }
 
     @classmethod
@@ -95,10 +114,11 @@ class Extent:
             tuple(_decoded_head(head) for head in stored["heads"]),
             tuple(decode_tag(name, text(content).encode()) for name, content in stored["tags"].items()),
             {(text(of), optional_text(on)): _versions(ranges) for of, on, ranges in stored["versions"]},
-            texts(stored["schemas"]),
+            texts(stored["objects"]),
             texts(stored["origins"]),
             stored["history"] is True,
             None if intent is None else intent.encode(),
+            retained=decode_retained(stored["retained"]),
         )
 
 
@@ -119,20 +139,66 @@ def take_extent(repository: Repository, wanted: Wanted, sizes: Callable[[], Mapp
         if made is not None and made[1] in natives:
             present.setdefault(made[:2], []).append(made[2])
     place = read_place(repository.objects)
+    versions = _kept(wanted, states, present) if wanted.history else _newest(repository, states, present)
+    _require_heads(states, versions)
     return Extent(
         repository.schemas.catalog(None).ir.domain,
         str(repository.address),
         tuple(_head(branch, state) for branch, state in states),
         _tags(repository, states) if wanted.history else (),
-        _kept(states, present) if wanted.history else _newest(repository, states, present),
-        (
-            *sorted(key for key in listed if key in _NAMES or key.startswith(layout.SCHEMAS + "/")),
-            *_older_states(states, listed, wanted.history),
-        ),
+        versions,
+        _objects(listed, states),
         tuple(dict.fromkeys((*(() if place is None else place.origins), root_of(repository.address)))),
         wanted.history,
         next((intent for intent in intents if intent is not None), None) if wanted.branch is None else None,
+        None if wanted.branch is None else _ancestors(repository, states),
+        _retained(repository, states) if wanted.history else _newest_only(states, versions),
     )
+
+
+def _require_heads(states: list[tuple[Branch, ManifestState]], versions: Versions) -> None:
+    """Raise HistoryReclaimed if a state at which a branch is to end is only kept for others, by cleanup."""
+    for branch, state in states:
+        if state.version not in versions.get((layout.MANIFEST, branch.native), ()):
+            wanted = f"manifest version {state.version} of branch {branch.name}"
+            raise HistoryReclaimed(wanted, "copy all branches, or a newer state")
+
+
+def _objects(listed: Iterable[str], states: list[tuple[Branch, ManifestState]]) -> tuple[str, ...]:
+    """The schemas, and the states of copied branches that cleanup has kept."""
+    ends = {branch.native or MAIN: state.version for branch, state in states}
+    found = [key for key in listed if key in _NAMES or key.startswith(f"{layout.SCHEMAS}/")]
+    for key in listed:
+        if key.startswith(f"{layout.KEPT_STATES}/"):
+            native, _, version = key.removeprefix(f"{layout.KEPT_STATES}/").removesuffix(".json").rpartition("/")
+            if version.isdecimal() and int(version) <= ends.get(native, 0):
+                found.append(key)
+    return tuple(sorted(found))
+
+
+def _retained(repository: Repository, states: list[tuple[Branch, ManifestState]]) -> Retained:
+    """What cleanup has left of the copied branches."""
+    natives = {branch.native or MAIN for branch, _ in states}
+    left = read_retained(repository.objects).branches
+    return Retained({native: found for native, found in left.items() if native in natives})
+
+
+def _newest_only(states: list[tuple[Branch, ManifestState]], versions: Versions) -> Retained:
+    """What is left of branches of which the newest states are copied."""
+    left = {}
+    for branch, state in states:
+        commit = None if state.head is None else state.head.graph_commit_id
+        older = frozenset(versions[layout.MANIFEST, branch.native]) - {state.version}
+        left[branch.native or MAIN] = RetainedStates(state.version, commit, older)
+    return Retained(left)
+
+
+def _ancestors(repository: Repository, states: list[tuple[Branch, ManifestState]]) -> tuple[Commit, ...]:
+    """The commits that led to some states and are in none of them, oldest first."""
+    tails = {commit.graph_commit_id for _, state in states for commit in state.commits}
+    _, newest = states[-1]
+    found = history(newest.head, repository.commits.ancestry(*(branch for branch, _ in states)))
+    return tuple(commit for commit in found if commit.graph_commit_id not in tails)[::-1]
 
 
 def _intent(repository: Repository) -> bytes | None:
@@ -203,6 +269,7 @@ def _tags(repository: Repository, states: Iterable[tuple[Branch, ManifestState]]
 
 
 def _kept(
+    wanted: Wanted,
     states: list[tuple[Branch, ManifestState]],
     present: Mapping[tuple[str, str | None], list[int]],
 ) -> Versions:
@@ -219,31 +286,12 @@ def _kept(
     for place, versions in sorted(present.items(), key=lambda item: (item[0][0], item[0][1] or "")):
         location, native = place
         if location in LOGS:
-            found[place] = (max(versions),)
+            if wanted.branch is None or location != layout.COMMITS:
+                found[place] = (max(versions),)
         elif place in ends or location not in located[native]:
             end = ends.get(place)
             found[place] = tuple(sorted(v for v in versions if end is None or v <= end))
     return found
-
-
-def _older_states(states: list[tuple[Branch, ManifestState]], keys: Iterable[str], history: bool) -> list[str]:
-    """The objects of states whose own versions of the manifest were cleaned away: of all that a copy with history
-    may have, or of those at which the copied branches left each other."""
-    natives = {branch.name: branch.native for branch, _ in states}
-    ends = {branch.native or MAIN: state.version for branch, state in states}
-    forks = {
-        layout.kept_state(natives[branch.parent], branch.fork_version)
-        for branch, _ in states
-        if branch.parent in natives and branch.fork_version is not None
-    }
-    found = []
-    for key in keys:
-        native, _, name = key.removeprefix(f"{layout.KEPT_STATES}/").rpartition("/")
-        version = name.removesuffix(".json")
-        if key.startswith(f"{layout.KEPT_STATES}/") and version.isdecimal():
-            is_wanted = int(version) <= ends.get(native, 0) if history else key in forks
-            found += [key] if is_wanted else []
-    return sorted(found)
 
 
 def _newest(
@@ -251,8 +299,8 @@ def _newest(
     states: list[tuple[Branch, ManifestState]],
     present: Mapping[tuple[str, str | None], list[int]],
 ) -> Versions:
-    """The versions of the states at which the branches end, and of those at which they left each other, without
-    which they could not be merged."""
+    """The versions of the states at which the branches end, and of those at which they left each other or were
+    merged last, without which they could not be merged."""
     wanted: dict[tuple[str, str | None], set[int]] = {}
     by_name = {branch.name: branch for branch, _ in states}
     kept = list(states)
@@ -261,6 +309,9 @@ def _newest(
             parent = by_name[branch.parent]
             kept.append((parent, repository.manifest.at(parent.native, branch.fork_version)))
             wanted.setdefault((layout.MANIFEST, branch.native), set()).add(branch.fork_version)
+    for base in _merge_bases(repository, states):
+        branch = by_name[base.branch]
+        kept.append((branch, repository.manifest.at(branch.native, base.manifest_version)))
     for branch, state in kept:
         wanted.setdefault((layout.MANIFEST, branch.native), set()).add(state.version)
         for pin in state.tables.values():
@@ -274,6 +325,22 @@ def _newest(
         place: tuple(sorted(wanted[place] & set(found))) for place, found in present.items() if place in wanted
     }
     return dict(sorted(there.items(), key=lambda item: (item[0][0], item[0][1] or "")))
+
+
+def _merge_bases(repository: Repository, states: list[tuple[Branch, ManifestState]]) -> list[Commit]:
+    """The commits of copied branches from which they would be merged, as far as their states are there."""
+    branches = [branch for branch, _ in states]
+    heads = {branch.name: state.head for branch, state in states if state.head is not None}
+
+    def is_readable(commit: Commit) -> bool:
+        try:
+            repository.commits.require_kept(commit)
+        except HistoryReclaimed:
+            return False
+        return commit.branch in heads
+
+    found = merge_states(heads, branches, repository.commits.ancestry(*branches), is_readable)
+    return [commit for commit in found if is_readable(commit)]
 
 
 def _encoded_head(head: Head) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def make_plan(
     names a file that is missing from the source, or has another size than its version says.
     """
     listed = _Listed(sizes)
-    content: dict[str, Piece] = {key: listed.piece(Reference(key), None) for key in extent.schemas}
+    content: dict[str, Piece] = {key: listed.piece(Reference(key), None) for key in extent.objects}
     versions: list[Piece] = []
     kept, room = 0, _HELD
     for (location, native), numbers in extent.versions.items():
@@ -72,6 +72,8 @@ def make_plan(
             except (ValueError, KeyError) as error:
                 raise ObjectDamaged(key, str(error)) from error
             for reference in references:
+                if listed.is_cleaned(reference):
+                    continue
                 edit = None if move is None else _edit(reference.key, location, root)
                 content.setdefault(reference.key, listed.piece(reference, edit))
     pieces = {piece.keys: piece for piece in content.values()}
@@ -115,6 +117,10 @@ class _Listed:
             folder = _folder(key)
             if folder is not None:
                 self._folders.setdefault(folder, []).append(key)
+
+    def is_cleaned(self, reference: Reference) -> bool:
+        """Is it a transaction that Lance has cleaned up? Each version has its own transaction inside, too."""
+        return "/_transactions/" in reference.key and reference.key not in self._sizes
 
     def piece(self, reference: Reference, edit: Edit | None) -> Piece:
         """What is copied for a reference: a file, a data file with its blobs, or an index as a whole."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnigraph.errors import OmniError, SidecarUnreadable
-from omnigraph.maintenance.doctor.examination import UPGRADE, Examination
+from omnigraph.maintenance.doctor.examination import RESTORE, UPGRADE, Examination
 from omnigraph.maintenance.doctor.report import Finding, Severity
 from omnigraph.recovery.classify import Decision, decide, movements_of
 from omnigraph.recovery.jobs import listed_records, unreferenced
@@ -47,9 +47,8 @@ def check_sidecars(exam: Examination) -> Iterator[Finding]:
         try:
             sidecar = read_sidecar(exam.repository.objects, key)
         except SidecarUnreadable as error:
-            is_newer = "upgrade" in error.reason
-            code = "newer_release" if is_newer else "sidecar_damaged"
-            remedy = UPGRADE if is_newer else "restore it from a backup; `omnigraph repair` shows what it left"
+            code = "newer_release" if error.is_newer else "sidecar_damaged"
+            remedy = UPGRADE if error.is_newer else f"{RESTORE}, or run `omnigraph repair --confirm --force`"
             yield Finding(code, Severity.ERROR, str(error), remedy, file=key)
             continue
         if sidecar is not None and exam.only_branch in (None, sidecar.branch.name):

@@ -8,6 +8,7 @@ from typing import Final
 CODES: Final[Mapping[str, Mapping[str, str]]] = {
     "every check": {
         "manifest_unreadable": "the newest state of a branch cannot be read",
+        "moved_directory": "the graph was moved, and its branches look for their files at its old place",
         "newer_release": "a newer release of OmniGraph wrote it",
         "ref_damaged": "the ref of a branch cannot be read",
         "ref_dangling": "a branch has a ref and no manifest",
@@ -22,6 +23,8 @@ CODES: Final[Mapping[str, Mapping[str, str]]] = {
         "hint_stale": "the hint to a newest manifest names a version that does not exist",
         "intent_damaged": "the record of a schema change of all branches cannot be read",
         "intent_pending": "a schema change of all branches is under way, or was interrupted",
+        "place_damaged": "the object that says where the graph lies cannot be read",
+        "place_unfinished": "a copy or a move of the graph is under way, or was interrupted",
         "creation_unfinished": "the process that created the graph died before its last step",
     },
     "sidecars": {
@@ -57,7 +60,6 @@ CODES: Final[Mapping[str, Mapping[str, str]]] = {
         "file_size": "a file of a table has another size than it was written with",
         "file_damaged": "a file of a table does not fit its checksum",
         "index_damaged": "a file of an index does not fit its checksum",
-        "moved_directory": "a table refers to files outside of the graph, at the place where it was before",
     },
     "fragments": {
         "small_files": "a table has many files with few rows",
@@ -76,6 +78,9 @@ CODES: Final[Mapping[str, Mapping[str, str]]] = {
     "audit": {
         "audit_damaged": "the record of recoveries cannot be read",
         "audit_commit_missing": "the record of recoveries names a commit that is not there",
+    },
+    "orphans": {
+        "orphaned_files": "files that no state needs and no writer has staged just now",
     },
     "rules": {
         "value_rule": "rows break a rule of single values: required, enum, finite, `@range`, `@check`",

@@ -8,6 +8,7 @@ from omnigraph.errors import ObjectDamaged, OmniError
 from omnigraph.maintenance.doctor.examination import RESTORE, Examination
 from omnigraph.maintenance.doctor.report import Finding, Severity
 from omnigraph.storage import layout
+from omnigraph.storage.control.place import PlaceState, read_place
 from omnigraph.storage.control.sealed import number, unseal
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.evolution.branches import pending_intent
@@ -21,6 +22,7 @@ def check_control(exam: Examination) -> Iterator[Finding]:
     yield from _refs(exam)
     yield from _hints(exam)
     yield from _intent(exam)
+    yield from _place(exam)
     if exam.repository.objects.has(layout.INIT_CLAIM):
         yield Finding(
             "creation_unfinished",
@@ -28,6 +30,23 @@ def check_control(exam: Examination) -> Iterator[Finding]:
             "the process that created the graph died before it removed its claim; the graph is whole",
             f"remove {layout.INIT_CLAIM}",
             file=layout.INIT_CLAIM,
+        )
+
+
+def _place(exam: Examination) -> Iterator[Finding]:
+    """Where the graph says that it lies, and whether a copy or a move of it was finished."""
+    try:
+        place = read_place(exam.repository.objects)
+    except ObjectDamaged as error:
+        yield Finding("place_damaged", Severity.ERROR, str(error), error.remedy, file=error.key)
+        return
+    if place is not None and place.state is not PlaceState.WHOLE:
+        yield Finding(
+            "place_unfinished",
+            Severity.WARNING,
+            f"the graph is {place.state.value}: a copy or a move of it is under way, or was interrupted",
+            "wait for the command that does it, or run that again",
+            file=layout.PLACE,
         )
 
 

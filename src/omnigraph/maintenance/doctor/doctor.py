@@ -13,6 +13,7 @@ from omnigraph.maintenance.doctor.examination import Examination
 from omnigraph.maintenance.doctor.files import check_files
 from omnigraph.maintenance.doctor.indexes import check_indexes
 from omnigraph.maintenance.doctor.lineage import check_audit, check_lineage
+from omnigraph.maintenance.doctor.orphans import check_orphans
 from omnigraph.maintenance.doctor.report import DoctorReport, Finding, ProgressListener, Severity
 from omnigraph.maintenance.doctor.rules import check_rules
 from omnigraph.maintenance.doctor.versions import check_counts, check_drift, check_fragments
@@ -34,11 +35,14 @@ CHECKS: Final[Mapping[str, Check]] = {
     "indexes": check_indexes,
     "lineage": check_lineage,
     "audit": check_audit,
+    "orphans": check_orphans,
     "rules": check_rules,
 }
 """The checks by name. Those that find unreadable tables come before those that read rows."""
 
-_READS_ROWS: Final = frozenset({"rules"})
+_SLOW: Final = frozenset({"orphans", "rules"})
+"""What a quick examination leaves out: it would read rows, or every version of the history."""
+
 _ORDER: Final = {severity: number for number, severity in enumerate(Severity)}
 
 
@@ -63,6 +67,8 @@ def examine(
     for name in names:
         exam.progress(name, 0, 0)
         findings += _run(exam, name)
+    gone = exam.gone()
+    findings = [finding for finding in findings if finding.branch not in gone]
     findings.sort(key=lambda finding: _ORDER[finding.severity])
     tables = {pin.ref for each in exam.branches for pin in each.state.tables.values()}
     branches = tuple(each.branch.name for each in exam.branches)
@@ -93,4 +99,4 @@ def _chosen(checks: Iterable[str] | None, *, quick: bool) -> list[str]:
             close = get_close_matches(name, CHECKS, n=1)
             nearest = f"; did you mean '{close[0]}'?" if close else f"; there are {', '.join(CHECKS)}"
             raise InvalidArgument("checks", f"there is no check '{name}'{nearest}")
-    return [name for name in CHECKS if (wanted is None or name in wanted) and not (quick and name in _READS_ROWS)]
+    return [name for name in CHECKS if (wanted is None or name in wanted) and not (quick and name in _SLOW)]

@@ -17,6 +17,7 @@ from omnigraph.manifest.refs.tags import Tag
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import ManifestState, TablePin
+from omnigraph.storage import layout
 from omnigraph.storage.tables import TableRef
 
 RESTORE = "restore it from a backup of the graph"
@@ -134,6 +135,21 @@ class Examination:
             return self.repository.schemas.catalog(state.schema)
         except OmniError:
             return None  # the check of control objects says why
+
+    def gone(self) -> set[str]:
+        """The branches that were deleted since the examination began, or of which a cleanup has removed the state
+        that was examined; what is missing of these is not damage."""
+        return {each.branch.name for each in self.branches if self._is_gone(each)}
+
+    def _is_gone(self, examined: ExaminedBranch) -> bool:
+        repository, branch = self.repository, examined.branch
+        try:
+            if not repository.branches.has(branch.ref):
+                return True
+            state = TableRef(layout.MANIFEST, branch.native, examined.state.version)
+            return not repository.tables.exists(state) and repository.tables.moved(state)
+        except OmniError:
+            return False
 
     def heads(self, check: str) -> Iterator[ExaminedTable]:
         """The tables of the newest states, each version once however many branches of one schema share it."""

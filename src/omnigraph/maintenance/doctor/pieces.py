@@ -62,6 +62,18 @@ def rows_of(tables: Tables, ref: TableRef, columns: Sequence[str], piece: Piece,
     return pa.concat_tables(_parts(tables, ref, columns, piece, by))
 
 
+def parts_of(tables: Tables, ref: TableRef, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
+    """Columns of all rows, in parts of at least so many rows, but for the last."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in tables.pass_through(ref, columns):
+        waiting.append(batch)
+        if sum(part.num_rows for part in waiting) >= rows:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
 def _parts(tables: Tables, ref: TableRef, columns: Sequence[str], piece: Piece, by: str) -> Iterator[pa.Table]:
     reader = tables.pass_through(ref, sorted({*columns, by}))
     yield reader.schema.empty_table().select(list(columns))

@@ -7,16 +7,17 @@ indexes, which may be what is wrong.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import OmniError, Violation
+from omnigraph.errors import OmniError
 from omnigraph.formats.jsonl.columns import key_ids
 from omnigraph.lang.schema.catalog import EdgeType, EntityType, NodeType, Property
 from omnigraph.lang.values import FLOATS
 from omnigraph.maintenance.doctor.examination import Examination, ExaminedBranch, ExaminedTable
-from omnigraph.maintenance.doctor.pieces import ROWS_PER_PIECE, pieces_of, rows_of
+from omnigraph.maintenance.doctor.pieces import ROWS_PER_PIECE, parts_of, pieces_of, rows_of
 from omnigraph.maintenance.doctor.report import Finding, Severity
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base
@@ -26,16 +27,13 @@ from omnigraph.write.evolution.rules import narrowed
 from omnigraph.write.rules import Violations, check_rows
 
 _REMEDY = "correct the rows with `omnigraph mutate` or `omnigraph load --mode merge`"
-RULES = {
-    "unique": "duplicate_value",
-    "id": "duplicate_id",
-    "key": "key_mismatch",
-    "endpoint": "dangling_edge",
-    "card": "cardinality",
-}
-"""The codes of findings by the rules of the evaluator; all other rules are about single values."""
+TABLE_RULES: Final = ("value_rule", "key_mismatch", "duplicate_id", "duplicate_value", "cardinality")
+"""The codes of findings about the rows of one table."""
 
-_LISTED = 20
+ROWS_AT_ONCE: Final = 65_536
+"""Of so many rows the values are checked together."""
+
+_LISTED: Final = 1
 
 
 def check_rules(exam: Examination, rows_per_piece: int = ROWS_PER_PIECE) -> Iterator[Finding]:
@@ -47,14 +45,15 @@ def check_rules(exam: Examination, rows_per_piece: int = ROWS_PER_PIECE) -> Iter
         if table.entity is None or table.pin.ref in exam.unreadable:
             continue
         base = Base(exam.repository, examined.branch, examined.snapshot(exam.repository))
-        found = Violations(_LISTED)
+        rules = _TableRules(base, table.pin.ref, table.entity, rows_per_piece)
         try:
-            _RowRules(base, table.pin.ref, table.entity, found, rows_per_piece).check()
+            rules.check()
         except OmniError as error:
             exam.unreadable.add(table.pin.ref)
             yield _unreadable(table, error)
             continue
-        yield from _findings(table, found)
+        for code, found in rules.broken.items():
+            yield from _finding(table, code, found)
     for examined in exam.branches:
         yield from _ends(exam, examined, checked, rows_per_piece)
 
@@ -64,46 +63,32 @@ def _unreadable(table: ExaminedTable, error: OmniError) -> Finding:
     return Finding("table_unreadable", Severity.ERROR, str(error), remedy, table.shown, table.table_key)
 
 
-def _findings(table: ExaminedTable, found: Violations) -> Iterator[Finding]:
-    """One finding for each kind of rule that rows break, which shows the first of them."""
-    kinds: dict[str, list[Violation]] = {}
-    for violation in found.listed:
-        kinds.setdefault(RULES.get(violation.rule, "value_rule"), []).append(violation)
-    more = found.total - len(found.listed)
-    for code, violations in kinds.items():
-        count = len(violations) + more
-        and_more = f", and {count - 1} more" if count > 1 else ""
-        yield Finding(
-            code,
-            Severity.ERROR,
-            f"{violations[0].message}{and_more}",
-            _REMEDY,
-            table.shown,
-            table.table_key,
-            count=count,
-        )
+def _finding(table: ExaminedTable, code: str, found: Violations) -> Iterator[Finding]:
+    """What rows break of one kind of rule: the first of them is shown, all are counted."""
+    if not found.total:
+        return
+    more = f", and {found.total - 1} more" if found.total > 1 else ""
+    message = f"{found.listed[0].message}{more}"
+    yield Finding(code, Severity.ERROR, message, _REMEDY, table.shown, table.table_key, count=found.total)
 
 
-class _RowRules:
-    """The rules that concern one table alone."""
+class _TableRules:
+    """The rules that concern one table alone. ``broken`` has what breaks them, by the code of the finding."""
 
-    def __init__(
-        self, base: Base, ref: TableRef, entity: EntityType, found: Violations, rows_per_piece: int
-    ) -> None:
+    def __init__(self, base: Base, ref: TableRef, entity: EntityType, rows_per_piece: int) -> None:
         self._base = base
         self._tables = base.repository.tables
         self._ref = ref
         self._entity = entity
-        self._found = found
         self._rows_per_piece = rows_per_piece
+        self.broken = {code: Violations(_LISTED) for code in TABLE_RULES}
 
     def check(self) -> None:
         """Check values row by row, then groups of values, piece by piece."""
         entity, names = self._entity, _ruled(self._entity)
         ruled = narrowed(entity, names)
-        for batch in self._tables.pass_through(self._ref, ["id", *names]):
-            rows = pa.Table.from_batches([batch])
-            check_rows(ruled, rows, self._found)
+        for rows in parts_of(self._tables, self._ref, ["id", *names], ROWS_AT_ONCE):
+            check_rows(ruled, rows, self.broken["value_rule"])
             if isinstance(entity, NodeType) and entity.key:
                 self._check_keys(entity, rows)
         self._check_ids()
@@ -116,7 +101,7 @@ class _RowRules:
         """The id of a node is the one that its key gives."""
         keys = key_ids(node, {name: one_chunk(rows[name]) for name in node.key})
         broken = pc.fill_null(pc.not_equal(rows["id"], keys), False)
-        self._found.add(
+        self.broken["key_mismatch"].add(
             rows.select(["id", *node.key]),
             broken,
             "key",
@@ -129,7 +114,7 @@ class _RowRules:
             ids = rows_of(self._tables, self._ref, ["id"], piece, "id")
             counted = ids.group_by("id").aggregate([([], "count_all")])
             twice = counted.filter(pc.greater(counted["count_all"], 1)).sort_by("id")
-            self._found.add(twice, pc.is_valid(twice["id"]), "id", self._twice)
+            self.broken["duplicate_id"].add(twice, pc.is_valid(twice["id"]), "id", self._twice)
 
     def _twice(self, row: dict[str, object]) -> tuple[str, str]:
         return self._entity.table_key, f"{self._entity.name} '{row['id']}' is there {row['count_all']} times"
@@ -139,13 +124,13 @@ class _RowRules:
             columns = list(dict.fromkeys(["id", *group]))
             rows = rows_of(self._tables, self._ref, columns, piece, group[0])
             delta = TableDelta(self._entity.table_key, rows, replaces=True)
-            check_unique(delta, group, self._base, self._found)
+            check_unique(delta, group, self._base, self.broken["duplicate_value"])
 
     def _check_cardinality(self, edge: EdgeType) -> None:
         for piece in pieces_of(self._tables, self._ref, "src", self._rows_per_piece):
             rows = rows_of(self._tables, self._ref, ["id", "src"], piece, "src")
             edges = TableDelta(edge.table_key, rows, replaces=True)
-            check_cardinality(edge, edges, {edge.table_key: edges}, self._base, self._found)
+            check_cardinality(edge, edges, {edge.table_key: edges}, self._base, self.broken["cardinality"])
 
 
 def _ruled(entity: EntityType) -> list[str]:
@@ -177,11 +162,11 @@ def _ends(
             found = Violations(_LISTED)
             for piece in pieces_of(tables, nodes.ref, "id", rows_per_piece):
                 ids = one_chunk(rows_of(tables, nodes.ref, ["id"], piece, "id")["id"])
-                for batch in tables.pass_through(own.ref, ["id", column]):
-                    edges = piece.of(pa.Table.from_batches([batch]), column)
+                for some in parts_of(tables, own.ref, ["id", column], rows_per_piece):
+                    edges = piece.of(some, column)
                     ends = one_chunk(pc.unique(edges[column]))
                     missing = ends.filter(pc.invert(pc.is_in(ends, value_set=ids)))
                     if len(missing):
                         note_dangling(edge, column, edges, missing, found)
             table = ExaminedTable(examined.branch.name, own, edge, examined.state.schema)
-            yield from _findings(table, found)
+            yield from _finding(table, "dangling_edge", found)

@@ -1,7 +1,8 @@
-"""Small things that are put right besides tables: hints, sidecars of deleted branches, locks of dead processes."""
+"""What is put right besides tables: hints that lead nowhere, sidecars of deleted branches, damaged sidecars."""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -9,8 +10,9 @@ from omnigraph.errors import ObjectDamaged, SidecarUnreadable
 from omnigraph.maintenance.repair.report import Action, Cure
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
+from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal
-from omnigraph.recovery.sidecar import list_sidecars, read_sidecar
+from omnigraph.recovery.sidecar import delete_sidecar, list_sidecars, read_sidecar
 from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import number, unseal
 from omnigraph.storage.tables import TableRef
@@ -20,11 +22,15 @@ def curable(repository: Repository, branch: Branch) -> Iterator[Cure]:
     """What would be put right; nothing is written."""
     yield from _hint(repository, branch)
     yield from _orphaned_sidecars(repository)
+    for key in _damaged(repository):
+        yield Cure("sidecar_damaged", key, Action.PREVIEW, "it cannot be read; --force gives its write up")
 
 
-def cure(repository: Repository, branch: Branch) -> list[Cure]:
-    """Put right what can be."""
+def cure(repository: Repository, branch: Branch, *, force: bool) -> list[Cure]:
+    """Put right what can be; with ``force`` the writes are given up whose sidecars are damaged."""
     found = list(curable(repository, branch))
+    if force:
+        _give_up(repository, branch)
     for each in found:
         if each.file == layout.head_hint(branch.native):
             version = repository.manifest.latest(branch.native).version
@@ -32,6 +38,32 @@ def cure(repository: Repository, branch: Branch) -> list[Cure]:
     for name in sorted(_orphans(repository).values()):
         heal(repository, name)
     return [replace(each, action=Action.HEALED) for each in found]
+
+
+def _damaged(repository: Repository) -> list[str]:
+    """The sidecars that are damaged; one of a newer release is not."""
+    found: list[str] = []
+    for key in list_sidecars(repository.objects):
+        try:
+            read_sidecar(repository.objects, key)
+        except SidecarUnreadable as error:
+            found += [] if error.is_newer else [key]
+    return found
+
+
+def _give_up(repository: Repository, branch: Branch) -> None:
+    """Remove damaged sidecars while no writer can be alive. What their writes have left in tables was never
+    published; it is known by its transactions, and is undone as drift."""
+    if not _damaged(repository):
+        return
+    with repository.locks.control() as lock:
+        for key in _damaged(repository):
+            operation = key.rpartition("/")[2].removesuffix(".json")
+            lock.verify()
+            now = dt.datetime.now(dt.UTC)
+            given_up = Recovery(operation, "GivenUp", "unknown", None, branch.name, None, {}, now)
+            AuditLog(repository.tables).record(given_up)
+            delete_sidecar(repository.objects, key)
 
 
 def _hint(repository: Repository, branch: Branch) -> Iterator[Cure]:

@@ -46,7 +46,7 @@ def repair(repository: Repository, branch: Branch, *, force: bool) -> RepairRepo
     Interrupted writes are healed first.
     """
     repository.require_writable()
-    cures = cure(repository, branch)
+    cures = cure(repository, branch, force=force)
     with repository.locks.commit(branch.name) as lock:
         heal_branch(repository, branch.name, lock)
         state = repository.manifest.latest(branch.native)

@@ -15,8 +15,9 @@ from omnigraph.storage.objects import ObjectStore
 class RefWriter:
     """Writes ref objects. If a reply is lost, it looks up what became of the request.
 
-    ``unknown`` makes the error for a name, an action and a reason: it is raised if the look-up fails too, or if
-    the request may still arrive.
+    A request to a bucket that seems to have done nothing may still arrive, so it is made once more: all of them
+    are conditional, and the late one finds its condition gone. ``unknown`` makes the error for a name, an action
+    and a reason, which is raised if that fails too.
     """
 
     objects: ObjectStore
@@ -29,10 +30,12 @@ class RefWriter:
             return self.objects.put_if_absent(key, content) is not None or is_written()
         except StorageUnavailable as error:
             with self._looking_up(name, "created", error):
-                if not is_written():
+                if is_written():
+                    self.objects.put(key, content)
+                    return True
+                if self.scheme is not Scheme.S3:
                     raise
-                self.objects.put(key, content)
-                return True
+                return self.objects.put_if_absent(key, content) is not None or is_written()
 
     def remove(self, name: str, key: str) -> None:
         """Remove a ref."""
@@ -40,7 +43,7 @@ class RefWriter:
             self.objects.retire(key)
         except StorageUnavailable as error:
             with self._looking_up(name, "deleted", error):
-                if self.objects.has(key):
+                if self.scheme is not Scheme.S3 and self.objects.has(key):
                     raise
                 self.objects.retire(key)
 

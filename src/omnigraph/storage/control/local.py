@@ -99,22 +99,14 @@ class LocalObjects:
                 with contextlib.suppress(*_ABSENT):
                     path.unlink()
                     folders[path.parent] = None
-            for folder in folders:
-                sync_folder(folder, self._root)
+        for folder in folders:
+            sync_folder(folder, self._root)
 
     def prune(self, prefixes: Iterable[str]) -> None:
         for prefix in prefixes:
             for folder, _, _ in os.walk(self._root / prefix, topdown=False):
                 with contextlib.suppress(OSError):
                     Path(folder).rmdir()
-
-    def sizes(self, prefix: str) -> dict[str, int]:
-        found: dict[str, int] = {}
-        with translated(self._shown(prefix)):
-            for path in self._objects_below(prefix):
-                with contextlib.suppress(FileNotFoundError):
-                    found[str(path.relative_to(self._root))] = path.stat().st_size
-        return found
 
     def delete(self, key: str) -> None:
         path = self._root / key

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from omnigraph.errors import ObjectDamaged
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address
 from omnigraph.storage.control.sealed import damaged, seal, text, texts, unseal
@@ -64,8 +65,8 @@ def read_place(objects: ObjectStore) -> Place | None:
     found = objects.get(layout.PLACE)
     if found is None:
         return None
-    stored = unseal(layout.PLACE, found.content)
     try:
+        stored = unseal(layout.PLACE, found.content)
         return Place(
             text(stored["graph_id"]),
             text(stored["root"]),
@@ -73,8 +74,10 @@ def read_place(objects: ObjectStore) -> Place | None:
             texts(stored["origins"]),
             dict(stored["copied"]),
         )
-    except (ValueError, KeyError, TypeError) as error:
-        raise damaged(layout.PLACE, error) from error
+    except (ValueError, KeyError, TypeError, ObjectDamaged) as error:
+        reason = error.reason if isinstance(error, ObjectDamaged) else damaged(layout.PLACE, error).reason
+        remedy = "unless a copy was being made there, remove it: opening the graph for writing writes it again"
+        raise ObjectDamaged(layout.PLACE, reason, remedy) from error
 
 
 def write_place(objects: ObjectStore, place: Place) -> None:

@@ -87,13 +87,6 @@ class RemoteObjects:
         entries = (entry for page in pages for entry in page)
         return sorted(entry["path"].removeprefix(self._prefix) for entry in entries if self._is_there(entry))
 
-    def sizes(self, prefix: str) -> dict[str, int]:
-        found: dict[str, int] = {}
-        with translated(self._shown):
-            for page in obstore.list(self._store, self._folder(prefix)):
-                found |= {e["path"].removeprefix(self._prefix): e["size"] for e in page if self._is_there(e)}
-        return found
-
     def _is_there(self, entry: ObjectMeta) -> bool:
         """Is an object that the store lists more than the rest of one that was removed?"""
         if entry["size"] != len(_RETIRED):

@@ -41,6 +41,11 @@ class Reference:
     key: str
     size: int | None = None
 
+    @property
+    def is_folder(self) -> bool:
+        """Is it the folder of an index?"""
+        return self.key.endswith("/")
+
 
 @dataclass(frozen=True, slots=True)
 class _Sections:

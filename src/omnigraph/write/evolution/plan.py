@@ -124,7 +124,11 @@ def planned(base: Base, request: SchemaRequest) -> tuple[SchemaPlan, Tables | No
 
 
 def _counting_apart(accepted: SchemaIR, branch: Branch) -> SchemaIR:
-    """The accepted schema with numbers for new things that no other branch gives to other things."""
+    """The accepted schema with numbers for new things that no other branch gives to other things.
+
+    Each change on a branch leaves out less than 2**32 numbers. A million of them stay below 2**53, up to which
+    readers of JSON in any language tell integers apart; OmniGraph itself can count on.
+    """
     if branch.incarnation is None:
         return accepted
     apart = int.from_bytes(hashlib.sha256(branch.incarnation.encode()).digest()[:4])
