@@ -26,6 +26,7 @@ QUICK = (
     "merge of a branch",
     "schema change on main",
     "optimize",
+    "cleanup",
     "ingest into a missing branch",
     "a load of several files",
 )

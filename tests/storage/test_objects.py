@@ -200,3 +200,30 @@ class TestWholeOrNotThere:
             found = present(objects, "large")
             assert found.content == content
             assert found.token == token
+
+
+class TestFiles:
+    def test_entries_say_how_large_and_how_old_they_are(self, objects: ObjectStore) -> None:
+        objects.put("a/b/c.json", b"content")
+        objects.put("ab/d", b"")
+        (found,) = objects.entries("a")
+        assert (found.key, found.size) == ("a/b/c.json", 7)
+        assert found.modified.tzinfo is not None
+        assert sorted(entry.key for entry in objects.entries("") if "lock" not in entry.key) == [
+            "a/b/c.json",
+            "ab/d",
+        ]
+        assert list(objects.entries("none")) == []
+
+    def test_many_are_removed_at_once_whether_they_are_there_or_not(self, objects: ObjectStore) -> None:
+        keys = [f"a/{number}" for number in range(30)]
+        for key in keys[::2]:
+            objects.put(key, b"x")
+        objects.put("a/kept", b"x")
+        objects.delete_all(keys)
+        objects.prune(["a", "b"])
+        assert objects.list("a") == ["a/kept"]
+        objects.delete_all(["a/kept"])
+        objects.delete_all([])
+        objects.prune(["a"])
+        assert objects.list("") == []

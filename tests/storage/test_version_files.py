@@ -109,3 +109,24 @@ def test_a_version_that_refers_to_another_table_is_refused(table: lance.LanceDat
     content = versions(tmp_path / "g/nodes/t/tree/sub")[-1].read_bytes()
     with pytest.raises(ValueError, match="no folder of its table"):
         relocated(content, "nodes/other", "/x")
+
+
+def test_a_transaction_that_the_version_holds_itself_needs_no_file(
+    table: lance.LanceDataset, tmp_path: Path
+) -> None:
+    folder = tmp_path / "g/nodes/t"
+    assert not [found for found in references(tmp_path / "g", "nodes/t") if "/_transactions/" in found.key]
+    for path in folder.rglob("_transactions/*.txn"):
+        path.unlink()
+    trunk = lance.dataset(str(folder))
+    read = trunk.read_transaction(trunk.version)
+    assert read is not None
+    assert lance.write_dataset(pa.table({"id": ["new"], "n": [1]}), str(folder), mode="append").count_rows() == 41
+
+
+def test_a_transaction_of_another_version_is_no_substitute(table: lance.LanceDataset, tmp_path: Path) -> None:
+    path = versions(tmp_path / "g/nodes/t")[0]
+    name = next((tmp_path / "g/nodes/t/_transactions").glob("0-*.txn")).name
+    other = path.read_bytes().replace(name.encode(), b"9" + name.encode()[1:])
+    found = {reference.key for reference in VersionReader("nodes/t", "nodes/t").references(other)}
+    assert f"nodes/t/_transactions/9{name[1:]}" in found

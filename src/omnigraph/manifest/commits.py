@@ -92,7 +92,8 @@ class Commits:
         """Raise HistoryReclaimed unless the state of a commit is on the store, remembered or not."""
         branch, _ = self.state_at(commit)
         if not self._manifest.has(branch.native, commit.manifest_version):
-            raise HistoryReclaimed(f"the state of commit {commit.graph_commit_id}")
+            remedy = self._manifest.remedy(branch.native)
+            raise HistoryReclaimed(f"the state of commit {commit.graph_commit_id}", remedy)
 
     def state_of(self, branch: Branch, version: int) -> ManifestState:
         """The state of a branch at a manifest version; versions from before its fork are the parent's."""

@@ -123,9 +123,9 @@ class Manifest:
             newest = self._tables.newest(layout.MANIFEST, native)
             if newest is None or version > newest:
                 raise SnapshotNotFound(f"manifest version {version}") from None
-            raise HistoryReclaimed(f"manifest version {version}", self._remedy(native)) from None
+            raise HistoryReclaimed(f"manifest version {version}", self.remedy(native)) from None
 
-    def _remedy(self, native: str | None) -> str:
+    def remedy(self, native: str | None) -> str:
         """What a caller can do who asked for a state that is gone."""
         left = read_retained(self._objects).of(native)
         if left.oldest_commit is None:

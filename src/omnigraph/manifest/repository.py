@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from omnigraph.errors import (
     HistoryReclaimed,
     NotAGraph,
     ReadOnlyGraph,
+    StorageError,
 )
 from omnigraph.failpoints import hit
 from omnigraph.formats.columns import table_schema
@@ -103,6 +105,14 @@ class Repository:
         commit = self.commits.find(at, branch)
         owner, state = self.commits.state_at(commit)
         return self.snapshot(owner, replace(state, commits=(commit,)))
+
+    def require_there(self, snapshot: Snapshot) -> None:
+        """Raise HistoryReclaimed if a snapshot that is held for long has been cleaned away; a read failed then."""
+        with suppress(StorageError):
+            if snapshot.commit is None:
+                self.commits.state_of(self.branches.find(snapshot.branch), snapshot.manifest_version)
+            else:
+                self.commits.require_kept(snapshot.commit)
 
     def catalog(self, branch: str, or_of: str | None = None) -> Catalog:
         """The newest schema of a branch; that of ``or_of``, if it is given and the branch does not exist."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from omnigraph.embed.client import EmbeddingClient
+from omnigraph.errors import HistoryReclaimed, StorageError
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledRead
@@ -60,6 +61,9 @@ class Reader:
         cache = QueryCache(self.cache, limits.check)
         try:
             yield GraphTables(snapshot, self.repository.tables, cache, self.settings)
+        except (HistoryReclaimed, StorageError):
+            self.repository.require_there(snapshot)
+            raise
         finally:
             cache.release()
 

@@ -106,6 +106,7 @@ class TestHowMuchStays:
         assert done.files_removed == 0
         assert before <= files(local_store)
 
+    @pytest.mark.long
     def test_commits_are_counted_beyond_those_that_the_manifest_has(self, local_store: Store) -> None:
         graph = create(local_store)
         for _ in range(COMMIT_TAIL + 40):

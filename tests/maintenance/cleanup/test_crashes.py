@@ -18,8 +18,16 @@ from omnigraph.storage.address import Scheme
 LEASE = 1.0
 """How long a dead cleanup's locks last on object stores here, in seconds."""
 
-KILLED_AT = sorted(failpoints.CLEANUP_NAMES)
-ON_OBJECT_STORES = sampled(["cleanup.after_versions", "cleanup.after_states", "cleanup.after_files"], 1)
+KILLED_AT = [
+    "cleanup.after_mark",
+    "cleanup.after_states",
+    "cleanup.after_versions",
+    "cleanup.after_manifest",
+    "cleanup.after_files",
+    "cleanup.before_end",
+    "cleanup.after_end",
+]
+ON_OBJECT_STORES = ["cleanup.after_versions", "cleanup.after_states", "cleanup.after_files"]
 
 
 def cleaner(store: Store) -> Graph:
@@ -75,11 +83,16 @@ def check(store: Store, failpoint: str) -> None:
     assert names(left) == {"Bo", "Cy", "Ed", "Flo", "Gil"}
 
 
-@pytest.mark.parametrize("failpoint", KILLED_AT)
+def test_every_failpoint_has_a_case() -> None:
+    assert set(KILLED_AT) == failpoints.CLEANUP_NAMES
+
+
+@pytest.mark.parametrize("failpoint", sampled(KILLED_AT, 2))
 def test_on_a_disk(local_store: Store, failpoint: str) -> None:
     check(local_store, failpoint)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("failpoint", ON_OBJECT_STORES)
 def test_on_an_object_store(s3_store: Store, failpoint: str) -> None:
     check(s3_store, failpoint)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
-from omnigraph.errors import RequestError
+from omnigraph.errors import RequestError, StorageError
 from omnigraph.failpoints import hit
 from omnigraph.maintenance.cleanup.files import TableFiles, table_files, tables_below
 from omnigraph.maintenance.cleanup.garbage import (
@@ -35,12 +35,14 @@ from omnigraph.storage.control.sealed import seal
 
 LOGS: Final = (layout.COMMITS, layout.RECOVERIES)
 _LOCK: Final = "cleanup"
+_ATTEMPTS: Final = 5
+"""How often the states are looked at without the lock that would keep branches from being deleted."""
 
 
 def preview(repository: Repository, policy: Retention) -> CleanupReport:
     """What a cleanup would remove now. Nothing is written, and no lock is taken."""
     _require_files(repository)
-    found = _Cleanup(repository, policy, dt.datetime.now(dt.UTC))
+    found = _looked_up(repository, policy, dt.datetime.now(dt.UTC))
     jobs = [job for job in left_jobs(repository) if not job.is_running]
     tables = [_counted(found, garbage) for garbage in chain([found.manifest], found.logs, found.tables())]
     return found.report(tables, confirmed=False, jobs=len(jobs), objects=len(found.unneeded_objects()))
@@ -64,7 +66,7 @@ def cleanup(repository: Repository, policy: Retention) -> CleanupReport:
         heal(repository)
         jobs = reclaim(repository)
         mark = _begin(repository)
-        found = _Cleanup(repository, policy, mark.modified)
+        found = _looked_up(repository, policy, mark.modified)
         sweeper = Sweeper(repository, found.needed)
         sweeper.begin()
         # A crash between the versions of one request leaves a gap. Processes that have seen a version beyond it do
@@ -157,6 +159,25 @@ class _Cleanup:
         )
         changed = tuple(table for table in tables if table.files_removed)
         return CleanupReport(self.policy, confirmed, branches, changed, jobs, objects)
+
+
+def _looked_up(repository: Repository, policy: Retention, now: dt.datetime) -> _Cleanup:
+    """Find out what may go; once more, a few times, if a branch is deleted while it is looked at."""
+    for _ in range(_ATTEMPTS):
+        before = _natives(repository)
+        try:
+            return _Cleanup(repository, policy, now)
+        except (RequestError, StorageError):
+            if before <= _natives(repository):
+                raise
+    if repository.read_only:
+        return _Cleanup(repository, policy, now)
+    with repository.locks.control():
+        return _Cleanup(repository, policy, now)
+
+
+def _natives(repository: Repository) -> set[str | None]:
+    return {branch.native for branch in repository.branches.all()}
 
 
 def _counted(found: _Cleanup, garbage: Garbage) -> CleanedTable:

@@ -96,30 +96,28 @@ def survey(
     return needed
 
 
-def follow(repository: Repository, needed: Needed) -> set[tuple[str | None, int]]:
-    """Keep what was published, branched or tagged since the survey; the older states that have to be kept now.
+def follow(repository: Repository, needed: Needed) -> None:
+    """Keep what was published, branched or tagged since the survey, and forget branches that were deleted.
 
     The caller holds the control lock, so that nothing is published or tagged meanwhile.
     """
     branches = _live(repository)
+    for native in needed.states.keys() - {branch.native for branch in branches}:
+        del needed.states[native]
     for branch in branches:
         newest = repository.manifest.latest(branch.native)
         states = needed.states.get(branch.native)
         if states is None:
-            states = BranchStates(branch, newest.version, newest.version - 1)
-            needed.states[branch.native] = states
+            first = newest.version if branch.fork_version is None else branch.fork_version
+            states = needed.states[branch.native] = BranchStates(branch, first, first - 1)
         for version in range(states.newest + 1, newest.version + 1):
             states.newest = version
             _add(repository, needed, branch.native, version)
-    found: set[tuple[str | None, int]] = set()
     for native, version in {*_tagged(repository), *_fork_points(branches)}:
         states = needed.states[native]
         if not states.has(version):
             states.older.add(version)
             _add(repository, needed, native, version)
-            if version in states.older:
-                found.add((native, version))
-    return found
 
 
 def _live(repository: Repository) -> list[Branch]:
