@@ -79,7 +79,7 @@ def build(home: Path, nodes: int, edges: int) -> None:
     import omnigraph
     from omnigraph.manifest.repository import open_existing
     from omnigraph.storage.address import parse_address
-    from omnigraph.storage.staging import stage_append
+    from omnigraph.storage.stage.changes import stage_append
     from omnigraph.storage.tables import TableRef
     from omnigraph.write.base import Base
     from omnigraph.write.protocol import Prepared, StagedTable, WriteRequest, commit_write

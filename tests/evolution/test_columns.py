@@ -11,7 +11,7 @@ from tests.evolution.test_history import changes, head, update
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.storage.evolution import _first_number
+from omnigraph.storage.stage.columns import _first_number
 
 CITY_ONLY = "node Person { name: String @key  city: String }"
 

@@ -8,7 +8,7 @@ from lance import LanceDataset
 
 from omnigraph import Graph
 from omnigraph.maintenance.indices import IndexReport, ensure_indices
-from omnigraph.storage.indexing import existing_indexes
+from omnigraph.storage.stage.indexes import existing_indexes
 from omnigraph.storage.tables import TableRef
 
 

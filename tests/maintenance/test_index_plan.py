@@ -19,7 +19,7 @@ from omnigraph.maintenance.index_plan import (
     wanted_indexes,
 )
 from omnigraph.read.text.analysis import INDEX_OPTIONS
-from omnigraph.storage.indexing import ExistingIndex, IndexSpec, SegmentBuild
+from omnigraph.storage.stage.indexes import ExistingIndex, IndexSpec, SegmentBuild
 
 SCHEMA = """
 node Doc {

@@ -97,7 +97,7 @@ def test_some_types_only(local_store: Store) -> None:
 
 def test_large_tables_get_files_of_bounded_size(local_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = new_graph(local_store)
-    monkeypatch.setattr("omnigraph.storage.compacting.ROWS_PER_FILE", 3)
+    monkeypatch.setattr("omnigraph.storage.stage.compaction.ROWS_PER_FILE", 3)
     graph.optimize()
     sizes = [part.count_rows() for part in table(graph, PERSON).get_fragments()]
     assert sorted(sizes) == [3, 4]

@@ -11,7 +11,7 @@ from tests.stores import Store
 import omnigraph
 from omnigraph import Graph, failpoints
 from omnigraph.errors import OutcomeUnknown, RecoveryBlocked, StorageUnavailable, TableDrift
-from omnigraph.storage.staging import stage_append
+from omnigraph.storage.stage.changes import stage_append
 from omnigraph.storage.tables import TableRef
 
 

@@ -17,8 +17,8 @@ from omnigraph import Graph, failpoints
 from omnigraph.errors import TableMoved
 from omnigraph.recovery.classify import Movement, classify, keeping, ref_before, restoring
 from omnigraph.recovery.sidecar import Sidecar, TableMove
-from omnigraph.storage.rewriting import rewrite_fragments, stage_fold
-from omnigraph.storage.staging import Staged, stage_append
+from omnigraph.storage.stage.changes import Staged, stage_append
+from omnigraph.storage.stage.folds import rewrite_fragments, stage_fold
 
 BACK, FORWARD = "RolledBack", "RolledForward"
 

@@ -22,7 +22,7 @@ from omnigraph.formats.rows import rows_of
 from omnigraph.recovery.jobs import JobRecord, RunningJob, announce, running, staged_by
 from omnigraph.storage import layout
 from omnigraph.storage.files.datafiles import Destination, StagedFile, column_ids, write_file
-from omnigraph.storage.staging import stage_appended_files
+from omnigraph.storage.stage.changes import stage_appended_files
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base, capture
 from omnigraph.write.protocol import Prepared, Stage, StagedTable, WriteRequest, commit_write

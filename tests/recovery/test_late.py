@@ -33,7 +33,7 @@ from omnigraph.errors import (
     TagOutcomeUnknown,
 )
 from omnigraph.recovery.sidecar import Sidecar, TableMove
-from omnigraph.storage.staging import Staged, stage_append
+from omnigraph.storage.stage.changes import Staged, stage_append
 from omnigraph.storage.tables import TableRef
 
 

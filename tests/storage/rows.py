@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.storage.staging import Staged, StagedChanges, stage_append, stage_changes
+from omnigraph.storage.stage.changes import Staged, StagedChanges, stage_append, stage_changes
 from omnigraph.storage.tables import TableRef, Tables
 
 LOCATION = "nodes/people"

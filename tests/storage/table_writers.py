@@ -8,7 +8,7 @@ from tests.storage.rows import people
 from tests.stores import Store
 
 from omnigraph.errors import TableMoved
-from omnigraph.storage.staging import stage_overwrite
+from omnigraph.storage.stage.changes import stage_overwrite
 from omnigraph.storage.tables import TableRef
 
 

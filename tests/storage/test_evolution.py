@@ -11,9 +11,9 @@ import pytest
 
 from omnigraph.errors import StorageUnavailable
 from omnigraph.storage.address import parse_address
-from omnigraph.storage.evolution import Column, ComputedColumn, EmptyColumn, KeptColumn, stage_columns
 from omnigraph.storage.objects import open_objects
-from omnigraph.storage.staging import stage_append, stage_changes
+from omnigraph.storage.stage.changes import stage_append, stage_changes
+from omnigraph.storage.stage.columns import Column, ComputedColumn, EmptyColumn, KeptColumn, stage_columns
 from omnigraph.storage.tables import TableRef, Tables
 
 SCHEMA = pa.schema(

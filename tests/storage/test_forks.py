@@ -12,7 +12,7 @@ from tests.storage.threads import meanwhile
 from tests.stores import Store
 
 from omnigraph.errors import HistoryReclaimed, StorageUnavailable
-from omnigraph.storage.indexing import IndexSpec, stage_create_index
+from omnigraph.storage.stage.indexes import IndexSpec, stage_create_index
 from omnigraph.storage.tables import TableRef, Tables
 
 ADA_AND_BO = {"ada": 36, "bo": 7}

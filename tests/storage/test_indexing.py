@@ -13,8 +13,9 @@ from lance import LanceDataset
 from tests.sampling import sampled
 from tests.stores import Store
 
-from omnigraph.storage.compacting import next_fragment_id, plan_compaction, stage_compaction
-from omnigraph.storage.indexing import (
+from omnigraph.storage.stage.changes import Staged, stage_append, stage_changes
+from omnigraph.storage.stage.compaction import next_fragment_id, plan_compaction, stage_compaction
+from omnigraph.storage.stage.indexes import (
     ExistingIndex,
     IndexSpec,
     Segment,
@@ -25,7 +26,6 @@ from omnigraph.storage.indexing import (
     plan_index,
     stage_segments,
 )
-from omnigraph.storage.staging import Staged, stage_append, stage_changes
 from omnigraph.storage.tables import TableRef, Tables
 
 LOCATION = "nodes/words"
@@ -176,7 +176,7 @@ def test_answers_are_those_of_a_scan(
     local_store: Store, monkeypatch: pytest.MonkeyPatch, seed: int, tier: float
 ) -> None:
     """Random changes, compactions, branches of branches and catching up, with few segments and with many."""
-    monkeypatch.setattr("omnigraph.storage.indexing.TIER", tier)
+    monkeypatch.setattr("omnigraph.storage.stage.indexes.TIER", tier)
     tables = local_store.tables()
     world = World(tables, random.Random(seed), tables.create(LOCATION, SCHEMA))
     for _ in range(40):
@@ -237,7 +237,7 @@ def test_updated_rows_are_indexed_with_the_segments_of_words_that_knew_them(worl
 
 
 def test_large_tables_have_segments_of_bounded_size(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnigraph.storage.indexing.SEGMENT_ROWS", 100)
+    monkeypatch.setattr("omnigraph.storage.stage.indexes.SEGMENT_ROWS", 100)
     for _ in range(6):
         add(world, 40)
     world.catch_up()

@@ -16,10 +16,10 @@ from tests.stores import S3Server, Store
 
 from omnigraph.errors import StorageUnavailable, TableMoved
 from omnigraph.storage import layout
-from omnigraph.storage.compacting import plan_compaction, stage_compaction
-from omnigraph.storage.indexing import IndexSpec, stage_create_index
 from omnigraph.storage.next_version import next_version
-from omnigraph.storage.staging import Staged
+from omnigraph.storage.stage.changes import Staged
+from omnigraph.storage.stage.compaction import plan_compaction, stage_compaction
+from omnigraph.storage.stage.indexes import IndexSpec, stage_create_index
 from omnigraph.storage.tables import TableRef, Tables
 
 INDEX = [IndexSpec("id", "BTREE", "by_id")]

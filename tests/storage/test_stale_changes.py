@@ -14,8 +14,8 @@ from tests.storage.table_writers import overwrite_once
 from tests.stores import Store
 
 from omnigraph.errors import TableMoved
-from omnigraph.storage.indexing import IndexSpec, stage_create_index
-from omnigraph.storage.staging import Staged, stage_overwrite
+from omnigraph.storage.stage.changes import Staged, stage_overwrite
+from omnigraph.storage.stage.indexes import IndexSpec, stage_create_index
 from omnigraph.storage.tables import TableRef, Tables
 
 Stage = Callable[[Tables, TableRef], Staged]

@@ -13,8 +13,8 @@ from tests.sampling import examples
 from tests.storage.rows import LOCATION, SCHEMA, ages, appended, changed, people, row_ids, with_row_ids
 from tests.stores import Store, local_store
 
-from omnigraph.storage.indexing import IndexSpec, stage_create_index
-from omnigraph.storage.staging import stage_overwrite
+from omnigraph.storage.stage.changes import stage_overwrite
+from omnigraph.storage.stage.indexes import IndexSpec, stage_create_index
 from omnigraph.storage.tables import TableRef, Tables
 
 IDS = st.sampled_from(["a", "b", "c", "d", "e", "o'f", "ü g", ""])

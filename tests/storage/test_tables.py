@@ -17,7 +17,7 @@ from tests.stores import S3Server, Store
 
 from omnigraph.errors import HistoryReclaimed, ObjectDamaged, StorageUnavailable
 from omnigraph.storage import layout
-from omnigraph.storage.staging import stage_append, stage_overwrite
+from omnigraph.storage.stage.changes import stage_append, stage_overwrite
 from omnigraph.storage.tables import LOG_FILES, LOG_ROWS_PER_FILE, TableRef, Tables
 
 ADA_AND_BO = {"ada": 36, "bo": 7}

@@ -17,8 +17,8 @@ from omnigraph.graph import Graph
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.manifest.state import TablePin
 from omnigraph.settings import Settings
-from omnigraph.storage.indexing import IndexSpec, stage_create_index
-from omnigraph.storage.staging import ROWS_PER_FILE
+from omnigraph.storage.stage.changes import ROWS_PER_FILE
+from omnigraph.storage.stage.indexes import IndexSpec, stage_create_index
 from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import validate

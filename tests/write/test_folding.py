@@ -18,8 +18,8 @@ from tests.stores import Store
 import omnigraph
 from omnigraph import Graph, Settings, WriteSettings, failpoints
 from omnigraph.errors import ManifestConflict, RequestError
-from omnigraph.storage.indexing import existing_indexes
-from omnigraph.storage.rewriting import Fragment
+from omnigraph.storage.stage.folds import Fragment
+from omnigraph.storage.stage.indexes import existing_indexes
 from omnigraph.write.folding import MOST_FILES, choose
 
 SCHEMA = """

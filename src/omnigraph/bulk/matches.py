@@ -18,7 +18,7 @@ from omnigraph.bulk.runner import TaskResult
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address
 from omnigraph.storage.objects import open_objects
-from omnigraph.storage.staging import Shrunk, delete_rows
+from omnigraph.storage.stage.changes import Shrunk, delete_rows
 from omnigraph.storage.tables import TableRef
 
 MATCHES: Final = pa.schema(

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from omnigraph.lang.schema.catalog import EntityType, NodeType, Property
 from omnigraph.read.text.analysis import INDEX_OPTIONS
-from omnigraph.storage.indexing import ExistingIndex, IndexKind, IndexSpec, SegmentBuild
+from omnigraph.storage.stage.indexes import ExistingIndex, IndexKind, IndexSpec, SegmentBuild
 
 VECTOR_ROWS: Final = 50_000
 """Below this many vectors an exact search is fast enough; above, an approximate index is worth its loss."""

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from lance import LanceDataset
 
-from omnigraph.storage.indexing import (
+from omnigraph.storage.stage.indexes import (
     ExistingIndex,
     IndexSpec,
     SegmentBuild,

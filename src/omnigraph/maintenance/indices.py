@@ -16,7 +16,7 @@ from omnigraph.maintenance.owners import owner
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
-from omnigraph.storage.indexing import (
+from omnigraph.storage.stage.indexes import (
     BuiltSegment,
     IndexKind,
     SegmentBuild,

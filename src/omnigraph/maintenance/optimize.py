@@ -34,7 +34,7 @@ from omnigraph.maintenance.owners import owner
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
-from omnigraph.storage.compacting import (
+from omnigraph.storage.stage.compaction import (
     CompactionPlan,
     Rewritten,
     discard_rewritten,

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from omnigraph.manifest.state import MAIN, Commit
 from omnigraph.storage import layout
-from omnigraph.storage.staging import stage_overwrite
+from omnigraph.storage.stage.changes import stage_overwrite
 from omnigraph.storage.tables import TableRef, Tables
 
 ARCHIVE_SCHEMA: Final = pa.schema(

@@ -43,7 +43,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import number, seal, unseal
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.staging import stage_overwrite
+from omnigraph.storage.stage.changes import stage_overwrite
 from omnigraph.storage.tables import TableRef, Tables
 
 PUBLISHER_RETRY_BUDGET: Final = 5

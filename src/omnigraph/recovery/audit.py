@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from omnigraph.failpoints import hit
 from omnigraph.storage import layout
-from omnigraph.storage.staging import stage_overwrite
+from omnigraph.storage.stage.changes import stage_overwrite
 from omnigraph.storage.tables import TableRef, Tables
 
 AUDIT_SCHEMA: Final = pa.schema(

@@ -1,5 +1,5 @@
 """Storage: Lance tables, control objects and locks, on a disk, an object store or in memory.
 
-Read `layout` (where everything is), `tables` (the only module that moves a table) with `staging` (which prepares
+Read `layout` (where everything is), `tables` (the only module that moves a table) with `stage/` (which prepares
 its changes), `objects` and `locks`; `files/`, `control/` and `locking/` hold their parts.
 """

@@ -1,6 +1,6 @@
 """Lance tables: create one, commit what was staged, go back, fork.
 
-This is the only module that may move a Lance HEAD. Staging (`storage.staging`) writes files nothing refers to;
+This is the only module that may move a Lance HEAD. Staging (`storage.stage`) writes files nothing refers to;
 `commit_staged` makes them a version. Lance would rebase most stale changes silently; here they are refused, and
 the commit lock, which the caller holds, makes looking and committing one step.
 """
@@ -20,12 +20,18 @@ from lance.commit import CommitConflictError
 from omnigraph.errors import IncompleteFile, OmniError, StorageUnavailable, TableMoved
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
-from omnigraph.storage.compacting import plan_compaction, stage_compaction
 from omnigraph.storage.files.checksums import is_whole, require_whole
 from omnigraph.storage.files.durability import sync_files
 from omnigraph.storage.forkpoints import clear_torn_entries, fork_point, fork_points
 from omnigraph.storage.next_version import is_computed, next_version
-from omnigraph.storage.staging import OPERATION_PROPERTY, Staged, stage_append, stage_first_rows, stage_overwrite
+from omnigraph.storage.stage.changes import (
+    OPERATION_PROPERTY,
+    Staged,
+    stage_append,
+    stage_first_rows,
+    stage_overwrite,
+)
+from omnigraph.storage.stage.compaction import plan_compaction, stage_compaction
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import Delta, TableRef, TableVersions, described
 

@@ -26,8 +26,8 @@ from omnigraph.storage.handles import DEFAULT_LIMITS, HandleLimits, Handles
 from omnigraph.storage.handles import TableRef as TableRef
 from omnigraph.storage.next_version import VersionFiles
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.row_versions import next_row_id
 from omnigraph.storage.session import bounded_session
+from omnigraph.storage.stage.row_versions import next_row_id
 from omnigraph.storage.unavailable import translated, unavailable
 
 _LITTLE: Final = 8 << 20

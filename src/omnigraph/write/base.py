@@ -19,7 +19,7 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import TablePin
 from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.filters import sql_literal
-from omnigraph.storage.staging import is_probed, slices
+from omnigraph.storage.stage.changes import is_probed, slices
 from omnigraph.storage.tables import TableRef
 from omnigraph.storage.unavailable import translated
 

@@ -13,7 +13,7 @@ from omnigraph.errors import OmniError
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.files.datafiles import remove_file
-from omnigraph.storage.staging import Staged, new_data_files, new_deletion_files
+from omnigraph.storage.stage.changes import Staged, new_data_files, new_deletion_files
 from omnigraph.storage.tables import Tables
 
 

@@ -23,10 +23,10 @@ from lance import LanceDataset
 from omnigraph.errors import OmniError, RequestError
 from omnigraph.settings import WriteSettings
 from omnigraph.storage import layout
-from omnigraph.storage.compacting import Rewritten
 from omnigraph.storage.files.datafiles import has_blobs
-from omnigraph.storage.indexing import BuiltSegment, discard_segments
-from omnigraph.storage.rewriting import (
+from omnigraph.storage.stage.changes import Staged, shrunk_fragments
+from omnigraph.storage.stage.compaction import Rewritten
+from omnigraph.storage.stage.folds import (
     Fragment,
     Shrunk,
     fits,
@@ -35,7 +35,7 @@ from omnigraph.storage.rewriting import (
     smaller_fragments,
     stage_fold,
 )
-from omnigraph.storage.staging import Staged, shrunk_fragments
+from omnigraph.storage.stage.indexes import BuiltSegment, discard_segments
 from omnigraph.storage.tables import TableRef, Tables
 from omnigraph.write.discarding import discard_data
 from omnigraph.write.tails import index_tail, stage_tail

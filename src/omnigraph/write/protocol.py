@@ -56,7 +56,7 @@ from omnigraph.storage.files.datafiles import has_blobs
 from omnigraph.storage.files.presence import first_absent
 from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.locks import CommitLock, Held
-from omnigraph.storage.staging import ROWS_PER_FILE, Staged, stage_append, stage_changes, stage_overwrite
+from omnigraph.storage.stage.changes import ROWS_PER_FILE, Staged, stage_append, stage_changes, stage_overwrite
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta

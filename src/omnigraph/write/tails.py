@@ -11,7 +11,9 @@ from dataclasses import replace
 from lance import LanceDataset
 
 from omnigraph.settings import WriteSettings
-from omnigraph.storage.indexing import (
+from omnigraph.storage.stage.changes import Staged
+from omnigraph.storage.stage.folds import Shrunk
+from omnigraph.storage.stage.indexes import (
     BuiltSegment,
     ExistingIndex,
     IndexSpec,
@@ -22,8 +24,6 @@ from omnigraph.storage.indexing import (
     plan_catch_up,
     stage_segments,
 )
-from omnigraph.storage.rewriting import Shrunk
-from omnigraph.storage.staging import Staged
 from omnigraph.storage.tables import TableRef, Tables
 
 

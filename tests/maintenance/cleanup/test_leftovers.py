@@ -15,7 +15,7 @@ from omnigraph import Graph
 from omnigraph.errors import HistoryReclaimed
 from omnigraph.recovery.jobs import JobRecord, announce
 from omnigraph.storage import layout
-from omnigraph.storage.staging import stage_append
+from omnigraph.storage.stage.changes import stage_append
 
 
 @pytest.fixture

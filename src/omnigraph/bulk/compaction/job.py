@@ -27,8 +27,8 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.recovery.jobs import RunningJob, running
 from omnigraph.settings import BulkSettings
 from omnigraph.storage.address import Scheme
-from omnigraph.storage.compacting import CompactionPlan, Rewritten
-from omnigraph.storage.indexing import BuiltSegment, SegmentBuild
+from omnigraph.storage.stage.compaction import CompactionPlan, Rewritten
+from omnigraph.storage.stage.indexes import BuiltSegment, SegmentBuild
 from omnigraph.storage.tables import TableRef
 
 LARGE_STEP: Final = 200_000_000

@@ -46,7 +46,7 @@ from omnigraph.recovery.jobs import running
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.files.datafiles import StagedFile, column_ids
-from omnigraph.storage.staging import Shrunk, stage_changed_files
+from omnigraph.storage.stage.changes import Shrunk, stage_changed_files
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base, capture
 from omnigraph.write.delta import TableDelta

@@ -33,7 +33,8 @@ from omnigraph.recovery.jobs import RunningJob, running
 from omnigraph.settings import BulkSettings
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
-from omnigraph.storage.evolution import (
+from omnigraph.storage.files.datafiles import Destination
+from omnigraph.storage.stage.columns import (
     Column,
     ColumnFile,
     ComputedColumn,
@@ -42,7 +43,6 @@ from omnigraph.storage.evolution import (
     stage_column_files,
     written_where_needed,
 )
-from omnigraph.storage.files.datafiles import Destination
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.evolution.apply import WRITER, SchemaResult, apply_schema
 from omnigraph.write.evolution.columns import change_in_process

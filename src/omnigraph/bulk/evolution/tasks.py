@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from omnigraph.bulk.pieces import open_tables
 from omnigraph.bulk.runner import TaskResult
-from omnigraph.storage.evolution import ColumnFile, ComputedColumn, compute_columns
 from omnigraph.storage.files.datafiles import Destination, StagedFile, write_file
+from omnigraph.storage.stage.columns import ColumnFile, ComputedColumn, compute_columns
 from omnigraph.storage.tables import TableRef
 
 

@@ -19,7 +19,7 @@ from omnigraph.bulk.pieces import open_tables
 from omnigraph.bulk.runner import Runner, TaskResult
 from omnigraph.errors import NotOnSpark
 from omnigraph.storage.files.datafiles import StagedFile, column_ids, read_file, row_id_text, write_file
-from omnigraph.storage.staging import (
+from omnigraph.storage.stage.changes import (
     Shrunk,
     stage_appended_files,
     stage_changed_files,

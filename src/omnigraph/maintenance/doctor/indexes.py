@@ -16,7 +16,7 @@ from omnigraph.maintenance.doctor.report import Finding, Severity
 from omnigraph.maintenance.index_plan import DEFAULT_LAG, VECTOR_ROWS, wanted_indexes
 from omnigraph.read.text.analysis import terms_of
 from omnigraph.storage.filters import sql_literal
-from omnigraph.storage.indexing import ExistingIndex, existing_indexes
+from omnigraph.storage.stage.indexes import ExistingIndex, existing_indexes
 from omnigraph.storage.unavailable import translated
 
 _PLACES: Final = 4

@@ -13,7 +13,7 @@ from omnigraph.maintenance.doctor.report import Finding, Severity
 from omnigraph.maintenance.repair.drift import look
 from omnigraph.maintenance.repair.report import Action, Classification, TableRepair
 from omnigraph.recovery.sidecar import list_sidecars, read_sidecar
-from omnigraph.storage.compacting import ROWS_PER_FILE
+from omnigraph.storage.stage.compaction import ROWS_PER_FILE
 from omnigraph.storage.unavailable import translated
 
 SMALL_FILES: Final = 100

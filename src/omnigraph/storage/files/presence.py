@@ -10,7 +10,7 @@ from lance.fragment import FragmentMetadata
 
 from omnigraph.storage import layout
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.staging import Staged
+from omnigraph.storage.stage.changes import Staged
 
 
 def first_absent(objects: ObjectStore, staged: Staged) -> str | None:

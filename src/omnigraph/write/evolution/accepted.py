@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.manifest.state import TablePin
-from omnigraph.storage.evolution import KeptColumn
+from omnigraph.storage.stage.columns import KeptColumn
 from omnigraph.write.base import Base, distinct
 from omnigraph.write.evolution.rules import rows_after
 from omnigraph.write.evolution.tables import TableChange, Tables

@@ -21,7 +21,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit, TablePin
 from omnigraph.storage import layout
 from omnigraph.storage.locks import CommitLock
-from omnigraph.storage.staging import ROWS_PER_FILE, stage_append
+from omnigraph.storage.stage.changes import ROWS_PER_FILE, stage_append
 from omnigraph.write.base import Base
 from omnigraph.write.evolution.accepted import accepted
 from omnigraph.write.evolution.plan import SchemaPlan, SchemaRequest, planned

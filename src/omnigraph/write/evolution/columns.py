@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from omnigraph.manifest.repository import Repository
-from omnigraph.storage.evolution import Column, ComputedColumn, stage_columns
+from omnigraph.storage.stage.columns import Column, ComputedColumn, stage_columns
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.protocol import StagedTable
 

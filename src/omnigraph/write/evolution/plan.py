@@ -15,8 +15,8 @@ from omnigraph.lang.schema.resolve import CompiledSchema
 from omnigraph.lang.schema.steps import MigrationPlan, Step
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
-from omnigraph.storage.evolution import ComputedColumn
 from omnigraph.storage.locks import Held
+from omnigraph.storage.stage.columns import ComputedColumn
 from omnigraph.write.base import Base
 from omnigraph.write.evolution.columns import ChangeColumns, change_in_process
 from omnigraph.write.evolution.fills import Fill, Target, require_used, shown

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from omnigraph.errors import ConstraintViolation
 from omnigraph.lang.schema.catalog import EdgeType, EntityType, NodeType
-from omnigraph.storage.evolution import ComputedColumn, KeptColumn
+from omnigraph.storage.stage.columns import ComputedColumn, KeptColumn
 from omnigraph.write.base import Base
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import check_cardinality, check_unique

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from omnigraph.formats.columns import column, in_type, table_schema
 from omnigraph.lang.schema.catalog import Catalog, EntityType, Property
-from omnigraph.storage.evolution import Column, Compute, ComputedColumn, EmptyColumn, KeptColumn
+from omnigraph.storage.stage.columns import Column, Compute, ComputedColumn, EmptyColumn, KeptColumn
 from omnigraph.write.evolution.fills import Fill, Target, check_fill, fill_values, filled
 
 

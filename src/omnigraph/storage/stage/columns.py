@@ -20,10 +20,10 @@ from lance.fragment import FragmentMetadata, LanceFragment
 from lance.schema import LanceSchema
 from lance.udf import BatchUDF
 
-from omnigraph.storage.fields import FieldTree, field_trees, new_field_trees, schema_of
 from omnigraph.storage.files.datafiles import StagedFile, column_ids
 from omnigraph.storage.files.staged import settle_new_files
-from omnigraph.storage.staging import Staged, staged_operation
+from omnigraph.storage.stage.changes import Staged, staged_operation
+from omnigraph.storage.stage.fields import FieldTree, field_trees, new_field_trees, schema_of
 from omnigraph.storage.unavailable import translated
 
 Compute = Callable[[pa.RecordBatch], pa.Array]

@@ -20,7 +20,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.files.staged import settle_index
 from omnigraph.storage.handles import TableRef
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.staging import Staged, staged_operation
+from omnigraph.storage.stage.changes import Staged, staged_operation
 from omnigraph.storage.unavailable import translated
 
 TIER: Final = 4

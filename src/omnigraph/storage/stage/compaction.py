@@ -22,8 +22,8 @@ from omnigraph.storage.files.datafiles import remove_file
 from omnigraph.storage.files.staged import settle_data
 from omnigraph.storage.handles import TableRef
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.row_versions import EXACT_ROWS, with_coarser_versions
-from omnigraph.storage.staging import Staged, staged_operation
+from omnigraph.storage.stage.changes import Staged, staged_operation
+from omnigraph.storage.stage.row_versions import EXACT_ROWS, with_coarser_versions
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.wire import read_fields
 
@@ -35,6 +35,10 @@ _HIGHEST_FRAGMENT: Final = 11
 """The number of the field of a stored version that holds the highest fragment id so far."""
 
 
+Group = CompactionTask
+"""Neighbouring fragments of one version of a table, to be written again."""
+
+
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
     """The groups of neighbouring fragments of a table that are worth writing again, and the handle to do it with.
@@ -43,7 +47,7 @@ class CompactionPlan:
     """
 
     handle: LanceDataset
-    groups: tuple[CompactionTask, ...]
+    groups: tuple[Group, ...]
 
     @property
     def fragments(self) -> list[int]:
@@ -96,7 +100,7 @@ class Rewritten:
         return [str(file["path"]) for text in self.new for file in json.loads(text)["files"]]
 
 
-def rewrite(handle: LanceDataset, group: CompactionTask, exact_rows: int = EXACT_ROWS) -> Rewritten:
+def rewrite(handle: LanceDataset, group: Group, exact_rows: int = EXACT_ROWS) -> Rewritten:
     """Write a group of fragments again, as files that no version refers to yet.
 
     Files of more than ``exact_rows`` rows that have a version each get coarser ones (`row_versions`).

@@ -14,8 +14,8 @@ from lance import LanceDataset, LanceFragment, LanceOperation
 from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionTask
 
-from omnigraph.storage.compacting import Rewritten, compaction_options, rewrite, rewrite_groups
-from omnigraph.storage.staging import Staged, following
+from omnigraph.storage.stage.changes import Staged, following
+from omnigraph.storage.stage.compaction import Rewritten, compaction_options, rewrite, rewrite_groups
 from omnigraph.storage.unavailable import translated
 
 
