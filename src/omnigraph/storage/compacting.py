@@ -35,6 +35,10 @@ _HIGHEST_FRAGMENT: Final = 11
 """The number of the field of a stored version that holds the highest fragment id so far."""
 
 
+FileGroup = CompactionTask
+"""Fragments that are written again together. It can be pickled."""
+
+
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
     """The groups of neighbouring fragments of a table that are worth writing again, and the handle to do it with.

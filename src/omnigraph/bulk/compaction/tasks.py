@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lance import LanceDataset
-from lance.optimize import CompactionTask
 
 from omnigraph.bulk.pieces import open_tables
 from omnigraph.bulk.runner import TaskResult
 from omnigraph.errors import JobFailed
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address
-from omnigraph.storage.compacting import Rewritten, discard_rewritten, rewrite
+from omnigraph.storage.compacting import FileGroup, Rewritten, discard_rewritten, rewrite
 from omnigraph.storage.indexing import BuiltSegment, SegmentBuild, build_segments
 from omnigraph.storage.tables import TableRef, Tables
 
@@ -24,7 +23,7 @@ class RewriteTask:
     job: str
     address: Address
     ref: TableRef
-    group: CompactionTask
+    group: FileGroup
 
 
 @dataclass(frozen=True, slots=True)
