@@ -305,7 +305,10 @@ class Tables(TableVersions):
         if len(versions) > _MOST_REARRANGED:
             return False
         refs = (replace(after, version=each, checksum=None) for each in versions)
-        return all(self.origin(ref).operation in _REARRANGING for ref in refs)
+        try:
+            return all(self.origin(ref).operation in _REARRANGING for ref in refs)
+        except OmniError:  # a cleanup may have removed versions in between
+            return False
 
     def fork(self, ref: TableRef, native: str) -> TableRef:
         """Give a table a native branch that starts at this version; an equal one is taken over.
