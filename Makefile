@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests wait now and then, so one worker more than there are cores keeps all of them busy.
-WORKERS := $(shell expr $$(nproc 2>/dev/null || echo 2) + 1)
+# Tests wait now and then, so two workers more than there are cores keep all of them busy.
+WORKERS := $(shell expr $$(nproc 2>/dev/null || echo 2) + 2)
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test long faults lint format bench fuzz torture docs clean

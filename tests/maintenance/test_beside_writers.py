@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 from tests.history.test_diff import content, person
@@ -12,7 +13,7 @@ from tests.processes import children, ready, start_together
 from tests.recovery.racers import once
 from tests.recovery.scenes import assert_settled
 from tests.recovery.victims import connect
-from tests.sampling import quick_and_long
+from tests.sampling import quick_and_long, sampled
 from tests.stores import Store
 
 import omnigraph
@@ -35,8 +36,7 @@ WRITES: dict[str, Callable[[Graph], object]] = {
 """Writes that fail if another writer has changed what they read."""
 
 
-@pytest.mark.parametrize("maintenance", MAINTENANCE)
-@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize(("write", "maintenance"), sampled(product(WRITES, MAINTENANCE), 4))
 def test_a_write_that_meets_maintenance_is_prepared_again(
     local_store: Store, write: str, maintenance: str
 ) -> None:

@@ -146,6 +146,7 @@ def _examine_often(store: Store) -> None:
         assert codes(found) <= allowed, found.findings
 
 
+@pytest.mark.long
 def test_beside_writers_it_finds_nothing_wrong(local_store: Store) -> None:
     healthy(local_store)
     writers = [(_write_much, local_store, branch) for branch in ("main", "dev")]

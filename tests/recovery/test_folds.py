@@ -89,6 +89,7 @@ def changes_of(name: str) -> set[str]:
     return {"Eve"} if name == "one table" else {"Ada", "Eve", "eve-paris"}
 
 
+@pytest.mark.long
 def test_a_fold_that_was_on_its_way_finds_its_place_taken(s3_store: Store) -> None:
     graph = worn_graph(s3_store)
     before = contents(graph)
@@ -129,6 +130,7 @@ def test_where_nothing_was_fenced_off_the_next_writer_undoes_a_late_fold(local_s
     assert_settled(graph)
 
 
+@pytest.mark.long
 def test_recovery_that_dies_after_it_took_the_place_of_a_fold_is_repeated(s3_store: Store) -> None:
     graph = worn_graph(s3_store)
     before = contents(graph)

@@ -42,6 +42,7 @@ def test_few_rows_keep_their_versions() -> None:
     assert versions(with_coarser_versions(few, 63)) == versions(few)
 
 
+@pytest.mark.long
 def test_many_rows_take_little_room() -> None:
     one_by_one = list(range(1, 65_537))
     exact = fragment(one_by_one, one_by_one)

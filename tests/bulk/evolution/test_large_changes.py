@@ -21,14 +21,14 @@ from omnigraph import Graph, failpoints
 from omnigraph.bulk.runner import JobEvent
 from omnigraph.errors import ConstraintViolation, JobCancelled, NotOnSpark, ObjectDamaged, RequestError
 from omnigraph.read.limits import Cancellation
-from omnigraph.settings import BulkSettings, Settings
+from omnigraph.settings import BulkSettings, Settings, WriteSettings
 from omnigraph.storage import layout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TASKS = Settings(bulk=BulkSettings(small_rewrite=0, rows_per_file=3))
-"""Every computed column is computed by tasks, each for three rows or one fragment."""
+TASKS = Settings(write=WriteSettings(fold=False), bulk=BulkSettings(small_rewrite=0, rows_per_file=3))
+"""Every computed column is computed by tasks, each for three rows or one fragment, and small files stay."""
 
 COMPUTED = [case for case in CASES if case.fill or any("widen Person.age" in step for step in case.steps)] + [
     case for case in CASES if case.name == "widen a date to an instant"
@@ -77,7 +77,7 @@ def versions(graph: Graph) -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize("branch", ["main", "review/1"])
 @pytest.mark.parametrize("case", named([*COMPUTED, LISTS]))
 def test_by_tasks_as_in_the_calling_thread(case: Case, branch: str, tmp_path: Path) -> None:
-    small = begun(Store(f"{tmp_path}/small"), case, branch, Settings())
+    small = begun(Store(f"{tmp_path}/small"), case, branch, Settings(write=WriteSettings(fold=False)))
     large = begun(Store(f"{tmp_path}/large"), case, branch)
     before, old, ids = large.snapshot().graph_commit_id, content(large), row_ids(large, branch)
     steps: set[str] = set()
@@ -98,7 +98,7 @@ def test_by_tasks_as_in_the_calling_thread(case: Case, branch: str, tmp_path: Pa
     grow(large, [row for row in case.rows if not case.fill], 3)
     again = omnigraph.open(large.address).branch(branch)
     assert content(again) == content(large), "another process reads the same"
-    large.optimize(branch=branch)
+    large.optimize(branch=branch, engine="local")
     assert content(large) == content(again), "fragments with several files are put together"
 
 
@@ -186,7 +186,7 @@ def data_files(graph: Graph) -> set[Path]:
 def test_what_is_computed_stays_when_the_table_moves(local_store: Store) -> None:
     """After a conflict only the fragments that another writer has added are computed; deletions do not count."""
     graph = begun(local_store, COMPUTED[0])
-    other = omnigraph.open(graph.address)
+    other = omnigraph.open(graph.address, settings=TASKS)
     computed: list[int] = []
 
     def write_meanwhile(event: JobEvent) -> None:
