@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 TASKS = Settings(write=WriteSettings(fold=False), bulk=BulkSettings(small_rewrite=0, rows_per_file=3))
 """Every computed column is computed by tasks, each for three rows or one fragment, and small files stay."""
 
+AT_ONCE = Settings(write=WriteSettings(fold=False))
+"""Every column is computed in the calling thread, and small files stay."""
+
 COMPUTED = [case for case in CASES if case.fill or any("widen Person.age" in step for step in case.steps)] + [
     case for case in CASES if case.name == "widen a date to an instant"
 ]
@@ -77,7 +80,7 @@ def versions(graph: Graph) -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize("branch", ["main", "review/1"])
 @pytest.mark.parametrize("case", named([*COMPUTED, LISTS]))
 def test_by_tasks_as_in_the_calling_thread(case: Case, branch: str, tmp_path: Path) -> None:
-    small = begun(Store(f"{tmp_path}/small"), case, branch, Settings(write=WriteSettings(fold=False)))
+    small = begun(Store(f"{tmp_path}/small"), case, branch, AT_ONCE)
     large = begun(Store(f"{tmp_path}/large"), case, branch)
     before, old, ids = large.snapshot().graph_commit_id, content(large), row_ids(large, branch)
     steps: set[str] = set()
@@ -213,7 +216,7 @@ def test_only_columns_that_are_computed_need_whole_files(local_store: Store) -> 
     damaged[10] ^= 1
     file.write_bytes(damaged)
     before = data_files(graph)
-    for settings in (Settings(), TASKS):
+    for settings in (AT_ONCE, TASKS):
         with pytest.raises(ObjectDamaged):
             omnigraph.open(graph.address, settings=settings).apply_schema(WIDER, engine="local")
         assert data_files(graph) == before, "what other tasks have computed is removed"
@@ -328,7 +331,7 @@ def test_from_an_asynchronous_program(local_store: Store) -> None:
 class TestOnSpark:
     def test_every_column_as_in_the_calling_thread(self, tmp_path: Path, spark: SparkSession) -> None:
         case = Case("", MAILS.replace("I64?", "F64"), (), {}, fill={**FILL, "Person.age": 0})
-        small = begun(Store(f"{tmp_path}/small"), case, "dev", Settings())
+        small = begun(Store(f"{tmp_path}/small"), case, "dev", AT_ONCE)
         large = begun(Store(f"{tmp_path}/large"), case, "dev")
         events: list[JobEvent] = []
         expected = small.apply_schema(case.after, fill=case.fill)
@@ -340,7 +343,7 @@ class TestOnSpark:
         assert_nothing_left(large)
 
     def test_lists_and_vectors(self, tmp_path: Path, spark: SparkSession) -> None:
-        small = begun(Store(f"{tmp_path}/small"), LISTS, settings=Settings())
+        small = begun(Store(f"{tmp_path}/small"), LISTS, settings=AT_ONCE)
         large = begun(Store(f"{tmp_path}/large"), LISTS)
         small.apply_schema(LISTS.after, fill=LISTS.fill)
         large.apply_schema(LISTS.after, fill=LISTS.fill, engine="spark", spark=spark)
