@@ -17,7 +17,7 @@ some operations."""
 MORE = None if os.environ.get("OMNIGRAPH_ALL_FAULTS") else 8
 """This many of each operation are tried in `make long`, and all of them if that is asked for."""
 
-QUICK = ("merge on main", "schema change on main")
+QUICK = ("schema change on main",)
 
 
 @pytest.mark.parametrize("name", QUICK)

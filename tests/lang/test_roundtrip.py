@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.lang.query_strategies import query_files
 from tests.lang.strategies import schemas
 from tests.lang.trees import essence, kinds_in, kinds_of
+from tests.sampling import examples
 
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.query import syntax as query_syntax
@@ -18,7 +19,9 @@ from omnigraph.lang.schema.parser import parse_schema
 from omnigraph.lang.schema.syntax import SchemaSyntax
 from omnigraph.lang.source import Source
 
-thorough = settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(
+    max_examples=examples(30, of=80), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def test_a_printed_schema_parses_to_the_same_tree() -> None:

@@ -38,6 +38,7 @@ def resident() -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="nothing tells how much memory is used")
+@pytest.mark.long
 def test_the_versions_that_a_process_has_written_do_not_stay_in_its_memory(local_store: Store) -> None:
     with children((write_and_measure, local_store)) as [child]:
         grown = int(child.hear())

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from omnigraph.lang.schema.patterns import matches, pattern_problem
 
@@ -117,7 +118,9 @@ def _groups(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 _TEXTS = st.lists(st.text(st.sampled_from("aéß AÉ0_-!\n.\u0301٣\u200dⒶ中\u00a0]^{"), max_size=6), min_size=1)
 
 
-@settings(max_examples=400, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=examples(120, of=400), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 @given(st.recursive(_REPEATED, _groups, max_leaves=8), _TEXTS)
 def test_every_pattern_that_is_accepted_matches_what_it_matches_in_rust(pattern: str, texts: list[str]) -> None:
     try:

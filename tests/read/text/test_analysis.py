@@ -92,6 +92,7 @@ class TestTerms:
 
 
 class TestLikeLance:
+    @pytest.mark.long
     def test_every_character(self) -> None:
         """Between letters: does it separate, what is its lower case, what is its plain form?"""
         points = [point for point in range(LAST_LETTER) if not 0xD800 <= point < 0xE000]
