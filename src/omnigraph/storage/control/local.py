@@ -93,14 +93,15 @@ class LocalObjects:
 
     def delete_all(self, keys: Sequence[str]) -> None:
         folders: dict[Path, None] = {}
-        with translated(self._shown("")), self._locked(fcntl.LOCK_SH):
-            for key in keys:
-                path = self._root / key
-                with contextlib.suppress(*_ABSENT):
-                    path.unlink()
-                    folders[path.parent] = None
-        for folder in folders:
-            sync_folder(folder, self._root)
+        with translated(self._shown("")):
+            with self._locked(fcntl.LOCK_SH):
+                for key in keys:
+                    path = self._root / key
+                    with contextlib.suppress(*_ABSENT):
+                        path.unlink()
+                        folders[path.parent] = None
+            for folder in folders:
+                sync_folder(folder, self._root)
 
     def prune(self, prefixes: Iterable[str]) -> None:
         for prefix in prefixes:
