@@ -7,15 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Unpack
 
-from omnigraph.arguments import (
-    LONGEST_MESSAGE,
-    optional_text,
-    text_argument,
-)
-from omnigraph.bulk.load.inputs import Data, needs_spark
-from omnigraph.bulk.load.options import LoadOptions, LoadResult
-from omnigraph.bulk.load.small import load_in_process
-from omnigraph.bulk.load.sources import Location
+from omnigraph.arguments import LONGEST_MESSAGE, optional_text, text_argument
 from omnigraph.bulk.runner import Engine
 from omnigraph.keywords import (
     At,
@@ -26,24 +18,12 @@ from omnigraph.keywords import (
     mode_named,
     shown_state,
 )
-from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query.compile import CompiledMutation, compile_mutation, compile_query, compile_read
-from omnigraph.lang.query.explain import explain_ir
-from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.lang.schema.lookup import table_keys
-from omnigraph.lang.schema.resolve import compile_schema
 from omnigraph.manifest.state import MAIN
-from omnigraph.read.entities import entity_key, find_entity
 from omnigraph.read.limits import Cancellation, Limits
-from omnigraph.read.requests import shown_plan
 from omnigraph.read.result.result import Result, Target
 from omnigraph.upkeep import MaintainedGraph
-from omnigraph.write.evolution.apply import SchemaResult
-from omnigraph.write.evolution.branches import apply_to_all, finish_intent
-from omnigraph.write.evolution.fills import parse_fills
-from omnigraph.write.evolution.plan import SchemaPlan, SchemaRequest, plan_schema
-from omnigraph.write.mutations.requests import MutationResult, mutate
-from omnigraph.write.protocol import repeated_if_schema_changed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,8 +31,15 @@ if TYPE_CHECKING:
 
     from omnigraph.bulk.embed.requests import EmbedResult
     from omnigraph.bulk.export.job import ExportResult
+    from omnigraph.bulk.load.inputs import Data
+    from omnigraph.bulk.load.options import LoadResult
+    from omnigraph.bulk.load.sources import Location
     from omnigraph.bulk.runner import Listener
+    from omnigraph.lang.query.lint import LintReport
     from omnigraph.spark.graph import SparkGraph
+    from omnigraph.write.evolution.apply import SchemaResult
+    from omnigraph.write.evolution.plan import SchemaPlan, SchemaRequest
+    from omnigraph.write.mutations.requests import MutationResult
 
 
 class Graph(MaintainedGraph):
@@ -106,6 +93,8 @@ class Graph(MaintainedGraph):
         The id of a node whose type has a key is the value of that key. `node:T` and `edge:T` tell apart types of
         the same name.
         """
+        from omnigraph.read.entities import entity_key, find_entity
+
         state = self.snapshot(branch, at=at)
         table_key = entity_key(state.catalog, text_argument("type", type))
         return find_entity(self._repository.tables, state, table_key, text_argument("id", id))
@@ -113,6 +102,8 @@ class Graph(MaintainedGraph):
     def check(self, text: str) -> LintReport:
         """Check every query of a text against the schema: what is wrong, with places and remedies, and what is
         doubtful. Nothing is run and nothing is raised."""
+        from omnigraph.lang.query.lint import lint_queries
+
         return lint_queries(text_argument("text", text), self.catalog, "<query>", self.address)
 
     def explain(
@@ -128,6 +119,9 @@ class Graph(MaintainedGraph):
         """How a query finds its rows: its steps, and the access path of each. Analysed, it is run, and the rows
         and the time of each step are shown. Without values for its parameters, and for a mutation, they are those
         of the language."""
+        from omnigraph.lang.query.explain import explain_ir
+        from omnigraph.read.requests import shown_plan
+
         state = self.snapshot(branch, at=at)
         compiled = compile_query(text_argument("text", text), state.catalog, optional_text("name", name))
         unbound = params is None and any(not kind.nullable for kind in compiled.params.values())
@@ -152,6 +146,9 @@ class Graph(MaintainedGraph):
 
         ``if_commit`` makes it conditional on the branch being at that commit.
         """
+        from omnigraph.lang.parameters import bind_parameters
+        from omnigraph.write.mutations.requests import mutate
+        from omnigraph.write.protocol import repeated_if_schema_changed
 
         def run() -> MutationResult:
             state = self.snapshot(branch)
@@ -198,6 +195,10 @@ class Graph(MaintainedGraph):
         ``from_`` names the branch to fork from if the target is missing. ``max_errors`` stops after so many bad
         records, ``bad_records`` names a file for them, and ``skip_bad`` loads the rest.
         """
+        from omnigraph.bulk.load.inputs import needs_spark
+        from omnigraph.bulk.load.options import LoadOptions
+        from omnigraph.bulk.load.small import load_in_process
+
         self._repository.require_writable()
         repository = self._repository
         options = LoadOptions(
@@ -241,6 +242,8 @@ class Graph(MaintainedGraph):
         allow_data_loss: bool = False,
     ) -> SchemaPlan:
         """What it takes to give a branch another schema: its steps, and the work on each table."""
+        from omnigraph.write.evolution.plan import plan_schema
+
         request = self._schema_request(schema, branch, fill, allow_data_loss)
         return plan_schema(self._repository, request)
 
@@ -270,6 +273,7 @@ class Graph(MaintainedGraph):
         """
         from omnigraph.bulk.evolution.job import apply_large_schema
         from omnigraph.spark.choice import SparkChoice
+        from omnigraph.write.evolution.branches import finish_intent
 
         self._repository.require_writable()
         finish_intent(self._repository)
@@ -296,6 +300,8 @@ class Graph(MaintainedGraph):
 
         No other write is committed meanwhile. If a branch cannot follow, SchemaRefused names it.
         """
+        from omnigraph.write.evolution.branches import apply_to_all
+
         self._repository.require_writable()
         request = replace(
             self._schema_request(schema, None, fill, allow_data_loss),
@@ -307,6 +313,10 @@ class Graph(MaintainedGraph):
     def _schema_request(
         self, schema: str, branch: str | None, fill: Mapping[str, object] | None, allow_data_loss: bool
     ) -> SchemaRequest:
+        from omnigraph.lang.schema.resolve import compile_schema
+        from omnigraph.write.evolution.fills import parse_fills
+        from omnigraph.write.evolution.plan import SchemaRequest
+
         return SchemaRequest(
             self._repository.branches.find(self._named(branch)),
             compile_schema(text_argument("schema", schema), "<schema>"),

@@ -6,8 +6,6 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from omnigraph.bulk.load.options import Mode
-from omnigraph.bulk.load.sources import Location
 from omnigraph.bulk.runner import Engine
 from omnigraph.errors import InvalidArgument, RequestError
 from omnigraph.manifest.snapshot import Snapshot
@@ -15,6 +13,8 @@ from omnigraph.manifest.snapshot import Snapshot
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from omnigraph.bulk.load.options import Mode
+    from omnigraph.bulk.load.sources import Location
     from omnigraph.bulk.runner import Listener
     from omnigraph.read.limits import Cancellation
 
@@ -96,6 +96,8 @@ class ChangeKeywords(TypedDict, total=False):
 
 def mode_named(name: str) -> Mode:
     """The mode of a load that a caller named."""
+    from omnigraph.bulk.load.options import Mode
+
     try:
         return Mode(name)
     except ValueError:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from omnigraph.arguments import LONGEST_ACTOR, optional_text, text_argument
-from omnigraph.embed.client import EmbeddingClient
 from omnigraph.graph import Graph
-from omnigraph.lang.schema.resolve import compile_schema
 from omnigraph.lang.source import Source
-from omnigraph.maintenance.copying import backup as backing_up
-from omnigraph.maintenance.copying.backup import Backup
-from omnigraph.maintenance.copying.clone import CopyReport
-from omnigraph.maintenance.copying.transfer import CopyEvent
-from omnigraph.maintenance.doctor.doctor import examine
-from omnigraph.maintenance.doctor.report import DoctorReport, ProgressListener
-from omnigraph.manifest.repository import create, open_existing
+from omnigraph.manifest.repository import Repository, open_existing
 from omnigraph.read.data.cache import Cache
-from omnigraph.recovery.heal import sweep
 from omnigraph.settings import Settings
+from omnigraph.storage import layout
 from omnigraph.storage.address import Address, parse_address
-from omnigraph.write.evolution.branches import finish_intent
+
+if TYPE_CHECKING:
+    from omnigraph.embed.client import EmbeddingClient
+    from omnigraph.maintenance.copying.backup import Backup
+    from omnigraph.maintenance.copying.clone import CopyReport
+    from omnigraph.maintenance.copying.transfer import CopyEvent
+    from omnigraph.maintenance.doctor.report import DoctorReport, ProgressListener
 
 
 def init(
@@ -54,6 +53,9 @@ def create_graph(
     settings: Settings | None = None,
 ) -> Graph:
     """Create a graph with a schema whose mistakes are to be shown under the schema's own name."""
+    from omnigraph.lang.schema.resolve import compile_schema
+    from omnigraph.manifest.repository import create
+
     optional_text("actor", actor, LONGEST_ACTOR)
     address = parse_address(uri, storage_options)
     compiled = compile_schema(schema.text, schema.name)
@@ -78,9 +80,19 @@ def open(  # noqa: A001  the public name is omnigraph.open
     optional_text("actor", actor, LONGEST_ACTOR)
     repository = open_existing(parse_address(uri, storage_options), read_only=read_only)
     if not read_only:
-        sweep(repository)
-        finish_intent(repository)
+        _resolve_interrupted(repository)
     return Graph(repository, actor=actor, embedder=embedder, cache=Cache(cache_bytes), settings=settings)
+
+
+def _resolve_interrupted(repository: Repository) -> None:
+    """Finish or undo the writes and the changes of the schema that dead processes left."""
+    from omnigraph.recovery.heal import sweep
+
+    sweep(repository)
+    if repository.objects.has(layout.SCHEMA_INTENT):
+        from omnigraph.write.evolution.branches import finish_intent
+
+        finish_intent(repository)
 
 
 def doctor(
@@ -93,6 +105,8 @@ def doctor(
     listener: ProgressListener | None = None,
 ) -> DoctorReport:
     """Examine a graph as `Graph.doctor` does, also one that is too damaged to be opened."""
+    from omnigraph.maintenance.doctor.doctor import examine
+
     address = parse_address(uri, storage_options)
     wanted = optional_text("branch", branch)
     return examine(address, quick=quick, branch=wanted, checks=checks, listener=listener)
@@ -111,16 +125,18 @@ def restore(
 
     ``storage_options`` are those of the backups, and of the target too, unless it has ``target_options``.
     """
+    from omnigraph.maintenance.copying.backup import restore
+
     options = storage_options if target_options is None else target_options
     wanted = optional_text("backup", backup)
-    return backing_up.restore(
-        parse_address(source, storage_options), parse_address(target, options), wanted, listener
-    )
+    return restore(parse_address(source, storage_options), parse_address(target, options), wanted, listener)
 
 
 def backups(uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> list[Backup]:
     """The backups at an address, oldest first."""
-    return backing_up.backups(parse_address(uri, storage_options))
+    from omnigraph.maintenance.copying.backup import backups
+
+    return backups(parse_address(uri, storage_options))
 
 
 def reopened(

@@ -9,6 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+PAGE_CHANGES: Final = 1_000
+"""How many changes a page of a branch's changes holds, unless its reader asks for fewer or more, …"""
+PAGE_BYTES: Final = 4 << 20
+"""… how many bytes of them, …"""
+WALKED_COMMITS: Final = 128
+"""… and through how many commits one poll goes."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:

@@ -6,37 +6,31 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from omnigraph.bulk.compaction.job import optimize_large
-from omnigraph.bulk.runner import Listener, RunnerChoice
 from omnigraph.errors import InvalidArgument
 from omnigraph.keywords import At, EngineName, engine_named
 from omnigraph.lang.schema.lookup import table_keys
-from omnigraph.maintenance.cleanup.report import CleanupReport
-from omnigraph.maintenance.cleanup.retention import Duration, retention
-from omnigraph.maintenance.cleanup.run import cleanup
-from omnigraph.maintenance.cleanup.run import preview as preview_cleanup
-from omnigraph.maintenance.copying.backup import BackupReport, back_up
-from omnigraph.maintenance.copying.clone import CopyReport, clone
-from omnigraph.maintenance.copying.extent import Wanted
-from omnigraph.maintenance.copying.transfer import CopyEvent
-from omnigraph.maintenance.doctor.doctor import examine
-from omnigraph.maintenance.doctor.report import DoctorReport, ProgressListener
-from omnigraph.maintenance.indices import IndexReport, ensure_indices
-from omnigraph.maintenance.maintain import MaintenancePolicy, MaintenanceReport, maintain
-from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest
-from omnigraph.maintenance.repair.repair import preview, repair
-from omnigraph.maintenance.repair.report import RepairReport
 from omnigraph.manifest.refs.branches import Branch
-from omnigraph.read.limits import Cancellation
-from omnigraph.recovery.audit import AuditLog, Recovery
-from omnigraph.recovery.heal import heal
-from omnigraph.recovery.jobs import LeftJob, left_jobs, reclaim
-from omnigraph.spark.choice import SparkChoice
 from omnigraph.storage.address import parse_address
 from omnigraph.versions import VersionedGraph
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from omnigraph.bulk.runner import Listener, RunnerChoice
+    from omnigraph.maintenance.cleanup.report import CleanupReport
+    from omnigraph.maintenance.cleanup.retention import Duration
+    from omnigraph.maintenance.copying.backup import BackupReport
+    from omnigraph.maintenance.copying.clone import CopyReport
+    from omnigraph.maintenance.copying.extent import Wanted
+    from omnigraph.maintenance.copying.transfer import CopyEvent
+    from omnigraph.maintenance.doctor.report import DoctorReport, ProgressListener
+    from omnigraph.maintenance.indices import IndexReport
+    from omnigraph.maintenance.maintain import MaintenancePolicy, MaintenanceReport
+    from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest
+    from omnigraph.maintenance.repair.report import RepairReport
+    from omnigraph.read.limits import Cancellation
+    from omnigraph.recovery.audit import Recovery
+    from omnigraph.recovery.jobs import LeftJob
 
 
 class MaintainedGraph(VersionedGraph):
@@ -44,6 +38,8 @@ class MaintainedGraph(VersionedGraph):
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexReport:
         """Build the indexes that a branch's tables lack, as one commit; what waits is reported with its reason."""
+        from omnigraph.maintenance.indices import ensure_indices
+
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
         return ensure_indices(self._repository, found, self._who(actor))
@@ -67,6 +63,8 @@ class MaintainedGraph(VersionedGraph):
         Up to 128 MiB of small files of a table are written again in the calling thread, more by tasks, on Spark if
         there is one; ``engine`` overrides that.
         """
+        from omnigraph.spark.choice import SparkChoice
+
         found = self._repository.branches.find(self._named(branch))
         runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
         (report,) = self._optimized([found], types, actor, runners)
@@ -83,18 +81,24 @@ class MaintainedGraph(VersionedGraph):
         cancellation: Cancellation | None = None,
     ) -> list[OptimizeReport]:
         """Optimize every branch, each as `optimize` does; what became of each."""
+        from omnigraph.spark.choice import SparkChoice
+
         runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
         return self._optimized(self._repository.branches.all(), types, actor, runners)
 
     def _optimized(
         self, branches: Iterable[Branch], types: Iterable[str] | None, actor: str | None, runners: RunnerChoice
     ) -> list[OptimizeReport]:
+        from omnigraph.bulk.compaction.job import optimize_large
+
         self._repository.require_writable()
         chosen = None if types is None else list(types)
         requests = [self._optimize_request(each, chosen, actor) for each in branches]
         return [optimize_large(self._repository, each, runners, self._settings.bulk) for each in requests]
 
     def _optimize_request(self, branch: Branch, types: Iterable[str] | None, actor: str | None) -> OptimizeRequest:
+        from omnigraph.maintenance.optimize import OptimizeRequest
+
         keys = table_keys(self._repository.snapshot(branch).catalog, types)
         return OptimizeRequest(branch, keys, self._who(actor))
 
@@ -105,6 +109,8 @@ class MaintainedGraph(VersionedGraph):
         Only one process at a time maintains a graph; MaintenanceRunning if another one does. A step that fails is
         reported, and the others go on.
         """
+        from omnigraph.maintenance.maintain import MaintenancePolicy, maintain
+
         return maintain(self._repository, policy or MaintenancePolicy(), self._who(actor))
 
     def doctor(
@@ -120,6 +126,8 @@ class MaintainedGraph(VersionedGraph):
         Nothing is changed and no lock is taken, so it can run beside writers. ``quick`` reads metadata only.
         ``checks`` names the checks to run; without it all of them do.
         """
+        from omnigraph.maintenance.doctor.doctor import examine
+
         wanted = None if branch is None else self._named(branch)
         named = None if checks is None else list(checks)
         return examine(self._repository.address, quick=quick, branch=wanted, checks=named, listener=listener)
@@ -131,6 +139,8 @@ class MaintainedGraph(VersionedGraph):
         published are undone, as one commit; with ``force`` versions that changed rows are published too, which
         should be looked at first. No data is rewritten.
         """
+        from omnigraph.maintenance.repair.repair import preview, repair
+
         found = self._repository.branches.find(self._named(branch))
         return repair(self._repository, found, force=force) if confirm else preview(self._repository, found)
 
@@ -155,10 +165,14 @@ class MaintainedGraph(VersionedGraph):
         only the newest states are. ``storage_options`` are those of the target. An earlier copy of the graph, to
         which nothing was written, is brought up to date; anything else at the target is refused.
         """
+        from omnigraph.maintenance.copying.clone import clone
+
         address = parse_address(target, storage_options)
         return clone(self._repository, address, self._wanted(branch, at, history), listener)
 
     def _wanted(self, branch: str | None, at: At, history: bool) -> Wanted:
+        from omnigraph.maintenance.copying.extent import Wanted
+
         if at is not None:
             state = self.snapshot(branch, at=at)
             return Wanted(state.branch, state.manifest_version, history)
@@ -177,6 +191,8 @@ class MaintainedGraph(VersionedGraph):
 
         With ``keep`` only so many backups are left, the newest ones. `omnigraph.restore` makes a graph of one.
         """
+        from omnigraph.maintenance.copying.backup import back_up
+
         if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
             raise InvalidArgument("keep", "at least one backup is kept; give a number from 1 on")
         return back_up(self._repository, parse_address(target, storage_options), keep, listener)
@@ -196,22 +212,33 @@ class MaintainedGraph(VersionedGraph):
         tags and what merges need stay in any case, as does what readers and writers may have used within the
         ``grace`` period of one hour. Commits are still listed when their states are gone.
         """
+        from omnigraph.maintenance.cleanup.retention import retention
+        from omnigraph.maintenance.cleanup.run import cleanup, preview
+
         policy = retention(keep, older_than, grace)
-        return cleanup(self._repository, policy) if confirm else preview_cleanup(self._repository, policy)
+        return cleanup(self._repository, policy) if confirm else preview(self._repository, policy)
 
     def refresh(self) -> list[Recovery]:
         """Resolve what interrupted writes left behind; what was recovered. Every write does this too."""
+        from omnigraph.recovery.heal import heal
+
         self._repository.require_writable()
         return heal(self._repository)
 
     def recoveries(self) -> list[Recovery]:
         """The record of all recoveries, oldest first."""
+        from omnigraph.recovery.audit import AuditLog
+
         return AuditLog(self._repository.tables).read()
 
     def jobs(self) -> list[LeftJob]:
         """The bulk jobs that are running, and those that were killed, with the files they left."""
+        from omnigraph.recovery.jobs import left_jobs
+
         return left_jobs(self._repository)
 
     def clean_jobs(self) -> list[LeftJob]:
         """Remove the files that killed jobs left; those jobs. What runs is let alone."""
+        from omnigraph.recovery.jobs import reclaim
+
         return reclaim(self._repository)

@@ -11,25 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 from omnigraph.arguments import LONGEST_MESSAGE, described, number_argument, optional_text, text_argument
-from omnigraph.bulk.merge.job import MergeJob
-from omnigraph.bulk.merge.workspaces import aside, in_graph
-from omnigraph.bulk.runner import Engine, RunnerChoice
 from omnigraph.errors import BranchNotFound, BranchProtected, InvalidArgument, ObjectDamaged, RequestError
 from omnigraph.handle import GraphHandle
-from omnigraph.history.blame import Blame, blame, commits_of
-from omnigraph.history.diff import ChangeFilter, Diff, diff, filtered
-from omnigraph.history.feed.blocks import PAGE_BYTES, PAGE_CHANGES, WALKED_COMMITS, PageLimits
-from omnigraph.history.feed.pages import ChangePage, CommitChanges, PollRequest, commit_changes, poll
-from omnigraph.history.feed.positions import cursor_at
-from omnigraph.history.feed.windows import HeldWindows
-from omnigraph.history.log import LogEntry, LogFilter, chosen_commits, entries, instant, wanted_commits
-from omnigraph.history.merging.comparison import MergeRequest
-from omnigraph.history.merging.merge import apply_request, merge, preview_merge
-from omnigraph.history.merging.plans import MergePlan, MergeResult
-from omnigraph.history.merging.sides import Decisions
-from omnigraph.history.merging.undo import UndoRequest, UndoResult, cherry_pick, reset, revert
-from omnigraph.history.refs import resolve
-from omnigraph.history.schemas import SchemaVersion, schema_history
 from omnigraph.keywords import (
     ApplyKeywords,
     At,
@@ -47,10 +30,21 @@ from omnigraph.manifest.refs.tags import Tag
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
-from omnigraph.read.entities import entity_key
+from omnigraph.settings import PAGE_BYTES, PAGE_CHANGES, WALKED_COMMITS
 
 if TYPE_CHECKING:
     from omnigraph.bulk.export.baseline import Baseline
+    from omnigraph.bulk.merge.job import MergeJob
+    from omnigraph.bulk.runner import RunnerChoice
+    from omnigraph.history.blame import Blame
+    from omnigraph.history.diff import ChangeFilter, Diff
+    from omnigraph.history.feed.pages import ChangePage, CommitChanges
+    from omnigraph.history.feed.windows import HeldWindows
+    from omnigraph.history.log import LogEntry, LogFilter
+    from omnigraph.history.merging.comparison import MergeRequest
+    from omnigraph.history.merging.plans import MergePlan, MergeResult
+    from omnigraph.history.merging.undo import UndoRequest, UndoResult
+    from omnigraph.history.schemas import SchemaVersion
 
 
 class VersionedGraph(GraphHandle):
@@ -103,6 +97,8 @@ class VersionedGraph(GraphHandle):
         ``at`` is a commit, another tag, a branch, a manifest version or a snapshot. A tag can be given wherever a
         commit can, it does not move, and the branch that holds its commit cannot be deleted.
         """
+        from omnigraph.history.refs import resolve
+
         repository, creator = self._repository, self._who(actor)
         repository.require_writable()
         text_argument("name", name)
@@ -137,6 +133,9 @@ class VersionedGraph(GraphHandle):
         Each state is a branch, a commit, a tag, a manifest version or a snapshot; the later one is by default the
         newest state of this handle's branch.
         """
+        from omnigraph.history.diff import diff
+        from omnigraph.history.refs import resolve
+
         found = self._repository.branches.find(self._branch)
         old = resolve(self._repository, found, before)
         new = resolve(self._repository, found, self._branch if after is None else after)
@@ -157,6 +156,9 @@ class VersionedGraph(GraphHandle):
 
         ``page_token`` is the `next_page_token` of the page before, which was asked for with the same filters.
         """
+        from omnigraph.history.feed.blocks import PageLimits
+        from omnigraph.history.feed.pages import commit_changes
+
         limits, wanted = PageLimits(limit, limit_bytes), self._filter(kinds, types, ops)
         token = optional_text("page_token", page_token)
         return commit_changes(self._repository, self._held_windows, self.commit(commit), wanted, limits, token)
@@ -182,6 +184,9 @@ class VersionedGraph(GraphHandle):
         first page, through up to ``limit_commits`` commits. Its last page has the cursor for the next poll, which
         any process can go on with; a page that is not the last has a `next_page_token` instead.
         """
+        from omnigraph.history.feed.blocks import PageLimits
+        from omnigraph.history.feed.pages import PollRequest, poll
+
         limits, wanted = PageLimits(limit, limit_bytes, limit_commits), self._filter(kinds, types, ops)
         found = self._repository.branches.find(self._named(branch))
         request = PollRequest(found, wanted, start, cursor, page_token, limits)
@@ -229,6 +234,7 @@ class VersionedGraph(GraphHandle):
         from omnigraph.bulk.export.job import ExportRequest
         from omnigraph.bulk.runner import Engine
         from omnigraph.formats.format import Format
+        from omnigraph.history.feed.positions import cursor_at
         from omnigraph.spark.choice import SparkChoice
 
         wanted = self._filter(kinds, types, ops)
@@ -242,6 +248,8 @@ class VersionedGraph(GraphHandle):
     @cached_property
     def _held_windows(self) -> HeldWindows:
         """What the pages of one commit's changes share."""
+        from omnigraph.history.feed.windows import HeldWindows
+
         return HeldWindows()
 
     def _filter(
@@ -250,6 +258,8 @@ class VersionedGraph(GraphHandle):
         types: Iterable[str] | None,
         ops: Sequence[ChangeOp] | None,
     ) -> ChangeFilter:
+        from omnigraph.history.diff import filtered
+
         catalog = self.catalog
         return filtered(kinds, None if types is None else table_keys(catalog, types), ops, catalog)
 
@@ -264,6 +274,8 @@ class VersionedGraph(GraphHandle):
         A change of up to 128 MiB is merged in the memory of this process, a larger one by tasks, on Spark if there
         is one; ``engine`` overrides that.
         """
+        from omnigraph.history.merging.merge import merge
+
         self._repository.require_writable()
         request = self._merge_request(source, into, options)
         with self._merge_job("merge", request.target, options) as job:
@@ -274,6 +286,11 @@ class VersionedGraph(GraphHandle):
 
         Nothing is written, unless it runs on Spark: then workers stage rows in the graph, which are removed.
         """
+        from omnigraph.bulk.merge.job import MergeJob
+        from omnigraph.bulk.merge.workspaces import aside, in_graph
+        from omnigraph.bulk.runner import Engine
+        from omnigraph.history.merging.merge import preview_merge
+
         request, runners = self._merge_request(source, into, options), self._runners(options)
         if runners.engine is Engine.SPARK or (runners.engine is Engine.AUTO and runners.is_spark_given):
             self._repository.require_writable()
@@ -289,6 +306,9 @@ class VersionedGraph(GraphHandle):
         PreconditionFailed if either branch has moved since the preview, MergeConflicts if the plan has conflicts
         that its decisions leave open. The plan may come from another process, by `MergePlan.from_json`.
         """
+        from omnigraph.history.merging.merge import apply_request, merge
+        from omnigraph.history.merging.plans import MergePlan
+
         self._repository.require_writable()
         if not isinstance(plan, MergePlan):
             raise InvalidArgument("plan", f"it is a MergePlan, not {described(plan)}; use MergePlan.from_json")
@@ -307,6 +327,8 @@ class VersionedGraph(GraphHandle):
 
         They must be in the branch's history. What was changed again since is a conflict, as in a merge.
         """
+        from omnigraph.history.merging.undo import revert
+
         request = self._undo_request(branch, options)
         names = commit if isinstance(commit, Sequence) and not isinstance(commit, str) else [commit]
         found = [self.commit(name) for name in names]
@@ -315,10 +337,14 @@ class VersionedGraph(GraphHandle):
 
     def cherry_pick(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
         """Do on a branch, as a new commit, what a commit of any branch did."""
+        from omnigraph.history.merging.undo import cherry_pick
+
         return self._undone(cherry_pick, commit, branch, options)
 
     def reset(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
         """Bring a branch back to its content at a commit, as a new commit: the history stays."""
+        from omnigraph.history.merging.undo import reset
+
         return self._undone(reset, commit, branch, options)
 
     def _undone(
@@ -334,6 +360,9 @@ class VersionedGraph(GraphHandle):
 
     def _merge_job(self, kind: str, branch: Branch, options: ApplyKeywords) -> MergeJob:
         """The job of a merge or an undo, which runs tasks only if the change is large."""
+        from omnigraph.bulk.merge.job import MergeJob
+        from omnigraph.bulk.merge.workspaces import in_graph
+
         workspace = in_graph(self._repository, branch, kind, self._who(options.get("actor")))
         return MergeJob(branch, workspace, self._runners(options), self._settings.bulk)
 
@@ -344,6 +373,9 @@ class VersionedGraph(GraphHandle):
         return choice.or_local(engine_named(options.get("engine", "auto")))
 
     def _undo_request(self, branch: str | None, options: UndoKeywords) -> UndoRequest:
+        from omnigraph.history.merging.sides import Decisions
+        from omnigraph.history.merging.undo import UndoRequest
+
         self._repository.require_writable()
         return UndoRequest(
             self._repository.branches.find(self._named(branch)),
@@ -354,6 +386,9 @@ class VersionedGraph(GraphHandle):
         )
 
     def _merge_request(self, source: str, into: str | None, options: MergeKeywords) -> MergeRequest:
+        from omnigraph.history.merging.comparison import MergeRequest
+        from omnigraph.history.merging.sides import Decisions
+
         return MergeRequest(
             self._merged_branch("source", text_argument("source", source)),
             self._merged_branch("into", self._named(into, "into")),
@@ -379,6 +414,8 @@ class VersionedGraph(GraphHandle):
         ``actor``, ``kind``, ``since`` and ``until`` choose among them, ``limit`` is how many there are at most
         (50), and ``after`` goes on behind a commit of an earlier page.
         """
+        from omnigraph.history.log import wanted_commits
+
         found, wanted, most = self._log_request(branch, options)
         return list(islice(wanted_commits(self._repository, found, wanted, options.get("after")), most))
 
@@ -396,6 +433,10 @@ class VersionedGraph(GraphHandle):
         With ``type`` and ``id`` only those that changed one entity since it was inserted, found as `blame` finds
         them. With ``stat`` the entities that each commit changed are counted, at the cost of the changes.
         """
+        from omnigraph.history.blame import commits_of
+        from omnigraph.history.log import chosen_commits, entries, wanted_commits
+        from omnigraph.read.entities import entity_key
+
         found, wanted, most = self._log_request(branch, options)
         after = options.get("after")
         if type is None and id is None:
@@ -409,6 +450,8 @@ class VersionedGraph(GraphHandle):
 
     def _log_request(self, branch: str | None, options: LogKeywords) -> tuple[Branch, LogFilter, int]:
         """The branch of a log, which commits are wanted, and how many."""
+        from omnigraph.history.log import LogFilter, instant
+
         actor, kind, _ = (optional_text(name, options.get(name)) for name in ("actor", "kind", "after"))
         times = (instant("since", options.get("since")), instant("until", options.get("until")))
         most = max(number_argument("limit", options.get("limit", 50)), 0)
@@ -427,6 +470,9 @@ class VersionedGraph(GraphHandle):
         A value that a merge brought is the merged branch's, as long as that branch exists. An entity that was
         deleted and inserted again begins anew. It costs as much as the row was written, however long the history.
         """
+        from omnigraph.history.blame import blame
+        from omnigraph.read.entities import entity_key
+
         table_key = entity_key(self.catalog, text_argument("type", type))
         state = self.snapshot(branch, at=at)
         return blame(self._repository, state, table_key, text_argument("id", id))
@@ -437,6 +483,8 @@ class VersionedGraph(GraphHandle):
 
     def schema_history(self, branch: str | None = None) -> list[SchemaVersion]:
         """The schemas that a branch has had, newest first, with the commits that brought them."""
+        from omnigraph.history.schemas import schema_history
+
         return schema_history(self._repository, self._repository.branches.find(self._named(branch)))
 
     def commit(self, graph_commit_id: str) -> Commit:

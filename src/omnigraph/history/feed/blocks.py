@@ -19,11 +19,9 @@ from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
 from omnigraph.read.result.cells import json_value
+from omnigraph.settings import PAGE_BYTES, PAGE_CHANGES, WALKED_COMMITS
 from omnigraph.storage.tables import Tables
 
-PAGE_CHANGES: Final = 1_000
-PAGE_BYTES: Final = 4 << 20
-WALKED_COMMITS: Final = 128
 _MOST_CHANGES: Final = 8_192
 _MOST_BYTES: Final = 32 << 20
 _MOST_COMMITS: Final = 512
