@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 _LOST_RACE = 4
+_TERMINAL_VARIABLES = {"FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
+"""By these a user tells rich that standard output is a terminal though it does not look like one."""
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
@@ -28,6 +31,11 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
+def _is_piped() -> bool:
+    """Does standard output certainly not go to a terminal?"""
+    return not (sys.stdout.isatty() or _TERMINAL_VARIABLES & os.environ.keys())
+
+
 def print_json(value: dict[str, Any]) -> None:
     """Print the one JSON object of a command."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
@@ -35,13 +43,17 @@ def print_json(value: dict[str, Any]) -> None:
 
 def print_text(*parts: str | Text) -> None:
     """Print a line for people."""
-    console().print(*parts, sep="")
+    texts = [part for part in parts if isinstance(part, str) and part.isprintable()]
+    if len(texts) == len(parts):
+        sys.stdout.write("".join(texts) + "\n")
+    else:
+        console().print(*parts, sep="")
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows under a header: a table on a terminal, tab-separated lines in a pipe."""
-    out = console()
-    if not out.is_terminal:
+    out = None if _is_piped() else console()
+    if out is None or not out.is_terminal:
         for row in (header, *rows):
             sys.stdout.write("\t".join(row) + "\n")
         return

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from omnigraph.cli.arrow import leave_out_pandas
+
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
 
@@ -55,6 +57,7 @@ def parse_state(text: str | None, branch: str | None) -> str | int | None:
 
 def open_graph(*given: str | None, read_only: bool, actor: str | None = None) -> Graph:
     """Open the graph the user named."""
+    leave_out_pandas()
     from omnigraph.opening import open as open_address
 
     return open_address(resolve_store(*given), read_only=read_only, actor=actor)

@@ -6,6 +6,7 @@ import datetime as dt
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ulid import ULID
 
@@ -22,7 +23,6 @@ from omnigraph.failpoints import hit
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.lang.schema.identity import SchemaIR, first_identities
-from omnigraph.lang.schema.resolve import CompiledSchema
 from omnigraph.manifest.cleanups import Cleanups
 from omnigraph.manifest.commits import Commits
 from omnigraph.manifest.migrations import Migrator
@@ -41,6 +41,9 @@ from omnigraph.storage.locking.process import require_process, use_here
 from omnigraph.storage.locks import Locks
 from omnigraph.storage.objects import ObjectStore, open_objects, require_conditional_put
 from omnigraph.storage.tables import Tables
+
+if TYPE_CHECKING:
+    from omnigraph.lang.schema.resolve import CompiledSchema
 
 _FOLDERS = (layout.SCHEMAS, layout.NODES, layout.EDGES, layout.COMMITS, layout.RECOVERIES, "_refs")
 _ARTIFACTS = (*layout.SCHEMA_FILES, layout.PLACE, *_FOLDERS)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from omnigraph.cli.history.merge import merge
 from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
 from omnigraph.cli.stores import Actor, Store, open_graph, resolve_store
 
@@ -80,3 +81,5 @@ def delete(
         print_json({"uri": address, "name": deleted.name})
     else:
         print_text(styled("deleted ", "green"), f"branch {deleted.name}")
+
+app.command("merge")(merge)

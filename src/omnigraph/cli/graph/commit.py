@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omnigraph.cli.history.changes import commit_changes
 from omnigraph.cli.history.log import (
     After,
     ByActor,
@@ -96,3 +97,5 @@ def _print_commit(commit: Commit) -> None:
         ("message", commit.message or ""),
     ):
         print_text(styled(f"{label:8} ", "cyan"), value)
+
+app.command("changes")(commit_changes)

@@ -8,7 +8,6 @@ from functools import cached_property
 
 from omnigraph.lang.canonical import canonical_id, canonical_text
 from omnigraph.lang.schema.identity import SchemaIR, TypeIdentity, first_identities
-from omnigraph.lang.schema.resolve import compile_schema
 from omnigraph.lang.schema.shape import AnnotationShape, ConstraintShape, EmbedShape, TypeShape
 from omnigraph.lang.values import ValueType
 
@@ -173,6 +172,8 @@ class Catalog:
 
 def load_catalog(text: str, name: str = "<schema>") -> Catalog:
     """The catalog of a schema text on its own, with the identities a new graph would give it."""
+    from omnigraph.lang.schema.resolve import compile_schema
+
     return Catalog(first_identities(compile_schema(text, name)))
 
 

@@ -10,11 +10,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.errors import Diagnostic, SchemaError
 from omnigraph.lang.diagnostics import Diagnostics, Remedy, suggest
-from omnigraph.lang.schema.resolve import CompiledSchema, HintKey
 from omnigraph.lang.schema.shape import (
     AnnotationShape,
     ConstraintShape,
@@ -25,6 +24,9 @@ from omnigraph.lang.schema.shape import (
     TypeShape,
 )
 from omnigraph.lang.values import ValueType
+
+if TYPE_CHECKING:
+    from omnigraph.lang.schema.resolve import CompiledSchema, HintKey
 
 IR_VERSION: Final = 2
 OFFLINE_DOMAIN: Final = "0" * 26

@@ -1,0 +1,77 @@
+"""Options and arguments that take plain values as they are.
+
+Typer checks every parameter of a command, given or not, by models of pydantic, which takes longer to import than a
+small query takes to run. Most values need no model: none at all, a text, a file that is there, the name of a choice.
+All others, and all mistakes, are left to Typer.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+from typer.core import TyperArgument, TyperGroup, TyperOption
+
+_UNKNOWN: Final = object()
+
+
+class _QuickOption(TyperOption):
+    """An option that takes plain values as they are."""
+
+    def process_value(self, ctx: Any, value: Any) -> Any:
+        plain = _plain(self, value)
+        return super().process_value(ctx, value) if plain is _UNKNOWN else plain
+
+
+class _QuickArgument(TyperArgument):
+    """An argument that takes plain values as they are."""
+
+    def process_value(self, ctx: Any, value: Any) -> Any:
+        plain = _plain(self, value)
+        return super().process_value(ctx, value) if plain is _UNKNOWN else plain
+
+
+def take_plain_values(command: Any) -> None:
+    """Let the parameters of a command, and of the commands below it, take plain values as they are."""
+    for parameter in command.params:
+        if type(parameter) is TyperOption:
+            parameter.__class__ = _QuickOption
+        elif type(parameter) is TyperArgument:
+            parameter.__class__ = _QuickArgument
+    if isinstance(command, TyperGroup):
+        for below in command.commands.values():
+            take_plain_values(below)
+
+
+def _plain(parameter: TyperOption | TyperArgument, value: Any) -> Any:
+    """What the parameter makes of a value, if that takes no model."""
+    described = parameter.type_descriptor
+    info, kind = described.parameter_info, described.annotation
+    if parameter.callback is not None or parameter.multiple or parameter.nargs != 1:
+        return _UNKNOWN
+    if value is None:
+        return _UNKNOWN if parameter.required else None
+    if info.parser is not None or not isinstance(kind, type):
+        return _UNKNOWN
+    if issubclass(kind, Enum):
+        return _choice(kind, value)
+    if kind is str and type(value) is str:
+        return value
+    if kind is Path and type(value) is str and info.path_type is None:
+        return _file(info, value)
+    return _UNKNOWN
+
+
+def _choice(kind: type[Enum], value: Any) -> Any:
+    try:
+        return kind(value)
+    except ValueError:
+        return _UNKNOWN
+
+
+def _file(info: Any, value: str) -> Any:
+    """A file that is there, if the parameter names one that is to be read."""
+    is_plain = info.exists and info.readable and not (info.writable or info.resolve_path or info.allow_dash)
+    return Path(value) if is_plain and Path(value).is_file() and os.access(value, os.R_OK) else _UNKNOWN

@@ -1,0 +1,101 @@
+"""The verbs of the command line, each imported when it is named, so that no command waits for the others."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from omnigraph.cli.quick import take_plain_values
+
+VERBS: Final[Mapping[str, str]] = {
+    "init": "graph.graphs:init",
+    "query": "data.query:query",
+    "entity": "data.entity:entity",
+    "mutate": "data.mutate:mutate",
+    "load": "data.load:load",
+    "ingest": "data.load:ingest",
+    "export": "data.export:export",
+    "jobs": "maintenance.jobs:jobs",
+    "doctor": "maintenance.doctor:doctor",
+    "repair": "maintenance.repair:repair",
+    "clone": "maintenance.clone:clone",
+    "backup": "maintenance.backup:backup",
+    "backups": "maintenance.backup:backups",
+    "restore": "maintenance.backup:restore",
+    "embed": "data.embed:embed",
+    "index": "maintenance.indices:index",
+    "optimize": "maintenance.optimize:optimize",
+    "maintain": "maintenance.maintain:maintain",
+    "cleanup": "maintenance.cleanup:cleanup",
+    "log": "history.log:log",
+    "blame": "history.blame:blame",
+    "diff": "history.diff:diff",
+    "revert": "history.undo:revert",
+    "cherry-pick": "history.undo:cherry_pick",
+    "reset": "history.undo:reset",
+    "snapshot": "graph.graphs:snapshot",
+    "lint": "lang.lint:lint",
+    "explain": "data.explain:explain",
+    "fmt": "lang.fmt:fmt",
+    "version": "version:version",
+    "schema": "graph.schema:app",
+    "branch": "graph.branch:app",
+    "tag": "graph.tag:app",
+    "commit": "graph.commit:app",
+    "changes": "history.changes:app",
+    "recovery": "maintenance.recovery:app",
+}
+"""Where the function of each verb is, or the Typer of its own verbs; in the order of `omnigraph --help`."""
+
+
+class VerbGroup(TyperGroup):
+    """All verbs, as Typer wants them."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = _Imported()
+
+
+class _Imported(MutableMapping[str, Any]):
+    """The verbs as Typer's commands, each made when it is first looked up."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = _command(name, VERBS[name])
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in VERBS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VERBS)
+
+    def __len__(self) -> int:
+        return len(VERBS)
+
+
+def _command(name: str, place: str) -> Any:
+    """The command of a verb, or the group of commands if it has verbs of its own."""
+    module, _, member = place.partition(":")
+    found = getattr(importlib.import_module(f"omnigraph.cli.{module}"), member)
+    holder = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    if isinstance(found, typer.Typer):
+        holder.add_typer(found, name=name)
+    else:
+        holder.command(name)(found)
+    command = typer.main.get_group(holder).commands[name]
+    take_plain_values(command)
+    return command
