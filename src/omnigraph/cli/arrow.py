@@ -19,8 +19,8 @@ class _WithoutPandas:
 def leave_out_pandas() -> None:
     """Let Arrow do its first conversion, at which it would import pandas if that is installed, without it.
 
-    Arrow imports pandas to recognise its values in lists, which takes longer than a small query. Only that is lost,
-    and only in the process of a command: the library leaves Arrow as it is, and pandas can still be imported.
+    Arrow imports pandas to recognise its values in lists, which takes longer than a small query. Only that is
+    lost, and only in the process of a command: the library leaves Arrow as it is, and others may import pandas.
     """
     if "pyarrow" in sys.modules or "pandas" in sys.modules:
         return

@@ -11,7 +11,7 @@ import typer
 from omnigraph.cli.verbs import VerbGroup
 
 _OBJECTS_PER_COLLECTION: Final = 50_000
-"""A short command makes few objects that only refer to each other, and looking for them takes longer than its work."""
+"""A short command makes few objects that only refer to each other; looking for them takes longer than its work."""
 
 app = typer.Typer(
     name="omnigraph",

@@ -1,8 +1,8 @@
 """Options and arguments that take plain values as they are.
 
 Typer checks every parameter of a command, given or not, by models of pydantic, which takes longer to import than a
-small query takes to run. Most values need no model: none at all, a text, a file that is there, the name of a choice.
-All others, and all mistakes, are left to Typer.
+small query takes to run. Most values need no model: none at all, a text, a file that is there, the name of a
+choice. All others, and all mistakes, are left to Typer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
-from typer.core import TyperArgument, TyperGroup, TyperOption
+import typer
+from typer.core import TyperArgument, TyperOption
 
 _UNKNOWN: Final = object()
 
@@ -22,7 +23,7 @@ class _QuickOption(TyperOption):
 
     def process_value(self, ctx: Any, value: Any) -> Any:
         plain = _plain(self, value)
-        return super().process_value(ctx, value) if plain is _UNKNOWN else plain
+        return super().process_value(ctx, value) if plain is _UNKNOWN else _used(self, ctx, plain)
 
 
 class _QuickArgument(TyperArgument):
@@ -30,26 +31,27 @@ class _QuickArgument(TyperArgument):
 
     def process_value(self, ctx: Any, value: Any) -> Any:
         plain = _plain(self, value)
-        return super().process_value(ctx, value) if plain is _UNKNOWN else plain
+        return super().process_value(ctx, value) if plain is _UNKNOWN else _used(self, ctx, plain)
 
 
 def take_plain_values(command: Any) -> None:
-    """Let the parameters of a command, and of the commands below it, take plain values as they are."""
-    for parameter in command.params:
+    """Let the parameters of a command, `--help` included, take plain values as they are."""
+    for parameter in command.get_params(typer.Context(command)):
         if type(parameter) is TyperOption:
             parameter.__class__ = _QuickOption
         elif type(parameter) is TyperArgument:
             parameter.__class__ = _QuickArgument
-    if isinstance(command, TyperGroup):
-        for below in command.commands.values():
-            take_plain_values(below)
+
+
+def _used(parameter: TyperOption | TyperArgument, ctx: Any, value: Any) -> Any:
+    return value if parameter.callback is None else parameter.callback(ctx, parameter, value)
 
 
 def _plain(parameter: TyperOption | TyperArgument, value: Any) -> Any:
     """What the parameter makes of a value, if that takes no model."""
     described = parameter.type_descriptor
     info, kind = described.parameter_info, described.annotation
-    if parameter.callback is not None or parameter.multiple or parameter.nargs != 1:
+    if parameter.multiple or parameter.nargs != 1:
         return _UNKNOWN
     if value is None:
         return _UNKNOWN if parameter.required else None

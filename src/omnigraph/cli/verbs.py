@@ -58,6 +58,7 @@ class VerbGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = _Imported()
+        take_plain_values(self)
 
 
 class _Imported(MutableMapping[str, Any]):
@@ -97,5 +98,6 @@ def _command(name: str, place: str) -> Any:
     else:
         holder.command(name)(found)
     command = typer.main.get_group(holder).commands[name]
-    take_plain_values(command)
+    for each in (command, *getattr(command, "commands", {}).values()):
+        take_plain_values(each)
     return command

@@ -82,4 +82,5 @@ def delete(
     else:
         print_text(styled("deleted ", "green"), f"branch {deleted.name}")
 
+
 app.command("merge")(merge)

@@ -98,4 +98,5 @@ def _print_commit(commit: Commit) -> None:
     ):
         print_text(styled(f"{label:8} ", "cyan"), value)
 
+
 app.command("changes")(commit_changes)

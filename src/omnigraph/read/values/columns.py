@@ -162,7 +162,13 @@ def taken(arrow: pa.Array, positions: Array) -> pa.Array:
     """The values at positions; null where the position is negative."""
     if len(positions) and int(positions.min()) < 0:
         return arrow.take(pa.array(positions, mask=positions < 0))
-    return arrow.take(pa.array(positions))
+    return arrow.take(_numbers(positions))
+
+
+def _numbers(numbers: Array) -> pa.Array:
+    """Numbers of NumPy as Arrow, in the same memory. `pa.array` would first import NumPy's masked arrays."""
+    kept = np.ascontiguousarray(numbers)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(kept.dtype), len(kept), [None, pa.py_buffer(kept)])
 
 
 def distinct_numbers(numbers: Ints) -> Ints:
