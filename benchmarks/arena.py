@@ -21,7 +21,19 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from benchmarks.contest import FLOOR, OURS, Answers, Engine, Pace, Question, cold, mismatches, warm
+from benchmarks.contest import (
+    FLOOR,
+    OURS,
+    Answers,
+    Engine,
+    Pace,
+    Question,
+    cold,
+    imports,
+    mismatches,
+    warm,
+    with_imports,
+)
 from rich.console import Console
 from rich.table import Table
 
@@ -36,7 +48,14 @@ def arguments(description: str | None, persons: int) -> argparse.Namespace:
     parser.add_argument("--engines", nargs="*", help="only these")
     parser.add_argument("--questions", nargs="*", help="only these, by number")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of five timed runs of each question")
-    parser.add_argument("--cold", type=int, default=3, help="fresh processes for each question; 0 leaves this out")
+    parser.add_argument(
+        "--cold",
+        type=int,
+        nargs="?",
+        default=3,
+        const=5,
+        help="fresh processes for each question: 3, or 5 if no number is given; 0 leaves this out",
+    )
     parser.add_argument("--rebuild", action="store_true", help="fill the stores again")
     return parser.parse_args()
 
@@ -73,6 +92,10 @@ def compete(
         stores = [engine for engine in present if engine.name != FLOOR]
         first = cold(stores, home, asked, pace)
         show(f"{title}: first question of a fresh process, median of {pace.cold}", first, stores, asked, out)
+        imported = imports(stores, 2 * pace.cold + 1)
+        shown = ", ".join(f"{engine} {seconds * 1000:,.0f}" for engine, seconds in imported.items())
+        out.print(f"Imports from the start of a bare process, milliseconds: {shown}")
+        show(f"{title}: the same with imports", with_imports(first, imported), stores, asked, out)
         first.update({key: answer for key, answer in answers.items() if key[0] == FLOOR})
         failed = _judge(first, out) or failed
     return int(failed)

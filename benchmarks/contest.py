@@ -1,7 +1,8 @@
 """Questions put to several engines: each in a process of its own, cold and warm, with answers that must agree.
 
 Engines take turns, so that whatever else the machine does meets all of them alike. A question is answered when
-Python has the rows; importing an engine's modules is not counted, opening its store is part of cold.
+Python has the rows. Opening its store is part of cold; importing an engine's modules is measured apart, in
+processes that import nothing else, and added where a table says so.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import importlib
 import math
 import multiprocessing as mp
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -191,15 +195,30 @@ def _rounds(workers: Sequence[Worker], question: Question, pace: Pace) -> list[A
 def cold(engines: Sequence[Engine], home: Path, questions: Sequence[Question], pace: Pace) -> Answers:
     """Every question as the first one in a fresh process, opening included."""
     found: Answers = {}
-    for question in questions:
-        for engine in engines:
-            answer = _cold(engine, home, question, pace)
-            for _ in range(pace.cold - 1):
-                if answer.problem is None:
-                    again = _cold(engine, home, question, pace)
-                    answer = replace(again, seconds=answer.seconds + again.seconds)
-            found[engine.name, question.name] = answer
+    for question, _, engine in product(questions, range(pace.cold), engines):
+        so_far = found.get((engine.name, question.name), Answer())
+        if so_far.problem is None:
+            again = _cold(engine, home, question, pace)
+            found[engine.name, question.name] = replace(again, seconds=so_far.seconds + again.seconds)
     return found
+
+
+def imports(engines: Sequence[Engine], rounds: int) -> dict[str, float]:
+    """How long a bare process takes, from its start, until each engine's modules are imported: medians."""
+    seconds: dict[str, list[float]] = {engine.name: [] for engine in engines}
+    for _, engine in product(range(rounds), engines):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", f"import {', '.join(engine.modules)}"], check=True)
+        seconds[engine.name].append(time.perf_counter() - start)
+    return {name: statistics.median(taken) for name, taken in seconds.items()}
+
+
+def with_imports(answers: Answers, imported: Mapping[str, float]) -> Answers:
+    """Cold answers with the time that their engine's imports take."""
+    return {
+        key: replace(answer, seconds=tuple(each + imported[key[0]] for each in answer.seconds))
+        for key, answer in answers.items()
+    }
 
 
 def _cold(engine: Engine, home: Path, question: Question, pace: Pace) -> Answer:

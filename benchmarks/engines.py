@@ -207,7 +207,7 @@ class OmniGraph:
 
     @property
     def modules(self) -> Sequence[str]:
-        return ["omnigraph.graph"]
+        return ["omnigraph.opening"]
 
     def version(self) -> str:
         return version("omnigraph")

@@ -73,14 +73,21 @@ def _typing_names(holder: type) -> dict[str, object]:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from omnigraph.bulk.load.inputs import Data
+    from omnigraph.bulk.load.sources import Location
+    from omnigraph.maintenance.cleanup.retention import Duration
+    from omnigraph.maintenance.doctor.report import ProgressListener
+
     module = sys.modules[holder.__module__]
     seen = {"DataFrame": DataFrame, "SparkSession": SparkSession, "StreamingQuery": StreamingQuery}
     others = {"pd": pandas, "pl": polars, "SparkGraph": omnigraph_spark.SparkGraph}
+    aliases = {"Data": Data, "Duration": Duration, "Location": Location, "ProgressListener": ProgressListener}
     own = {name: getattr(omnigraph, name) for name in omnigraph.__all__}
     return {
         **own,
         **seen,
         **others,
+        **aliases,
         **vars(handle),
         **vars(versions),
         **vars(upkeep),

@@ -1,1 +1,1 @@
-"""Nine questions about people: whom they follow, where they live, what they like (`-m benchmarks.social`)."""
+"""Twelve questions about people: whom they follow, where they live, what they like (`-m benchmarks.social`)."""

@@ -1,4 +1,4 @@
-"""The nine questions of the social benchmark by hand in NumPy."""
+"""The questions of the social benchmark by hand in NumPy."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ def answering(tables: Tables) -> dict[str, Answering]:
         "7": network.state_with_most,
         "8": network.paths,
         "9": network.paths_with_ages,
+        "10": network.person,
+        "11": network.followed,
+        "12": network.within_two_steps,
     }
 
 
@@ -104,6 +107,21 @@ class Network:
         old = np.take(self.age > params["above"], self.follows.ends)
         good = np.diff(np.concatenate([[0], np.cumsum(old, dtype=np.int32)])[self.follows.starts])
         return [(int((self.followers.degrees * (self.age < params["below"])) @ good),)]
+
+    def person(self, params: Params) -> Sequence[Row]:
+        return [(self.names[params["id"] - 1], int(self.age[params["id"] - 1]))]
+
+    def followed(self, params: Params) -> Sequence[Row]:
+        return [(int(one) + 1, self.names[one]) for one in self._followed(params["id"] - 1)]
+
+    def within_two_steps(self, params: Params) -> Sequence[Row]:
+        start = params["id"] - 1
+        near = self._followed(start)
+        reached = np.unique(np.concatenate([near, *map(self._followed, near)]))
+        return [(int((reached != start).sum()),)]
+
+    def _followed(self, one: int) -> Ints:
+        return self.follows.ends[self.follows.starts[one] : self.follows.starts[one + 1]]
 
     def _fans(self, params: Params) -> Ints:
         """Who has an interest."""
