@@ -8,6 +8,7 @@ packages do, in a folder of its own: an environment that forbids Python to write
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import re
@@ -117,9 +118,7 @@ def _peers(home: Path) -> list[Program]:
     """Those peers that are installed, each with its own database of one row."""
     found = []
     if find_spec("duckdb") is not None:
-        import duckdb
-
-        with duckdb.connect(home / "duck.db") as connection:
+        with importlib.import_module("duckdb").connect(home / "duck.db") as connection:
             connection.execute("CREATE TABLE Person(name VARCHAR PRIMARY KEY, age INTEGER)")
             connection.execute("INSERT INTO Person VALUES ($name, $age)", ROW)
         found.append(Program("duckdb query", ["-c", _DUCKDB, "duck.db"], json.loads))
@@ -143,13 +142,13 @@ def compiled_bytecode(folder: Path) -> dict[str, str]:
 
 
 def imports_of(program: Program, home: Path, environment: Mapping[str, str]) -> Counter[str]:
-    """Seconds that the modules of each package take to import, theirs alone, largest first."""
+    """Microseconds that the modules of each package take to import, theirs alone."""
     command = [sys.executable, "-X", "importtime", *program.arguments]
     done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, check=True)
-    seconds: Counter[str] = Counter()
-    for micros, module in _IMPORT.findall(done.stderr):
-        seconds[module.partition(".")[0]] += int(micros) / 1_000_000
-    return seconds
+    taken: Counter[str] = Counter()
+    for microseconds, module in _IMPORT.findall(done.stderr):
+        taken[module.partition(".")[0]] += int(microseconds)
+    return taken
 
 
 def show(runs: Mapping[str, Sequence[Run]], out: Console) -> None:
@@ -188,7 +187,7 @@ def main() -> int:
         ours = next(program for program in chosen if program.name == OURS)
         largest = imports_of(ours, home, environment).most_common(8)
     out.print(f"Imports of {OURS}, milliseconds, each package alone (wall, as Python measures them):")
-    out.print(", ".join(f"{package} {seconds * 1000:,.0f}" for package, seconds in largest))
+    out.print(", ".join(f"{package} {microseconds / 1000:,.0f}" for package, microseconds in largest))
     above = _medians(runs[OURS])[1] - _medians(runs[YARDSTICK])[1]
     out.print(
         f"{OURS} takes {above * 1000:+,.0f} ms of CPU time beside {YARDSTICK}; {ALLOWED * 1000:.0f} are allowed."

@@ -7,8 +7,11 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args, get_type_hints
+
+import pytest
 
 import omnigraph
 from omnigraph import errors, handle, keywords, lang, upkeep, versions
@@ -40,6 +43,69 @@ def test_help_needs_neither_language_nor_arrow() -> None:
     listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     modules = set(listed.splitlines()[-1].split())
     assert {"omnigraph.lang", "pyarrow", "pyspark", "urllib3"}.isdisjoint(modules)
+
+
+LISTED = "import atexit, sys; atexit.register(lambda: print('modules', *sys.modules, sep='\\n'))\n"
+"""Makes a process print the modules it has imported, last of all."""
+
+NEVER = {
+    "datafusion",
+    "lance_namespace",
+    "numpy.ma",
+    "omnigraph.history",
+    "omnigraph.maintenance",
+    "omnigraph.spark",
+    "omnigraph.write.evolution",
+    "pandas",
+    "polars",
+    "pydantic",
+    "pyspark",
+    "rich",
+    "urllib3",
+}
+"""What no command that reads or writes a row waits for, though some of it is installed."""
+
+NOT_TO_READ = {
+    "omnigraph.bulk.load",
+    "omnigraph.lang.query.lint",
+    "omnigraph.lang.schema.parser",
+    "omnigraph.recovery",
+    "omnigraph.write",
+    "ulid",
+}
+
+
+@pytest.mark.parametrize(
+    ("verb", "text", "unwanted"),
+    [
+        ("query", "query q() { match { $p: Person } return { $p.name } }", NEVER | NOT_TO_READ),
+        ("mutate", 'query m() { insert Person { name: "Bo" } }', NEVER - {"numpy.ma"}),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(tmp_path: Path, verb: str, text: str, unwanted: set[str]) -> None:
+    graph = omnigraph.init(tmp_path / "g.omni", "node Person { name: String @key }")
+    graph.load([{"type": "Person", "data": {"name": "Ada"}}], mode="append")
+    (tmp_path / "text.gq").write_text(text, encoding="utf-8")
+    words = [verb, "--store", str(tmp_path / "g.omni"), "--query", str(tmp_path / "text.gq")]
+    code = f"{LISTED}from omnigraph.cli.main import main\nsys.argv = {['omnigraph', *words]!r}\nmain()"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(ran.stdout.partition("modules\n")[2].split())
+    assert {"lance", "omnigraph.read.requests" if verb == "query" else "omnigraph.write.protocol"} <= modules
+    assert find_spec("pandas") is not None, "or there is nothing that could have been imported"
+    assert unwanted.isdisjoint(modules)
+
+
+def test_arrow_without_pandas_converts_to_it_when_it_is_asked_to() -> None:
+    code = (
+        "from omnigraph.cli.arrow import leave_out_pandas\n"
+        "leave_out_pandas()\n"
+        "import lance, sys, pyarrow as pa\n"
+        "assert 'pandas' not in sys.modules\n"
+        "assert list(pa.array([1, 2]).to_pandas()) == [1, 2]\n"
+        "import pandas\n"
+        "assert pa.array(pandas.Series([3])).to_pylist() == [3]\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_modules_stay_short_and_say_what_they_are() -> None:

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
-from ulid import ULID
-
 from omnigraph.errors import JavaUnavailable, JobCancelled, MissingExtra
+from omnigraph.manifest.ids import fresh_id
 
 if TYPE_CHECKING:
     from omnigraph.read.limits import Cancellation
@@ -90,7 +89,7 @@ class LocalRunner:
         cancellation: Cancellation | None = None,
         job: str | None = None,
     ) -> None:
-        self.job = job or str(ULID())
+        self.job = job or fresh_id()
         self.cores = min(_MAX_THREADS, os.cpu_count() or 1)
         self.listener = listener
         self.cancellation = cancellation

@@ -65,8 +65,10 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     out.print(table)
 
 
-def styled(text: str, style: str) -> Text:
+def styled(text: str, style: str) -> Text | str:
     """A piece of a line in a style; plain in a pipe."""
+    if _is_piped():
+        return text
     from rich.text import Text
 
     return Text(text, style=style)

@@ -75,5 +75,10 @@ def _choice(kind: type[Enum], value: Any) -> Any:
 
 def _file(info: Any, value: str) -> Any:
     """A file that is there, if the parameter names one that is to be read."""
-    is_plain = info.exists and info.readable and not (info.writable or info.resolve_path or info.allow_dash)
+    is_plain = (
+        info.exists
+        and info.file_okay
+        and info.readable
+        and not (info.writable or info.resolve_path or info.allow_dash)
+    )
     return Path(value) if is_plain and Path(value).is_file() and os.access(value, os.R_OK) else _UNKNOWN

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.embed.variables import MOCK, MODEL, PROVIDER
+from omnigraph.embed.variables import BASE_URL, MOCK, MODEL, PROVIDER
 
 Role = Literal["document", "query"]
 Vectors = npt.NDArray[np.float32]
@@ -29,16 +29,16 @@ class EmbeddingClient(Protocol):
 
 def configured_client() -> EmbeddingClient | None:
     """The client that the environment configures; None if it configures none."""
-    from omnigraph.embed.mock import MockClient
-
     provider = os.environ.get(PROVIDER, "").strip().lower()
-    model = os.environ.get(MODEL, "").strip() or "mock"
-    if os.environ.get(MOCK, "").strip().lower() in ("1", "true"):
+    is_mock = os.environ.get(MOCK, "").strip().lower() in ("1", "true")
+    if is_mock or provider == "mock":
+        from omnigraph.embed.mock import MockClient
+
         if provider not in ("", "mock"):
             warnings.warn(f"{MOCK} is set, so {PROVIDER}={provider} is not asked", UserWarning, stacklevel=2)
-        return MockClient(model)
-    if provider == "mock":
-        return MockClient(model)
+        return MockClient(os.environ.get(MODEL, "").strip() or "mock")
+    if not provider and not os.environ.get(BASE_URL, "").strip():
+        return None
     from omnigraph.embed.settings import http_client
 
     return http_client(provider, os.environ)

@@ -6,9 +6,8 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ulid import ULID
-
 from omnigraph.errors import ManifestConflict
+from omnigraph.manifest.ids import fresh_id
 from omnigraph.manifest.state import MAIN, Commit, ManifestState, TablePin, Tombstone
 from omnigraph.manifest.streams import Batch, marked
 
@@ -32,7 +31,7 @@ class CommitDraft:
     micro-batch that publishing it marks as done."""
 
     kind: str
-    graph_commit_id: str = field(default_factory=lambda: str(ULID()))
+    graph_commit_id: str = field(default_factory=fresh_id)
     actor_id: str | None = None
     message: str | None = None
     merged_parents: tuple[str, ...] = ()

@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Final
 
 import pyarrow as pa
-from ulid import ULID
 
 from omnigraph.failpoints import hit
+from omnigraph.manifest.ids import fresh_id
 from omnigraph.manifest.publisher import COMMIT_TAIL, Manifest
 from omnigraph.manifest.refs.branches import Branch, Branches, encode_ref, legacy_branches
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION, STAMP
@@ -81,7 +81,7 @@ class Migrator:
     def _write_ref(self, branch: Branch, commits: Mapping[str, Commit]) -> None:
         fork = self._branches.head_among(branch, branch.fork_version or 0, commits.values())
         fork_commit = None if fork is None else fork.graph_commit_id
-        ref = replace(branch, incarnation=str(ULID()), fork_commit=fork_commit)
+        ref = replace(branch, incarnation=fresh_id(), fork_commit=fork_commit)
         self._objects.put_if_absent(layout.branch_ref(branch.name), encode_ref(ref))
 
     def _rewrite(self, branch: Branch, state: ManifestState, stamp: int) -> None:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ulid import ULID
-
 from omnigraph.errors import (
     BranchNotFound,
     GraphExists,
@@ -25,6 +23,7 @@ from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.lang.schema.identity import SchemaIR, first_identities
 from omnigraph.manifest.cleanups import Cleanups
 from omnigraph.manifest.commits import Commits
+from omnigraph.manifest.ids import fresh_id
 from omnigraph.manifest.migrations import Migrator
 from omnigraph.manifest.places import note_place, require_readable, settle_place
 from omnigraph.manifest.publisher import CommitDraft, Manifest, initial_state
@@ -192,7 +191,7 @@ def create(
         claim = {"created_at": dt.datetime.now(dt.UTC).isoformat(), "actor": actor}
         repository.objects.put(layout.INIT_CLAIM, seal(claim))
         hit("init.after_claim")
-        ir = first_identities(schema, domain=str(ULID()))
+        ir = first_identities(schema, domain=fresh_id())
         pins = _create_tables(repository, Catalog(ir))
         _write_schema(repository, schema, ir)
         note_place(address, repository.objects, ir.domain)
@@ -226,7 +225,7 @@ def _refuse_existing(repository: Repository, force: bool) -> None:
 def _require_trusted_store(repository: Repository) -> None:
     """Probe a store at an endpoint of its own: StoreUnsupported if it does not enforce conditional puts."""
     if repository.address.scheme is Scheme.S3 and repository.address.endpoint is not None:
-        require_conditional_put(repository.objects, repository.address, str(ULID()))
+        require_conditional_put(repository.objects, repository.address, fresh_id())
 
 
 def _create_tables(repository: Repository, catalog: Catalog) -> dict[str, TablePin]:

@@ -12,8 +12,6 @@ from collections.abc import Collection, Set
 from difflib import get_close_matches
 from typing import Final
 
-from ulid import ULID
-
 from omnigraph.errors import (
     BranchExists,
     BranchInUse,
@@ -27,6 +25,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import hit
 from omnigraph.manifest.drafts import branch_of
+from omnigraph.manifest.ids import fresh_id
 from omnigraph.manifest.publisher import BranchName, Manifest
 from omnigraph.manifest.refs.names import can_be_looked_up, check_new_name
 from omnigraph.manifest.refs.objects import TRUNK, decode_ref, named_by
@@ -144,7 +143,7 @@ class Branches:
         """
         trimmed, origin = self.check_create(name, parent)
         state = self._manifest.latest(origin.native)
-        incarnation = incarnation or str(ULID())
+        incarnation = incarnation or fresh_id()
         native = native_name(trimmed, incarnation)
         branch = Branch(
             name=trimmed,

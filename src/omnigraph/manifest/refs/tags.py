@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from ulid import ULID
-
 from omnigraph.errors import InvalidTagName, ObjectDamaged, TagExists, TagNotFound, TagOutcomeUnknown
 from omnigraph.failpoints import hit
+from omnigraph.manifest.ids import fresh_id
 from omnigraph.manifest.refs.names import can_be_looked_up, check_new_tag
 from omnigraph.manifest.refs.writes import RefWriter
 from omnigraph.manifest.state import MAIN, Commit
@@ -109,7 +108,7 @@ class Tags:
             commit.manifest_version,
             dt.datetime.now(dt.UTC),
             creator,
-            str(ULID()),
+            fresh_id(),
         )
         hit("tag_create.before_ref")
         lock.verify()
