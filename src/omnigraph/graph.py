@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Unpack
 
 from omnigraph.arguments import LONGEST_MESSAGE, optional_text, text_argument
-from omnigraph.bulk.runner import Engine
+from omnigraph.bulk.engines import Engine
 from omnigraph.keywords import (
     At,
     EngineName,

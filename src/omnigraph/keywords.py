@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from omnigraph.bulk.runner import Engine
+from omnigraph.bulk.engines import Engine
 from omnigraph.errors import InvalidArgument, RequestError
 from omnigraph.manifest.snapshot import Snapshot
 

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
+from omnigraph.bulk.engines import Engine as Engine
 from omnigraph.errors import JavaUnavailable, JobCancelled, MissingExtra
 from omnigraph.manifest.ids import fresh_id
 
@@ -49,14 +49,6 @@ class TaskResult(Generic[Value]):
     value: Value
     rows: int = 0
     bytes: int = 0
-
-
-class Engine(StrEnum):
-    """Where a job runs: in this process, on Spark, or on either, by its size."""
-
-    AUTO = "auto"
-    LOCAL = "local"
-    SPARK = "spark"
 
 
 class Runner(Protocol):
