@@ -74,9 +74,18 @@ class Change:
     gone: EdgeChange
     came: EdgeChange
 
+    @property
+    def is_nothing(self) -> bool:
+        """Did neither nodes move nor edges change?"""
+        changed = (self.near.left, self.far.left, self.gone.edges, self.came.edges)
+        return not any(map(len, changed))
+
 
 def followed(adjacency: Adjacency, change: Change) -> tuple[Adjacency, bool]:
     """The adjacency after a change, and whether there are edges that lack a node at an end now."""
+    sizes = (len(adjacency), adjacency.width)
+    if change.is_nothing and sizes == (change.rows, change.width):
+        return adjacency, False
     if adjacency.edges is not None:
         return _followed_edges(adjacency, change)
     return _followed_pairs(adjacency, change)

@@ -25,7 +25,7 @@ from omnigraph.read.values.columns import Bools, Column, Positions
 from omnigraph.read.values.segments import Segment, covering
 from omnigraph.read.values.vectors import VectorBlock, VectorColumn
 from omnigraph.settings import ReadSettings
-from omnigraph.storage.pieces import Piece, column_numbers, deleted_rows, physical_rows, pieces_of
+from omnigraph.storage.pieces import Piece, column_numbers, deleted_rows, physical_rows, pieces_of, rows_at
 from omnigraph.storage.tables import Tables
 
 Made = TypeVar("Made")
@@ -209,10 +209,16 @@ class WholeTable(Rows):
             self._key(what, name), follow, lambda known: known.placement.is_like(placement)
         ).used
 
-    def ids_at(self, placement: Placement, positions: Positions) -> pa.Array | None:
-        """The ids of rows of a version of the table, which may be another one; None if they are not in memory."""
+    def ids_of(self, rows: Sequence[tuple[Stretch, Positions]], placement: Placement) -> pa.Array:
+        """The ids of rows of another version of the table, by stretch: from memory, or else from its files."""
         ids = self._column("id")
-        return ids.column.take(positions) if ids.suits(placement) else None
+        if ids.suits(placement):
+            return ids.column.take(np.concatenate([positions for _, positions in rows]))
+        parts = [
+            rows_at(self._storage, stretch.piece, positions - np.int32(stretch.start), ["id"])
+            for stretch, positions in rows
+        ]
+        return Column.of(pa.concat_tables(parts)["id"]).arrow.cast(ids.column.arrow.type)
 
     def places(self, ids: pa.Array) -> Positions:
         """The positions of ids; -1 where there is no such id."""

@@ -208,14 +208,13 @@ class _Moved:
     @classmethod
     def of(cls, table: WholeTable, before: Placement) -> _Moved:
         """Rows that went since another version, matched by id with rows that came."""
-        left = np.sort(_positions(before.rows_beside(table.placement)))
-        if not len(left):
+        gone = before.rows_beside(table.placement)
+        if not gone:
             return cls(Moves(), pa.array([], pa.string()))
-        came = _positions(table.placement.rows_beside(before))
-        ids, new_ids = table.ids_at(before, left), table.ids_at(table.placement, came)
-        if ids is None or new_ids is None:
-            raise CannotFollow
-        found = filled(pc.index_in(ids, value_set=new_ids), -1)
+        gone.sort(key=lambda one: one[0].start)
+        left, came = _positions(gone), _positions(table.placement.rows_beside(before))
+        ids = table.ids_of(gone, before)
+        found = filled(pc.index_in(ids, value_set=table.column("id").take(came)), -1)
         to = np.where(found < 0, -1, np.append(came, np.int32(-1))[found])
         return cls(Moves(left, to.astype(np.int32)), ids)
 

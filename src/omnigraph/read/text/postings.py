@@ -78,9 +78,9 @@ class Postings:
         found = self._term(term)
         if found is None:
             return 0
-        return (
-            len(found) if live is None else int(np.count_nonzero(live[self._documents[found.start : found.stop]]))
-        )
+        if live is None:
+            return len(found)
+        return int(np.count_nonzero(live[self._documents[found.start : found.stop]]))
 
     def with_terms(self, terms: Iterable[str], documents: Array | None) -> Bools:
         """Which documents (of those given, or all) have any of the terms."""

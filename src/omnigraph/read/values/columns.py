@@ -155,7 +155,8 @@ class Column:
 
     def _order_with(self, added: Column) -> Positions:
         """The positions by ascending value, those of more rows among them, which lie behind the column's own."""
-        texts = list(_InOrder(added))
+        inorder = _InOrder(added)
+        texts = [inorder[number] for number in range(len(inorder))]
         places = [bisect_right(_InOrder(self), text) for text in texts]
         order = np.insert(self.order, places, added.order[: len(texts)] + np.int32(len(self)))
         return np.concatenate([order, added.order[len(texts) :] + np.int32(len(self))])
