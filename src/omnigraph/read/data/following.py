@@ -7,7 +7,6 @@ whatever did not change is where it was.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -27,8 +26,8 @@ class CannotFollow(Exception):
 class Moves:
     """Nodes that left their positions, ascending, and where each went; -1 for one that is gone."""
 
-    left: Positions = field(default_factory=partial(np.zeros, 0, dtype=np.int32))
-    to: Positions = field(default_factory=partial(np.zeros, 0, dtype=np.int32))
+    left: Positions = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    to: Positions = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     def touches(self, positions: Array) -> Ints:
         """The indexes of those positions that were left."""
@@ -208,21 +207,41 @@ def _shifted(adjacency: Adjacency, rows: int, gone: Array, came: Array) -> Ints:
 
 
 def _moved_all(adjacency: Adjacency, change: Change) -> tuple[Adjacency, bool]:
-    """Most nodes have moved: all entries are written again. Where nodes keep their order, nothing is sorted."""
+    """Most nodes have moved: all pairs are written again and sorted, which is fast where nodes keep their order."""
+    near, far = _ends_after(adjacency, change)
+    repeats, lost = _moved(near[:0].astype(np.int64) if adjacency.repeats is None else adjacency.repeats, change)
+    if lost.any():
+        raise CannotFollow
+    made = from_keys(packed(near, far), change.rows, change.width, adjacency.settings)
+    made.repeats = np.sort(repeats)
+    return _followed_pairs(made, _edges_only(change))
+
+
+def _moved_all_edges(adjacency: Adjacency, change: Change) -> tuple[Adjacency, bool]:
+    """The same for an adjacency with edges."""
+    assert adjacency.edges is not None  # noqa: S101  its caller looks
+    near, far = _ends_after(adjacency, change)
+    order = np.argsort(near, kind="stable")
+    starts = np.zeros(change.rows + 1, dtype=np.int64)
+    np.cumsum(np.bincount(near, minlength=change.rows), out=starts[1:])
+    made = Adjacency(starts, far[order], change.width, adjacency.edges[order], adjacency.settings)
+    return _followed_edges(made, _edges_only(change))
+
+
+def _ends_after(adjacency: Adjacency, change: Change) -> tuple[Positions, Positions]:
+    """Both ends of all entries after the moves of nodes, none of which may be gone."""
     near = _table(change.near, len(adjacency))[adjacency.owners()]
     far = _table(change.far, adjacency.width)[adjacency.targets]
     if int(near.min(initial=0)) < 0 or int(far.min(initial=0)) < 0:
         raise CannotFollow
-    keys = packed(near, far)
-    repeats, lost = _moved(adjacency.repeats if adjacency.repeats is not None else keys[:0], change)
-    if lost.any():
-        raise CannotFollow
-    made = from_keys(keys, change.rows, change.width, adjacency.settings)
-    made.repeats = np.sort(repeats)
-    gone = EdgeChange(
-        change.near.applied(change.gone.near), change.far.applied(change.gone.far), change.gone.edges
-    )
-    return _followed_pairs(made, Change(change.rows, change.width, Moves(), Moves(), gone, change.came))
+    return near, far
+
+
+def _edges_only(change: Change) -> Change:
+    """What is left of a change when the nodes have moved."""
+    near, far = change.near.applied(change.gone.near), change.far.applied(change.gone.far)
+    gone = EdgeChange(near, far, change.gone.edges)
+    return Change(change.rows, change.width, Moves(), Moves(), gone, change.came)
 
 
 def _table(moves: Moves, size: int) -> Positions:
@@ -232,9 +251,9 @@ def _table(moves: Moves, size: int) -> Positions:
 def _followed_edges(adjacency: Adjacency, change: Change) -> tuple[Adjacency, bool]:
     assert adjacency.edges is not None  # noqa: S101  its caller looks
     touched = _touched(adjacency, change)
+    if 2 * len(touched) > adjacency.pairs + _FEW:
+        return _moved_all_edges(adjacency, change)
     removed = Moves(np.sort(change.gone.edges)).touches(adjacency.edges)
-    if 2 * (len(touched) + len(removed)) > adjacency.pairs + _FEW:
-        raise CannotFollow
     moved = np.setdiff1d(touched, removed, assume_unique=True)
     near = change.near.applied(_owners(adjacency, moved))
     far = change.far.applied(adjacency.targets[moved])

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from omnigraph.storage.handles import TableRef
 from omnigraph.storage.pieces import Piece
 
 Files = tuple[str, ...]
+_BESIDE: Final = 512
+"""About how many bytes a piece and its names take."""
 
 
 class Layout:
@@ -82,6 +85,7 @@ class Stretch:
 
     @property
     def stop(self) -> int:
+        """The position behind its last row."""
         return self.start + self.piece.rows
 
 
@@ -97,8 +101,10 @@ class Placement:
 
     @property
     def nbytes(self) -> int:
-        parts = [vars(self).get(name) for name in ("live", "everything", "whole")]
-        return 1024 + 256 * len(self.stretches) + sum(part.nbytes for part in parts if part is not None)
+        known = [vars(self).get(name) for name in ("live", "everything", "whole")]
+        parts = {id(part): int(part.nbytes) for part in known if part is not None}
+        dead = sum(stretch.dead.nbytes for stretch in self.stretches)
+        return _BESIDE * (1 + len(self.stretches)) + dead + sum(parts.values())
 
     @cached_property
     def size(self) -> int:
