@@ -1,8 +1,8 @@
 """The query after a write: `python -m benchmarks.fresh`, smaller with `--persons 10000`.
 
-A row of the social graph is written (a node, an edge, an update, a delete), and the same question is put again. Each
-engine answers it warm first; then writes and questions alternate. Printed are the milliseconds of the warm question,
-of the write, and of the question behind it, and how many times the warm one that is.
+A row of the social graph is written (a node, an edge, an update, a delete), and the same question is put again.
+Each engine answers it warm first; then writes and questions alternate. Printed are the milliseconds of the warm
+question, of the write, and of the question behind it, and how many times the warm one that is.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pyarrow.parquet as pq
+from benchmarks.contest import Engine as Maker
 from benchmarks.contest import Question, Row
 from benchmarks.engines import DuckDB, Kuzu, OmniGraph
 from benchmarks.social.data import generate
@@ -58,11 +59,9 @@ class Ours:
 
     def write(self, kind: str, number: int) -> None:
         a, b = number % 997 + 1, number % 773 + 1
-        person = (
-            f'id_: {number}, name: "New", gender: "male", age: 35, isMarried: true, birthday: date("1990-01-01")'
-        )
+        person = f'id_: {number}, name: "New", gender: "male", age: 35, isMarried: true'
         text = {
-            "insert a node": f"insert Person {{ {person} }}",
+            "insert a node": f'insert Person {{ {person}, birthday: date("1990-01-01") }}',
             "insert an edge": f'insert Follows {{ from: "{a}", to: "{b}" }}',
             "update a node": f"update Person set {{ age: {20 + number % 50} }} where id_ = {a}",
             "delete an edge": f'delete Follows where from = "{a}" and to = "{b}"',
@@ -122,12 +121,10 @@ class Cypher:
 
     def write(self, kind: str, number: int) -> None:
         a, b = number % 997 + 1, number % 773 + 1
-        person = (
-            f"id: {number}, name: 'New', gender: 'male', age: 35, isMarried: true, birthday: date('1990-01-01')"
-        )
+        person = f"id: {number}, name: 'New', gender: 'male', age: 35, isMarried: true"
         ends = f"(a:Person {{id: {a}}}), (b:Person {{id: {b}}})"
         text = {
-            "insert a node": f"CREATE (:Person {{{person}}})",
+            "insert a node": f"CREATE (:Person {{{person}, birthday: date('1990-01-01')}})",
             "insert an edge": f"MATCH {ends} CREATE (a)-[:Follows]->(b)",
             "update a node": f"MATCH (a:Person {{id: {a}}}) SET a.age = {20 + number % 50}",
             "delete an edge": f"MATCH (a:Person {{id: {a}}})-[f:Follows]->(b:Person {{id: {b}}}) DELETE f",
@@ -156,7 +153,8 @@ def measured(engine: Engine, question: Question, kind: str, rounds: int, first: 
         writes.append(_timed(lambda number=number: engine.write(kind, number))[0])  # type: ignore[misc]
         seconds, rows = _timed(lambda: engine.ask(question))
         after.append(seconds)
-    return Measured(*map(statistics.median, (warm, writes, after)), rows)
+    median = statistics.median
+    return Measured(median(warm), median(writes), median(after), rows)
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -168,7 +166,7 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
 def opened(home: Path, work: Path) -> dict[str, Engine]:
     """Every engine that is installed, each with a copy of its store that may be written to."""
     found: dict[str, Engine] = {}
-    makers = [
+    makers: list[tuple[Maker, Callable[[Path], Engine], str]] = [
         (OmniGraph(MODEL), Ours.open, "omnigraph"),
         (DuckDB(MODEL), Relational.open, "duckdb"),
         (Kuzu("kuzu", "kuzu", MODEL), Cypher.opener("kuzu"), "kuzu"),

@@ -207,7 +207,7 @@ def _shifted(adjacency: Adjacency, rows: int, gone: Array, came: Array) -> Ints:
 
 
 def _moved_all(adjacency: Adjacency, change: Change) -> tuple[Adjacency, bool]:
-    """Most nodes have moved: all pairs are written again and sorted, which is fast where nodes keep their order."""
+    """Most nodes have moved: all pairs are written again and sorted, fast where nodes keep their order."""
     near, far = _ends_after(adjacency, change)
     repeats, lost = _moved(near[:0].astype(np.int64) if adjacency.repeats is None else adjacency.repeats, change)
     if lost.any():
