@@ -24,7 +24,6 @@ from omnigraph.embed.mock import MockClient
 from omnigraph.errors import OmniError
 from omnigraph.graph import Graph
 from omnigraph.read.data import rows as rows_module
-from omnigraph.read.data import topology as topology_module
 from omnigraph.read.plan.access import forced_access
 from omnigraph.settings import ReadSettings, Settings
 from omnigraph.storage import pieces
@@ -208,8 +207,7 @@ class Reads:
             return table
 
         patch.setattr(TableVersions, "readable", counted)
-        for module in (rows_module, topology_module):
-            patch.setattr(module, "rows_at", few)
+        patch.setattr(rows_module, "rows_at", few)
 
 
 def answers(graph: Graph) -> list[Any]:

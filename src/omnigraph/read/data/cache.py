@@ -149,6 +149,12 @@ class Cache:
             keys = [key for key in self._entries if isinstance(key, tuple) and key[0] == family]
             return [self._entries[key].value for key in reversed(keys)]
 
+    def names(self, beginning: tuple[Hashable, ...]) -> set[str]:
+        """The names under which there are values whose families are such a beginning and a name."""
+        with self._lock:
+            families = [key[0] for key in self._entries if isinstance(key, tuple) and isinstance(key[0], tuple)]
+        return {str(family[-1]) for family in families if family[:-1] == beginning}
+
     def drop(self, part: object) -> None:
         """Drop everything whose key has this object in it."""
         with self._lock:
@@ -231,6 +237,10 @@ class QueryCache:
     def relatives(self, family: Hashable) -> list[Any]:
         """See `Cache.relatives`."""
         return self._cache.relatives(family)
+
+    def names(self, beginning: tuple[Hashable, ...]) -> set[str]:
+        """See `Cache.names`."""
+        return self._cache.names(beginning)
 
     def drop(self, part: object) -> None:
         """See `Cache.drop`."""

@@ -18,7 +18,7 @@ from omnigraph.manifest.state import TablePin
 from omnigraph.read.data.cache import QueryCache, Sized
 from omnigraph.read.data.grown import GrownColumn, first_read, rows_between
 from omnigraph.read.data.ids import IdIndex, Ids
-from omnigraph.read.data.layout import Placement, Stretch, placed
+from omnigraph.read.data.layout import Files, Placement, Stretch, placed
 from omnigraph.read.text.index import TextIndex
 from omnigraph.read.text.postings import Postings
 from omnigraph.read.values.columns import Bools, Column, Positions
@@ -110,6 +110,8 @@ class WholeTable(Rows):
         self._storage = storage
         self._cache = cache
         self._settings = settings
+        self._few: dict[tuple[Files, ...], pa.Table] = {}
+        self._gone: dict[tuple[Hashable, ...], pa.Table] = {}
 
     @cached_property
     def placement(self) -> Placement:
@@ -179,13 +181,39 @@ class WholeTable(Rows):
         return self._cache.follow(self._key("column", name), make, lambda known: known.suits(placement))
 
     def _read(self, stretches: Sequence[Stretch], name: str) -> pa.ChunkedArray:
-        scan = physical_rows(self._storage, self.ref, [stretch.piece for stretch in stretches], [name])
+        return self.physical(stretches, [name])[name]
+
+    def physical(self, stretches: Sequence[Stretch], names: Sequence[str]) -> pa.Table:
+        """Columns of some pieces, deleted rows included. Of a few new rows all columns that are in memory are read
+        at once, because the query will need several of them."""
+        files = tuple(stretch.piece.files for stretch in stretches)
+        known = self._few.get(files)
+        if known is not None and set(names).issubset(known.column_names):
+            return known.select(list(names))
+        if sum(stretch.piece.rows for stretch in stretches) > self._settings.few_rows:
+            return self._scanned(stretches, names)
+        used = self._cache.names((self.placement.layout, "column")) & self.placement.columns.keys()
+        table = self._few[files] = self._scanned(stretches, sorted(used.union(names)))
+        return table.select(list(names))
+
+    def _scanned(self, stretches: Sequence[Stretch], names: Sequence[str]) -> pa.Table:
+        scan = physical_rows(self._storage, self.ref, [stretch.piece for stretch in stretches], names)
         batches = []
         for batch in scan:
             self._cache.check()
-            batches.append(batch.select([name]))
-        kind = scan.schema.field(name).type
-        return pa.chunked_array([batch.column(0) for batch in batches], kind)
+            batches.append(batch)
+        return pa.Table.from_batches(batches, scan.schema).select(list(names))
+
+    def gone(self, rows: Sequence[tuple[Stretch, Positions]], names: Sequence[str]) -> pa.Table:
+        """Columns of single rows, by stretch, which the version need not have any more."""
+        parts = []
+        for stretch, positions in rows:
+            key = (stretch.piece.files, positions.tobytes(), *names)
+            if key not in self._gone:
+                offsets = positions - np.int32(stretch.start)
+                self._gone[key] = rows_at(self._storage, stretch.piece, offsets, names)
+            parts.append(self._gone[key])
+        return pa.concat_tables(parts)
 
     def _derived(
         self,
@@ -214,11 +242,7 @@ class WholeTable(Rows):
         ids = self._column("id")
         if ids.suits(placement):
             return ids.column.take(np.concatenate([positions for _, positions in rows]))
-        parts = [
-            rows_at(self._storage, stretch.piece, positions - np.int32(stretch.start), ["id"])
-            for stretch, positions in rows
-        ]
-        return Column.of(pa.concat_tables(parts)["id"]).arrow.cast(ids.column.arrow.type)
+        return Column.of(self.gone(rows, ["id"])["id"]).arrow.cast(ids.column.arrow.type)
 
     def places(self, ids: pa.Array) -> Positions:
         """The positions of ids; -1 where there is no such id."""

@@ -61,7 +61,7 @@ class GraphTables:
     def _edge_tables(self, edge_type: str) -> EdgeTables:
         edge = self.catalog.edges[edge_type]
         ends = self.nodes(edge.source), self.nodes(edge.target)
-        return EdgeTables(self.edges(edge_type), *ends, self.storage, self.cache, self.settings)
+        return EdgeTables(self.edges(edge_type), *ends, self.cache, self.settings)
 
     def adjacency(self, edge_type: str, direction: Direction, *, edges: bool) -> Adjacency:
         """The neighbours over an edge type: every edge, or each pair of nodes once."""

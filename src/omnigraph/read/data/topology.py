@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,8 +19,6 @@ from omnigraph.read.data.layout import Placement, Stretch
 from omnigraph.read.data.rows import WholeTable
 from omnigraph.read.values.columns import Array, Column, Ints, Positions, filled
 from omnigraph.settings import ReadSettings
-from omnigraph.storage.pieces import physical_rows, rows_at
-from omnigraph.storage.tables import Tables
 
 _REVERSE: Final = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.BOTH: Direction.BOTH}
 _NONE: Final = np.zeros(0, dtype=np.int32)
@@ -51,7 +49,6 @@ class EdgeTables:
     edges: WholeTable
     sources: WholeTable
     targets: WholeTable
-    storage: Tables
     cache: QueryCache
     settings: ReadSettings
 
@@ -133,33 +130,27 @@ class EdgeTables:
         return (width, rows) if direction is Direction.IN else (rows, width)
 
     def _ends_before(
-        self, gone: Iterable[tuple[Stretch, Positions]], sources: _Moved, targets: _Moved
+        self, gone: Sequence[tuple[Stretch, Positions]], sources: _Moved, targets: _Moved
     ) -> tuple[Positions, Positions]:
         """The ends of edges that went, by the positions that nodes had before."""
-        parts = [
-            rows_at(self.storage, stretch.piece, rows - np.int32(stretch.start), ["src", "dst"])
-            for stretch, rows in gone
-        ]
-        if not parts:
+        if not gone:
             return _NONE, _NONE
-        table = pa.concat_tables(parts)
+        table = self.edges.gone(gone, ["src", "dst"])
         return (
             sources.places_before(self.sources, Column.of(table["src"]).arrow),
             targets.places_before(self.targets, Column.of(table["dst"]).arrow),
         )
 
-    def _ends_now(self, came: Iterable[tuple[Stretch, Positions]]) -> tuple[Positions, Positions]:
+    def _ends_now(self, came: Sequence[tuple[Stretch, Positions]]) -> tuple[Positions, Positions]:
         """The ends of edges that came."""
-        listed = list(came)
-        if not listed:
+        if not came:
             return _NONE, _NONE
-        pieces = [stretch.piece for stretch, _ in listed]
-        table = physical_rows(self.storage, self.edges.ref, pieces, ["src", "dst"]).read_all()
+        table = self.edges.physical([stretch for stretch, _ in came], ["src", "dst"])
         begin, chosen = 0, []
-        for stretch, rows in listed:
+        for stretch, rows in came:
             chosen.append(rows.astype(np.int64) - stretch.start + begin)
             begin += stretch.piece.rows
-        table = table.select(["src", "dst"]).take(pa.array(np.concatenate(chosen)))
+        table = table.take(pa.array(np.concatenate(chosen)))
         return (
             self.sources.places(Column.of(table["src"]).arrow),
             self.targets.places(Column.of(table["dst"]).arrow),
