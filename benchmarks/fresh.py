@@ -32,6 +32,7 @@ from rich.table import Table
 ASKED: Final = ("1", "4", "8", "9")
 WRITES: Final = ("insert a node", "insert an edge", "update a node", "delete an edge")
 _FIRST: Final = 10_000_000
+_EDGES: Final = 10_007
 
 
 class Engine(Protocol):
@@ -42,23 +43,28 @@ class Engine(Protocol):
     def write(self, kind: str, number: int) -> None: ...
 
 
+Opener = Callable[[Path, Sequence[tuple[int, int]]], Engine]
+"""Opens a store; some edges that it has are given, so that writes can delete one or add another like it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ours:
     """OmniGraph through its public interface."""
 
     graph: Any
+    edges: Sequence[tuple[int, int]]
 
     @classmethod
-    def open(cls, store: Path) -> Ours:
+    def open(cls, store: Path, edges: Sequence[tuple[int, int]]) -> Ours:
         import omnigraph
 
-        return cls(omnigraph.open(store))
+        return cls(omnigraph.open(store), edges)
 
     def ask(self, question: Question) -> Sequence[Row]:
         return [tuple(row.values()) for row in self.graph.query(question.text("gq"), question.params).rows]
 
     def write(self, kind: str, number: int) -> None:
-        a, b = number % 997 + 1, number % 773 + 1
+        a, b = self.edges[number % len(self.edges)]
         person = f'id_: {number}, name: "New", gender: "male", age: 35, isMarried: true'
         text = {
             "insert a node": f'insert Person {{ {person}, birthday: date("1990-01-01") }}',
@@ -74,17 +80,18 @@ class Relational:
     """DuckDB."""
 
     connection: Any
+    edges: Sequence[tuple[int, int]]
 
     @classmethod
-    def open(cls, store: Path) -> Relational:
-        return cls(importlib.import_module("duckdb").connect(str(store)))
+    def open(cls, store: Path, edges: Sequence[tuple[int, int]]) -> Relational:
+        return cls(importlib.import_module("duckdb").connect(str(store)), edges)
 
     def ask(self, question: Question) -> Sequence[Row]:
         rows: list[Row] = self.connection.execute(question.text("sql"), dict(question.params)).fetchall()
         return rows
 
     def write(self, kind: str, number: int) -> None:
-        a, b = number % 997 + 1, number % 773 + 1
+        a, b = self.edges[number % len(self.edges)]
         text = {
             "insert a node": f"INSERT INTO Person VALUES ({number}, 'New', 'male', 35, true, DATE '1990-01-01')",
             "insert an edge": f"INSERT INTO Follows VALUES ({a}, {b})",
@@ -100,13 +107,14 @@ class Cypher:
 
     connection: Any
     database: Any = field(repr=False)
+    edges: Sequence[tuple[int, int]]
 
     @classmethod
-    def opener(cls, package: str) -> Callable[[Path], Cypher]:
-        def open_(store: Path) -> Cypher:
+    def opener(cls, package: str) -> Opener:
+        def open_(store: Path, edges: Sequence[tuple[int, int]]) -> Cypher:
             engine = importlib.import_module(package)
             database = engine.Database(str(store))
-            return cls(engine.Connection(database), database)
+            return cls(engine.Connection(database), database, edges)
 
         return open_
 
@@ -120,7 +128,7 @@ class Cypher:
         return rows
 
     def write(self, kind: str, number: int) -> None:
-        a, b = number % 997 + 1, number % 773 + 1
+        a, b = self.edges[number % len(self.edges)]
         person = f"id: {number}, name: 'New', gender: 'male', age: 35, isMarried: true"
         ends = f"(a:Person {{id: {a}}}), (b:Person {{id: {b}}})"
         text = {
@@ -166,7 +174,9 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
 def opened(home: Path, work: Path) -> dict[str, Engine]:
     """Every engine that is installed, each with a copy of its store that may be written to."""
     found: dict[str, Engine] = {}
-    makers: list[tuple[Maker, Callable[[Path], Engine], str]] = [
+    follows = pq.read_table(home / "tables" / "Follows.parquet").slice(0, _EDGES)
+    edges = list(zip(follows["src"].to_pylist(), follows["dst"].to_pylist(), strict=True))
+    makers: list[tuple[Maker, Opener, str]] = [
         (OmniGraph(MODEL), Ours.open, "omnigraph"),
         (DuckDB(MODEL), Relational.open, "duckdb"),
         (Kuzu("kuzu", "kuzu", MODEL), Cypher.opener("kuzu"), "kuzu"),
@@ -180,7 +190,7 @@ def opened(home: Path, work: Path) -> dict[str, Engine]:
             maker.build(home, store)
         copy = work / maker.store()
         (shutil.copytree if store.is_dir() else shutil.copy)(store, copy)
-        found[maker.name] = open_(copy)
+        found[maker.name] = open_(copy, edges)
     return found
 
 
