@@ -110,6 +110,7 @@ class WholeTable(Rows):
         self._storage = storage
         self._cache = cache
         self._settings = settings
+        self._columns: dict[str, Column] = {}
         self._few: dict[tuple[Files, ...], pa.Table] = {}
         self._gone: dict[tuple[Hashable, ...], pa.Table] = {}
 
@@ -164,7 +165,9 @@ class WholeTable(Rows):
         return layout is not None and bool(self._cache.relatives((layout, "column", name)))
 
     def column(self, name: str) -> Column:
-        return self._column(name).column.first(self.size)
+        if name not in self._columns:
+            self._columns[name] = self._column(name).column.first(self.size)
+        return self._columns[name]
 
     def _column(self, name: str) -> GrownColumn:
         placement = self.placement

@@ -41,6 +41,7 @@ class GraphTables:
         self.cache = cache
         self.settings = settings
         self._whole_tables: dict[str, WholeTable] = {}
+        self._adjacencies: dict[tuple[str, Direction, bool], Adjacency] = {}
 
     def nodes(self, type_name: str) -> WholeTable:
         """All nodes of a type."""
@@ -65,7 +66,10 @@ class GraphTables:
 
     def adjacency(self, edge_type: str, direction: Direction, *, edges: bool) -> Adjacency:
         """The neighbours over an edge type: every edge, or each pair of nodes once."""
-        return self._edge_tables(edge_type).adjacency(direction, edges=edges)
+        key = (edge_type, direction, edges)
+        if key not in self._adjacencies:
+            self._adjacencies[key] = self._edge_tables(edge_type).adjacency(direction, edges=edges)
+        return self._adjacencies[key]
 
     def has_adjacency(self, edge_type: str) -> bool:
         """Is the topology of an edge type in memory, in any direction, of this or another version?"""
