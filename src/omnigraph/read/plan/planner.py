@@ -152,16 +152,26 @@ def _choose_start(plan: _Arrangement, component: set[str]) -> str:
     """The most selective variable, unless one that is enumerated anyway is about as good."""
     ordered = [name for name in plan.pattern.nodes if name in component]
     if any(not link.is_hop for link in plan.links if link.ends & component):
-        return ordered[0]
+        return _start_of_chain(plan, ordered)
     estimates = {name: plan.estimates.of(plan.pattern.nodes[name]) for name in ordered}
     best = min(ordered, key=lambda name: (estimates[name], name not in plan.kept))
     wanted = [name for name in ordered if name in plan.kept | _entangled(plan)]
-    whole = plan.tools.operators.tables.nodes(plan.pattern.nodes[best].type_name).count
+    whole = plan.estimates.whole(plan.pattern.nodes[best])
     if not wanted:
         return _hub(plan, ordered, best, estimates, whole)
     if best in wanted or estimates[best] * _SELECTIVE <= whole:
         return best
     return min(wanted, key=lambda name: estimates[name])
+
+
+def _start_of_chain(plan: _Arrangement, ordered: list[str]) -> str:
+    """A variable from which chains of hops can be followed forwards, where equal values connect it to others; else
+    the first one."""
+    chains = [link for link in plan.links if not link.is_hop]
+    if any(plan.pattern.nodes[name].equality is not None for name in ordered):
+        sources = {link.source for link in chains} - {link.target for link in chains}
+        return next((name for name in ordered if name in sources), ordered[0])
+    return ordered[0]
 
 
 def _hub(plan: _Arrangement, ordered: list[str], best: str, estimates: dict[str, float], whole: int) -> str:
@@ -254,11 +264,10 @@ def _growth(plan: _Arrangement, name: str, links: list[Link]) -> tuple[int, floa
         if not link.is_hop:
             continue
         oriented = link.from_(link.other(name))
-        stored = link.edge_variable is not None
-        adjacency = plan.tools.operators.tables.adjacency(oriented.edge_type, oriented.direction, edges=stored)
+        adjacency = plan.estimates.adjacency(oriented)
         growth.append(adjacency.pairs / max(1, len(adjacency)))
-    rows = plan.tools.operators.tables.nodes(plan.pattern.nodes[name].type_name).count
-    share = plan.estimates.of(plan.pattern.nodes[name]) / max(1, rows)
+    node = plan.pattern.nodes[name]
+    share = plan.estimates.of(node) / max(1, plan.estimates.whole(node))
     return (0, min(growth) * share - len(growth))
 
 

@@ -12,37 +12,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from omnigraph.read.data.adjacency import Adjacency, hashed_rows
+from omnigraph.read.data.adjacency import hashed_rows
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import Link
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.values.columns import Array, Bools, Ints, Positions
+from omnigraph.read.run.relations import adjacency_of, are_connected
+from omnigraph.read.values.columns import Array, Ints, Positions
 from omnigraph.read.values.counting import counts_by
 from omnigraph.read.values.parallel import in_parallel, parts_of
 
 Take = Callable[[Ints, Positions], None]
 """Takes row numbers and a common neighbour of each. Called by several threads, for each row by one of them."""
-
-
-def adjacency_of(tables: GraphTables, link: Link) -> Adjacency:
-    """The adjacency that a link follows: with edges if it binds one."""
-    return tables.adjacency(link.edge_type, link.direction, edges=link.edge_variable is not None)
-
-
-def are_connected(tables: GraphTables, link: Link, sources: Array, targets: Array) -> Bools:
-    """Which pairs of positions a hop connects."""
-    adjacency = adjacency_of(tables, link)
-    if adjacency.is_function:
-        return np.asarray(adjacency.only[sources] == targets)
-    if link.source == link.target:
-        return adjacency.contains(sources, targets)
-    back = adjacency_of(tables, link.from_(link.target))
-    if back.is_function:
-        return np.asarray(back.only[targets] == sources)
-    if back.mean_degree < adjacency.mean_degree:
-        return back.contains(targets, sources)
-    return adjacency.contains(sources, targets)
 
 
 class Intersection:
@@ -76,7 +57,8 @@ class Intersection:
 
     def counts(self, weigh: Callable[[Array], Array] | None) -> Ints:
         """The sum of the weights of the common neighbours of each row."""
-        if len(self.links) == 2 and self.links[0].source == self.links[1].source:
+        apart = len({link.source for link in self.links}) > 1 or any(link.value for link in self.links)
+        if len(self.links) == 2 and not apart:
             return self._counts_of_one(weigh)
         index, targets = self.found()
         weights = None if weigh is None else weigh(targets).astype(np.int64)

@@ -128,7 +128,7 @@ class Lookups(Operators):
         """Zero: fetched rows are few, and never worked on in pieces."""
         return np.zeros(frame.count, dtype=np.int64)
 
-    def growth(self, operations: Sequence[ir.Operation]) -> float:  # noqa: ARG002
+    def growth(self, operations: Sequence[ir.Operation], bound: Mapping[str, Rows]) -> float:  # noqa: ARG002
         """See `sizes`."""
         return 0.0
 
