@@ -9,7 +9,9 @@ import numpy as np
 
 from omnigraph.lang.query.ir import Direction
 from omnigraph.read.data.adjacency import Adjacency, from_keys, packed
-from omnigraph.read.data.tables import GraphTables, Rows
+from omnigraph.read.data.layout import Placement
+from omnigraph.read.data.rows import Rows
+from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.values.columns import Column, Positions
 from omnigraph.read.values.matching import matching_codes
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
@@ -57,9 +59,11 @@ class EqualValues:
         equality: Equality,
         codes: tuple[Positions, Positions],
         count: int,
+        placements: tuple[Placement, Placement],
         settings: ReadSettings = READ_DEFAULTS,
     ) -> None:
         self.values = Values(count)
+        self._placements = placements
         self._settings = settings
         self._codes = {equality.left: codes[0], equality.right: codes[1]}
         self._made: dict[tuple[Side, Direction], Adjacency] = {}
@@ -69,6 +73,10 @@ class EqualValues:
         """The memory it takes, with everything derived from it so far."""
         made = list(self._made.values())  # another thread may derive something meanwhile
         return sum(codes.nbytes for codes in self._codes.values()) + sum(one.nbytes for one in made)
+
+    def suits(self, left: Placement, right: Placement) -> bool:
+        """Was it made from these rows?"""
+        return self._placements[0].is_like(left) and self._placements[1].is_like(right)
 
     def adjacency(self, side: Side, direction: Direction) -> Adjacency:
         """From the entities of a side to their values, or from values to the entities."""
@@ -96,10 +104,20 @@ class EqualValues:
 def equal_values(tables: GraphTables, equality: Equality) -> EqualValues:
     """The values that two types have in some properties, from the cache or made."""
     left, right = tables.nodes(equality.left.type_name), tables.nodes(equality.right.type_name)
+    tables_of = ((equality.left, left), (equality.right, right))
+    stored = [tuple(table.placement.columns.get(name) for name in side.properties) for side, table in tables_of]
 
-    def make() -> EqualValues:
+    def make(_: EqualValues | None) -> EqualValues:
         names = zip(equality.left.properties, equality.right.properties, strict=True)
         *codes, count = matching_codes([(left.column(one), right.column(other)) for one, other in names])
-        return EqualValues(equality, (codes[0], codes[1]), count, tables.settings)
+        for numbers, table in zip(codes, (left, right), strict=True):
+            if table.live is not None:
+                numbers[~table.live] = -1
+        placements = left.placement, right.placement
+        return EqualValues(equality, (codes[0], codes[1]), count, placements, tables.settings)
 
-    return tables.cache.get((equality, left.ref, right.ref), make)
+    return tables.cache.follow(
+        ((left.placement.layout, right.placement.layout, "equal", equality), *stored),
+        make,
+        lambda known: known.suits(left.placement, right.placement),
+    )

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from omnigraph.lang.query import ir
 from omnigraph.read.data.equality import Equality, Side, ValueHop
-from omnigraph.read.data.tables import GraphTables, Rows
+from omnigraph.read.data.rows import Rows
+from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Link
 
 _VALUE = "value#"

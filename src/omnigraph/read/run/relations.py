@@ -7,7 +7,8 @@ import numpy as np
 from omnigraph.lang.query.ir import Direction
 from omnigraph.read.data.adjacency import Adjacency
 from omnigraph.read.data.equality import equal_values
-from omnigraph.read.data.tables import GraphTables, Rows
+from omnigraph.read.data.rows import Rows
+from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Link, Node
 from omnigraph.read.values.columns import Array, Bools
 
