@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
 from omnigraph.lang.query import ir
@@ -27,6 +28,7 @@ from omnigraph.read.run.steps import (
     Unconnected,
     Unequal,
 )
+from omnigraph.read.run.triangles import Corners, Triangles, symmetric_relation
 
 _SELECTIVE: Final = 4
 
@@ -127,6 +129,8 @@ def _arrange_component(plan: _Arrangement, component: set[str], *, last: bool) -
     order: list[str] = []
     if len(own) >= len(component) and all(link.is_hop for link in own):
         core = _eliminate(plan, component, None)
+        if _arrange_triangle(plan, core, last=last):
+            return
         order = best_order(core, [link for link in plan.links if link.ends <= core], plan.pattern, plan.estimates)
         start = order[0]
     else:
@@ -142,6 +146,46 @@ def _arrange_component(plan: _Arrangement, component: set[str], *, last: bool) -
     while core - plan.bound:
         _advance(plan, core, order)
         _settle(plan, core, last=last)
+
+
+def _arrange_triangle(plan: _Arrangement, core: set[str], *, last: bool) -> bool:
+    """Begin with three variables that are all connected by one symmetric relation, if there are such."""
+    found = None if plan.steps else next(_triangles(plan, core), None)
+    if found is None:
+        return False
+    names, links = found
+    relation = symmetric_relation([(link.edge_type, link.direction) for link in links], plan.tools)
+    if relation is None:
+        return False
+    plan.links = [link for link in plan.links if link not in links]
+    needed = frozenset(name for name in names if _is_needed(plan, name))
+    nodes = [plan.pattern.nodes[name] for name in names]
+    edge_type = links[0].edge_type
+    plan.steps += [Corners(relation, edge_type), Triangles(relation, edge_type, nodes, needed)]
+    plan.bound.update(names)
+    plan.present.update(needed)
+    _settle(plan, core, last=last)
+    while core - plan.bound:
+        _advance(plan, core, [])
+        _settle(plan, core, last=last)
+    return True
+
+
+def _triangles(plan: _Arrangement, core: set[str]) -> Iterator[tuple[tuple[str, ...], list[Link]]]:
+    """Three variables each, with the links of one edge type that connect all of them; none if one of them is
+    selective, because then it is less work to begin there."""
+    by_type: dict[str, list[Link]] = {}
+    for link in plan.links:
+        if link.is_hop and link.edge_variable is None and link.value is None and len(link.ends) > 1:
+            by_type.setdefault(link.edge_type, []).append(link)
+    for links in by_type.values():
+        ends = {link.ends for link in links if link.ends <= core}
+        names = [name for name in plan.pattern.nodes if any(name in pair for pair in ends)]
+        for three in combinations(names, 3):
+            nodes = [plan.pattern.nodes[name] for name in three]
+            common = all(plan.estimates.of(node) * _SELECTIVE > plan.estimates.whole(node) for node in nodes)
+            if common and all(frozenset(pair) in ends for pair in combinations(three, 2)):
+                yield three, [link for link in links if link.ends <= set(three)]
 
 
 def _own_links(plan: _Arrangement, variable: str) -> bool:

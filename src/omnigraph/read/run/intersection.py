@@ -18,7 +18,7 @@ from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import Link
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.relations import adjacency_of, are_connected
-from omnigraph.read.values.columns import Array, Ints, Positions
+from omnigraph.read.values.columns import Array, Bools, Ints, Positions
 from omnigraph.read.values.counting import counts_by
 from omnigraph.read.values.parallel import in_parallel, parts_of
 
@@ -55,11 +55,14 @@ class Intersection:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
         return np.concatenate([index for index, _ in parts]), np.concatenate([targets for _, targets in parts])
 
-    def counts(self, weigh: Callable[[Array], Array] | None) -> Ints:
-        """The sum of the weights of the common neighbours of each row."""
+    def counts(self, weigh: Callable[[Array], Array] | None) -> Array:
+        """The sum of the weights of the common neighbours of each row; truth values if there is at most one."""
         apart = len({link.source for link in self.links}) > 1 or any(link.value for link in self.links)
         if len(self.links) == 2 and not apart:
             return self._counts_of_one(weigh)
+        function = next((link for link in self.links if adjacency_of(self.tables, link).is_function), None)
+        if weigh is None and function is not None:
+            return self._has_one(function)
         index, targets = self.found()
         weights = None if weigh is None else weigh(targets).astype(np.int64)
         return counts_by(index, weights, self.frame.count)
@@ -73,6 +76,16 @@ class Intersection:
             return adjacency.degrees[positions].astype(np.int64)
         index, places, _ = adjacency.expand(positions)
         return counts_by(index, weigh(adjacency.targets[places]).astype(np.int64), self.frame.count)
+
+    def _has_one(self, function: Link) -> Bools:
+        """Whether the only neighbour over one of the links is one over the others too."""
+        held = np.zeros(self.frame.count, dtype=np.bool_)
+
+        def take(rows: Ints, _: Positions) -> None:
+            held[rows] = True
+
+        self._over_function(function, take)
+        return held
 
     def _go_through(self, take: Take) -> None:
         for link in self.links:

@@ -106,7 +106,7 @@ class FollowEdges(Step):
         return tools.operators.filtered(followed, self.node.filters)
 
     def __str__(self) -> str:
-        return f"Expand {shown_link(self.link)}{_trees(self.node)}: index"
+        return f"Expand {shown_link(self.link)}{shown_trees(self.node)}: index"
 
 
 @dataclass(slots=True)
@@ -146,10 +146,10 @@ class Follow(Step):
 
     def __str__(self) -> str:
         if self.link.value is None:
-            return f"Expand {shown_link(self.link)}{_trees(self.node)}: adjacency in memory"
+            return f"Expand {shown_link(self.link)}{shown_trees(self.node)}: adjacency in memory"
         if self.node.equality is not None:
-            return f"Hash {shown_link(self.link)}{_trees(self.node)}: values in memory"
-        return f"Join {self.link.source.removesuffix('#')}{_trees(self.node)}: values in memory"
+            return f"Hash {shown_link(self.link)}{shown_trees(self.node)}: values in memory"
+        return f"Join {self.link.source.removesuffix('#')}{shown_trees(self.node)}: values in memory"
 
 
 @dataclass(slots=True)
@@ -173,7 +173,7 @@ class Intersect(Step):
 
     def __str__(self) -> str:
         links = " and ".join(shown_link(link) for link in self.links)
-        return f"Intersect {links}{_trees(self.node)}: adjacency in memory"
+        return f"Intersect {links}{shown_trees(self.node)}: adjacency in memory"
 
 
 @dataclass(slots=True)
@@ -189,7 +189,7 @@ class CountCommon(Step):
 
     def __str__(self) -> str:
         links = " and ".join(shown_link(link) for link in self.links)
-        return f"Count common {links}{_trees(self.node)}: adjacency in memory"
+        return f"Count common {links}{shown_trees(self.node)}: adjacency in memory"
 
 
 @dataclass(slots=True)
@@ -330,11 +330,11 @@ def shown_link(link: Link) -> str:
 
 def _shown(node: Node) -> str:
     if node.equality is not None:
-        return f"values of {node.variable.removesuffix('#')}{_trees(node)}"
-    return f"${node.variable}: {node.type_name}{_trees(node)}"
+        return f"values of {node.variable.removesuffix('#')}{shown_trees(node)}"
+    return f"${node.variable}: {node.type_name}{shown_trees(node)}"
 
 
-def _trees(node: Node) -> str:
+def shown_trees(node: Node) -> str:
     """The conditions and subtrees of a node, in words."""
     parts = []
     if node.filters:
@@ -342,11 +342,11 @@ def _trees(node: Node) -> str:
             f"{show(f.left)} {f.op.value}{'' if f.right is None else ' ' + show(f.right)}" for f in node.filters
         )
         parts.append(" where " + " and ".join(conditions))
-    parts.extend(f" counting ({shown_link(reach.link)}{_trees(reach.child)})" for reach in node.reaches)
+    parts.extend(f" counting ({shown_link(reach.link)}{shown_trees(reach.child)})" for reach in node.reaches)
     parts.extend(f" without ({_below(absent)})" for absent in node.absent)
     parts.extend(f" optionally ({_below(optional)})" for optional in node.optional)
     return "".join(parts)
 
 
 def _below(node: Node) -> str:
-    return _trees(node).strip() or f"${node.variable}"
+    return shown_trees(node).strip() or f"${node.variable}"
