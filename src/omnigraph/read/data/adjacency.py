@@ -23,8 +23,6 @@ from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 _SHIFT: Final = np.int64(32)
 _SLOTS_PER_PAIR: Final = 8
-_COMPARED: Final = 4
-"""Where no row has more neighbours than this, pairs are looked for by comparing with all of them."""
 _MOST_BITS: Final = 25
 Hashes = npt.NDArray[np.uint32]
 
@@ -173,23 +171,11 @@ class Adjacency:
     def contains(self, rows: Array, targets: Array) -> Bools:
         """Is each pair there?"""
         found = np.zeros(len(rows), dtype=np.bool_)
-        if int(self.degrees.max(initial=0)) <= _COMPARED:
-            return self._compared(rows, targets, found)
         step = self.settings.pair_block
         for low in range(0, len(rows), step):
             block = slice(low, min(low + step, len(rows)))
             maybe = self.maybe_contains(hashed_rows(rows[block]), targets[block]) + low
             found[maybe] = self.surely_contains(rows[maybe], targets[maybe])
-        return found
-
-    def _compared(self, rows: Array, targets: Array, found: Bools) -> Bools:
-        """Compare each target with all neighbours of its row, which are few."""
-        if not self.pairs:
-            return found
-        starts, degrees = self.starts[rows], self.degrees[rows]
-        for number in range(int(self.degrees.max())):
-            places = np.minimum(starts + number, self.pairs - 1)
-            found |= (self.targets[places] == targets) & (degrees > number)
         return found
 
     def surely_contains(self, rows: Array, targets: Array) -> Bools:

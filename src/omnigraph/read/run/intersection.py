@@ -109,12 +109,26 @@ class Intersection:
 
     def _over_function(self, link: Link, take: Take) -> None:
         """Common neighbours where one of the links leads to one neighbour at most: only that one is checked."""
-        only = adjacency_of(self.tables, link).only[self.frame.positions[link.source]]
-        rows = np.flatnonzero(only >= 0)
-        for other in self._others(link):
-            near = self.frame.positions[other.source][rows]
-            rows = rows[are_connected(self.tables, other, near, only[rows])]
-        take(rows, only[rows])
+        step, count = self.tables.settings.pair_block, self.frame.count
+        work = partial(self._function_blocks, link, take)
+        work(0, min(step, count))  # builds what the check needs, before several threads need it
+        parts = parts_of(count, self.tables.settings.parallel_from)
+        in_parallel(work, pairwise(np.linspace(min(step, count), count, parts + 1).astype(np.int64).tolist()))
+
+    def _function_blocks(self, link: Link, take: Take, first: int, last: int) -> None:
+        only, positions = adjacency_of(self.tables, link).only, self.frame.positions
+        step, others = self.tables.settings.pair_block, self._others(link)
+        for low in range(first, last, step):
+            block = slice(low, min(low + step, last))
+            targets = only.take(positions[link.source][block])
+            rows = np.flatnonzero(targets >= 0)
+            targets = targets.take(rows)
+            for other in others:
+                near = positions[other.source][block].take(rows)
+                held = np.flatnonzero(are_connected(self.tables, other, near, targets))
+                rows, targets = rows.take(held), targets.take(held)
+            if len(rows):
+                take(rows + low, targets)
 
     def _blocks(self, rows: Ints, ends: Ints, link: Link, take: Take, first: int, last: int) -> None:
         """Find the common neighbours of a range of rows, block by block."""

@@ -171,10 +171,10 @@ class Operators:
         adjacency = self._adjacency(link)
         positions = frame.positions[link.source]
         if adjacency.is_function and adjacency.edges is None:
-            return _function(frame, adjacency.only[positions], link.target, rows)
+            return _function(frame, adjacency.only.take(positions), link.target, rows)
         row = (len(frame.positions) + 7) * 4
         index, places, _ = adjacency.expand(positions, lambda total: self.limits.allocate(total, total * row))
-        grown = frame.take(index).bind(link.target, rows, adjacency.targets[places])
+        grown = frame.take(index).bind(link.target, rows, adjacency.targets.take(places))
         if link.edge_variable is None or adjacency.edges is None:
             return grown
         return grown.bind(link.edge_variable, self.tables.edges(link.edge_type), adjacency.edges[places])
