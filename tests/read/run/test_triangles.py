@@ -71,7 +71,7 @@ def test_all_triangles_are_found(seed: int, settings: Settings) -> None:
     liked = sum((a % 3 == 0) + 0 for a, b, c in expected if c % 5 != 2)
     assert asked(graph, f"{MATCH}  $a likes $t  $c.age != 2", "count($t) as n") == [(liked,)]
     by_age = Counter(b % 5 for _, b, _ in expected)
-    assert dict(asked(graph, MATCH, "$b.age, count($a) as n")) == by_age
+    assert sorted(asked(graph, MATCH, "$b.age, count($a) as n")) == sorted(by_age.items())
 
 
 def test_hops_in_both_directions_are_symmetric_whatever_is_stored() -> None:
