@@ -88,7 +88,8 @@ def arrange_lookups(pattern: Pattern, needed: Set[str], start: str, tools: Tools
         link = next((one for one in plan.links if one.ends & plan.bound and not one.ends <= plan.bound), None)
         if link is None:
             name = next(name for name in waiting if name not in plan.bound)
-            plan.steps.append(LookUp(pattern.nodes[name]))
+            ahead = None if plan.bound else next((one for one in plan.links if name in one.ends), None)
+            plan.steps.append(LookUp(pattern.nodes[name], None if ahead is None else ahead.from_(name)))
             _bind(plan, name)
         else:
             plan.links.remove(link)

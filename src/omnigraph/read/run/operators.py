@@ -13,7 +13,7 @@ from omnigraph.read.data.adjacency import Adjacency
 from omnigraph.read.data.rows import Rows
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.limits import Limits
-from omnigraph.read.pattern.pattern import Link, link_of, mentioned
+from omnigraph.read.pattern.pattern import Link, Node, link_of, mentioned
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import NO_ROW, Frame, joined
 from omnigraph.read.run.hops import reach_bounds, reached
@@ -79,6 +79,9 @@ class Operators:
         if rows.live is not None:
             held = held & rows.live
         return self.filtered(Frame.of(variable, rows, rows.whole).keep(held), others)
+
+    def look_ahead(self, node: Node, link: Link) -> None:
+        """Prepare for a link that will be followed from a node; tables in memory need no preparation."""
 
     def scan(self, frame: Frame, variable: str, rows: Rows) -> Frame:
         """Each row with each entity."""

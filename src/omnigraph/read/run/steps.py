@@ -83,11 +83,15 @@ class Start(Step):
 
 @dataclass(slots=True)
 class LookUp(Step):
-    """The rows of a variable that a table finds by its indexes; joined to the rows so far."""
+    """The rows of a variable that a table finds by its indexes; joined to the rows so far. The edges that the next
+    step follows are looked up at the same time."""
 
     node: Node
+    ahead: Link | None = None
 
     def run(self, frame: Frame, tools: Tools) -> Frame:
+        if self.ahead is not None:
+            tools.operators.look_ahead(self.node, self.ahead)
         return tools.operators.scanned(frame, self.node.variable, self.node.type_name, self.node.filters)
 
     def __str__(self) -> str:
