@@ -1,9 +1,10 @@
 """What a large topology takes: memory per edge and direction, seconds to build, seconds to answer from it.
 
 Run with `python -m benchmarks.topology`, with `--large` for a hundred million edges. Each question is asked in a
-fresh process, whose highest memory is taken from `resource.getrusage`; what the process had after the same question
-to a tiny type, and what the result takes, are subtracted. The exit code is 1 if a question takes more than 16 bytes
-per edge and direction. The graph is kept between runs in the system's folder for temporary files, by size.
+fresh process, whose highest memory is taken from `resource.getrusage`; what the process had after the same
+question to a tiny type, and what the result takes, are subtracted. The exit code is 1 if a question takes more
+than 16 bytes per edge and direction. The graph is kept between runs in the system's folder for temporary files, by
+size.
 """
 
 from __future__ import annotations
