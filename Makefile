@@ -51,6 +51,7 @@ bench: install ## Print the benchmarks
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.social
 	$(BIN)/python -m benchmarks.subgraph
+	$(BIN)/python -m benchmarks.joins
 	$(BIN)/python -m benchmarks.search
 	$(BIN)/python -m benchmarks.merge
 	$(BIN)/python -m benchmarks.evolution

@@ -36,7 +36,7 @@ class ReadSettings:
     """Pairs of nodes are worked on this many at a time: few enough to stay in the processor's cache."""
     vector_block: int = 1 << 15
     """Vectors are compared with a query this many at a time."""
-    parallel_from: int = 1 << 19
+    parallel_from: int = 1 << 17
     """An array of at least this many elements is worked on by several threads."""
     estimate_from: int = 20_000
     """Of a type with more entities than this, the planner guesses how many match; of a smaller one it counts."""

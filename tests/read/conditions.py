@@ -152,6 +152,20 @@ class Operands:
         prop = self.random.choice(searchable if searchable and self.random.random() < 0.4 else columns)
         return self.random.choice(list(self._forms(variable, prop, scope)))
 
+    def equality(self, variable: Variable, scope: Sequence[Variable]) -> str | None:
+        """A property equal to one of another variable, most often of the same kind; None if none can be."""
+        sides = [
+            (f"${variable.name}.{prop.name}", other)
+            for prop in variable.columns()
+            if prop.kind in FAMILIES
+            for other in _alike(prop.kind, scope)
+        ]
+        if not sides:
+            return None
+        pair = list(self.random.choice(sides))
+        self.random.shuffle(pair)
+        return " = ".join(pair)
+
     def _forms(self, variable: Variable, prop: PropertyPlan, scope: Sequence[Variable]) -> Iterator[str]:
         """Conditions on a property, one of which is taken."""
         left = f"${variable.name}.{prop.name}"

@@ -12,7 +12,9 @@ from tests.read.graphs import Record, SchemaPlan, TypePlan
 from tests.read.query_parts import Block, Query, Variable
 from tests.read.returns import random_return
 
-_KINDS: Final = ("binding", "rebinding", "traversal", "traversal", "closing", "loose", "condition", "condition")
+_KINDS: Final = (
+    *("binding", "joined", "rebinding", "traversal", "traversal", "closing", "loose", "condition", "condition"),
+)
 _BLOCKS: Final = ("not", "optional")
 _SPARE: Final = ("x", "y", "z")
 
@@ -39,6 +41,8 @@ class Matching:
         match kind:
             case "binding" if self.scans < 2:
                 return self._binding(scope)
+            case "joined" if self.scans < 3:
+                return self._joined(scope)
             case "loose" if self.scans < 2:
                 return self._loose(scope)
             case "rebinding":
@@ -65,6 +69,16 @@ class Matching:
         self.scans += 1
         node = self.random.choice(self.schema.nodes)
         return f"${self._fresh(scope, node)}: {node.name}{self.operands.matches(node)}"
+
+    def _joined(self, scope: list[Variable]) -> str:
+        """A new variable with one or two properties equal to those of others."""
+        others, bound = list(scope), self._binding(scope)
+        equal = [
+            condition
+            for _ in range(self.random.choice((1, 1, 2)))
+            if (condition := self.operands.equality(scope[-1], others)) is not None
+        ]
+        return "  ".join([bound, *equal])
 
     def _rebinding(self, scope: list[Variable]) -> str:
         variable = self.random.choice([v for v in scope if v.is_node])

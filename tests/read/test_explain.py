@@ -247,3 +247,37 @@ class TestWhatIsExplained:
         assert "[0 rows" in graph.explain(text, at=1, analyze=True)
         with pytest.raises(SnapshotNotFound):
             graph.explain(text, at=version + 1)
+
+
+class TestJoins:
+    """Variables that no edge connects are joined by their values."""
+
+    def test_pairs_are_found_by_value(self, graph: Graph) -> None:
+        steps = plan(graph, "$a: Person  $b: Person  $a.age = $b.age", "$a.slug, $b.slug")
+        assert steps[:-1] == [
+            "Scan $a: Person: in memory",
+            "Hash $a.age: values in memory",
+            "Join $a.age = $b.age: values in memory",
+            "Keep $a, $b",
+        ]
+
+    def test_several_equalities_are_one_value(self, graph: Graph) -> None:
+        steps = plan(graph, "$a: Person  $b: Person  $a.age = $b.age  $b.slug = $a.slug", "$a.slug, $b.slug")
+        assert steps[1:3] == [
+            "Hash $a.age and $a.slug: values in memory",
+            "Join $a.age = $b.age and $a.slug = $b.slug: values in memory",
+        ]
+
+    def test_what_is_counted_is_not_enumerated(self, graph: Graph) -> None:
+        [step, _] = plan(graph, "$a: Person  $b: Person  $a.age = $b.age")
+        assert step == (
+            "Count values of $a.age = $b.age counting ($a.age) counting ($b.age): in memory, without enumerating"
+        )
+
+    def test_a_block_with_an_equality_is_a_subtree(self, graph: Graph) -> None:
+        [step, _] = plan(graph, "$a: Person  not { $b: City  $b.name = $a.slug }")
+        assert step.startswith("Count $a: Person without (counting ($a.slug counting ($b.name)))")
+
+    def test_where_an_edge_connects_the_variables_it_is_followed(self, graph: Graph) -> None:
+        steps = plan(graph, "$a: Person  $a knows $b  $a.age = $b.age", "$a.slug, $b.slug")
+        assert "Filter $a.age = $b.age" in steps

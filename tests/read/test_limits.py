@@ -214,6 +214,14 @@ class TestMemory:
     REPEATED = query(" ".join(f"$a{i} knows $a{i + 1}" for i in range(10)), "$a0.slug")
     """Three hundred people, each with four to the power of ten paths: three hundred million equal rows."""
 
+    def test_a_join_counts_without_its_rows_and_is_stopped_where_it_needs_them(self) -> None:
+        alike = new_graph("node N { n: I64 @key  same: I64 }")
+        alike.load([{"type": "N", "data": {"n": n, "same": 1}} for n in range(2_000)], mode="append")
+        match = "$a: N $b: N $a.same = $b.same"
+        assert alike.query(query(match), memory_limit=1_000_000).rows == [{"n": 4_000_000}]
+        with pytest.raises(QueryMemoryExceeded):
+            alike.query(query(match, "$a.n, $b.n"), memory_limit=1_000_000)
+
     def test_a_query_that_would_need_too_much_is_stopped_before_it_takes_it(self, graph: Graph) -> None:
         still_answers(graph)
         tracemalloc.start()

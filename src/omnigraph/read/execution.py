@@ -25,6 +25,7 @@ from omnigraph.read.run.lookups import Lookups, TooManyLookups
 from omnigraph.read.run.operators import Operators
 from omnigraph.read.run.output import Window, group_table, row_table, spread
 from omnigraph.read.run.ranking import scored
+from omnigraph.read.run.relations import rows_of
 from omnigraph.read.run.scorers import needs_whole_tables
 from omnigraph.read.run.steps import Step, Tools, stream
 from omnigraph.read.run.weights import Weights
@@ -171,7 +172,7 @@ def _nothing(pattern: Pattern, needed: Set[str], tools: Tools) -> Frame:
     """A frame without rows that has the needed variables."""
     frame, tables = Frame(0), tools.operators.tables
     for name, node in pattern.nodes.items():
-        rows = tables.nodes(node.type_name)
+        rows = rows_of(tables, node)
         frame = frame.bind(name, rows, rows.everything[:0])
     for link in pattern.links:
         if link.edge_variable is not None:

@@ -161,3 +161,33 @@ def test_too_many_rows_for_looking_up(graph: Graph) -> None:
     with forced_access("index"):
         expected = graph.query(text).to_arrow()
     assert graph.query(text).to_arrow() == expected
+
+
+@pytest.mark.parametrize(
+    ("match", "found"),
+    [
+        ('$p: Person { slug: "p1" }  $p knows $q', True),
+        ('$p: Person { slug: "p1" }  $p <knows> $q', True),
+        ('$p: Person { slug: "p1" }  $p $e:knows $q  $p knows $r  $e.since > 2', True),
+        ('$p: Person { slug: "nobody" }  $p knows $q', False),
+        ('$t: Team { city: "oslo", name: "t1" }  $p playsIn $t', True),
+    ],
+)
+def test_edges_are_looked_up_together_with_the_node_that_they_start_from(
+    graph: Graph, match: str, found: bool
+) -> None:
+    text = f"query q() {{ match {{ {match} }} return {{ $p.slug }} }}"
+    with forced_access("index"):
+        rows = graph.query(text).rows
+    with forced_access("memory"):
+        assert sorted(map(str, graph.query(text).rows)) == sorted(map(str, rows))
+    assert bool(list(rows)) is found
+
+
+def test_a_key_that_is_no_value_of_its_type_finds_what_it_equals() -> None:
+    graph = new_graph("node N { n: I64 @key } edge Next: N -> N")
+    graph.load([{"type": "N", "data": {"n": n}} for n in range(4)], mode="append")
+    graph.load('{"edge": "Next", "from": "1", "to": "2"}', mode="append")
+    with forced_access("index"):
+        rows = graph.query("query q() { match { $a: N  $a.n = 1.0  $a next $b } return { $b.n } }").rows
+    assert rows == [{"b.n": 2}]

@@ -11,8 +11,9 @@ from typing import Final
 
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.read.pattern.analysis import analyse, as_written
 from omnigraph.read.pattern.needs import aggregates_of, entities_of, needed_by, properties_of
-from omnigraph.read.pattern.pattern import Pattern, analyse, as_written
+from omnigraph.read.pattern.pattern import Pattern
 from omnigraph.read.pattern.subtraction import Signed, signed
 
 _KEPT: Final = 512

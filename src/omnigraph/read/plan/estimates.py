@@ -14,6 +14,7 @@ from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Link, Node, Pattern
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
+from omnigraph.read.run.relations import adjacency_of, rows_of
 
 _GATHER: Final = 0.3
 """The cost per row of a link with at most one neighbour; any other link costs 1 for each neighbour."""
@@ -37,15 +38,15 @@ class Estimates:
 
     def whole(self, node: Node) -> int:
         """How many entities the type has."""
-        return self.tables.nodes(node.type_name).count
+        return rows_of(self.tables, node).count
 
     def adjacency(self, link: Link) -> Adjacency:
         """The adjacency that a link follows."""
-        return self.tables.adjacency(link.edge_type, link.direction, edges=link.edge_variable is not None)
+        return adjacency_of(self.tables, link)
 
     def _count(self, node: Node) -> float:
         """About how many positions match a variable's own conditions."""
-        rows = self.tables.nodes(node.type_name)
+        rows = rows_of(self.tables, node)
         if not node.filters:
             return rows.count
         if rows.size <= self.tables.settings.estimate_from:

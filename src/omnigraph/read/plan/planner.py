@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
 from omnigraph.lang.query import ir
@@ -27,6 +28,7 @@ from omnigraph.read.run.steps import (
     Unconnected,
     Unequal,
 )
+from omnigraph.read.run.triangles import Corners, Triangles, symmetric_relation
 
 _SELECTIVE: Final = 4
 
@@ -86,7 +88,8 @@ def arrange_lookups(pattern: Pattern, needed: Set[str], start: str, tools: Tools
         link = next((one for one in plan.links if one.ends & plan.bound and not one.ends <= plan.bound), None)
         if link is None:
             name = next(name for name in waiting if name not in plan.bound)
-            plan.steps.append(LookUp(pattern.nodes[name]))
+            ahead = None if plan.bound else next((one for one in plan.links if name in one.ends), None)
+            plan.steps.append(LookUp(pattern.nodes[name], None if ahead is None else ahead.from_(name)))
             _bind(plan, name)
         else:
             plan.links.remove(link)
@@ -127,6 +130,8 @@ def _arrange_component(plan: _Arrangement, component: set[str], *, last: bool) -
     order: list[str] = []
     if len(own) >= len(component) and all(link.is_hop for link in own):
         core = _eliminate(plan, component, None)
+        if _arrange_triangle(plan, core, last=last):
+            return
         order = best_order(core, [link for link in plan.links if link.ends <= core], plan.pattern, plan.estimates)
         start = order[0]
     else:
@@ -144,6 +149,46 @@ def _arrange_component(plan: _Arrangement, component: set[str], *, last: bool) -
         _settle(plan, core, last=last)
 
 
+def _arrange_triangle(plan: _Arrangement, core: set[str], *, last: bool) -> bool:
+    """Begin with three variables that are all connected by one symmetric relation, if there are such."""
+    found = None if plan.steps else next(_triangles(plan, core), None)
+    if found is None:
+        return False
+    names, links = found
+    relation = symmetric_relation([(link.edge_type, link.direction) for link in links], plan.tools)
+    if relation is None:
+        return False
+    plan.links = [link for link in plan.links if link not in links]
+    needed = frozenset(name for name in names if _is_needed(plan, name))
+    nodes = [plan.pattern.nodes[name] for name in names]
+    edge_type = links[0].edge_type
+    plan.steps += [Corners(relation, edge_type), Triangles(relation, edge_type, nodes, needed)]
+    plan.bound.update(names)
+    plan.present.update(needed)
+    _settle(plan, core, last=last)
+    while core - plan.bound:
+        _advance(plan, core, [])
+        _settle(plan, core, last=last)
+    return True
+
+
+def _triangles(plan: _Arrangement, core: set[str]) -> Iterator[tuple[tuple[str, ...], list[Link]]]:
+    """Three variables each, with the links of one edge type that connect all of them; none if one of them is
+    selective, because then it is less work to begin there."""
+    by_type: dict[str, list[Link]] = {}
+    for link in plan.links:
+        if link.is_hop and link.edge_variable is None and link.value is None and len(link.ends) > 1:
+            by_type.setdefault(link.edge_type, []).append(link)
+    for links in by_type.values():
+        ends = {link.ends for link in links if link.ends <= core}
+        names = [name for name in plan.pattern.nodes if any(name in pair for pair in ends)]
+        for three in combinations(names, 3):
+            nodes = [plan.pattern.nodes[name] for name in three]
+            common = all(plan.estimates.of(node) * _SELECTIVE > plan.estimates.whole(node) for node in nodes)
+            if common and all(frozenset(pair) in ends for pair in combinations(three, 2)):
+                yield three, [link for link in links if link.ends <= set(three)]
+
+
 def _own_links(plan: _Arrangement, variable: str) -> bool:
     return any(variable in link.ends for link in plan.links)
 
@@ -152,16 +197,26 @@ def _choose_start(plan: _Arrangement, component: set[str]) -> str:
     """The most selective variable, unless one that is enumerated anyway is about as good."""
     ordered = [name for name in plan.pattern.nodes if name in component]
     if any(not link.is_hop for link in plan.links if link.ends & component):
-        return ordered[0]
+        return _start_of_chain(plan, ordered)
     estimates = {name: plan.estimates.of(plan.pattern.nodes[name]) for name in ordered}
     best = min(ordered, key=lambda name: (estimates[name], name not in plan.kept))
     wanted = [name for name in ordered if name in plan.kept | _entangled(plan)]
-    whole = plan.tools.operators.tables.nodes(plan.pattern.nodes[best].type_name).count
+    whole = plan.estimates.whole(plan.pattern.nodes[best])
     if not wanted:
         return _hub(plan, ordered, best, estimates, whole)
     if best in wanted or estimates[best] * _SELECTIVE <= whole:
         return best
     return min(wanted, key=lambda name: estimates[name])
+
+
+def _start_of_chain(plan: _Arrangement, ordered: list[str]) -> str:
+    """A variable from which chains of hops can be followed forwards, where equal values connect it to others; else
+    the first one."""
+    chains = [link for link in plan.links if not link.is_hop]
+    if any(plan.pattern.nodes[name].equality is not None for name in ordered):
+        sources = {link.source for link in chains} - {link.target for link in chains}
+        return next((name for name in ordered if name in sources), ordered[0])
+    return ordered[0]
 
 
 def _hub(plan: _Arrangement, ordered: list[str], best: str, estimates: dict[str, float], whole: int) -> str:
@@ -254,11 +309,10 @@ def _growth(plan: _Arrangement, name: str, links: list[Link]) -> tuple[int, floa
         if not link.is_hop:
             continue
         oriented = link.from_(link.other(name))
-        stored = link.edge_variable is not None
-        adjacency = plan.tools.operators.tables.adjacency(oriented.edge_type, oriented.direction, edges=stored)
+        adjacency = plan.estimates.adjacency(oriented)
         growth.append(adjacency.pairs / max(1, len(adjacency)))
-    rows = plan.tools.operators.tables.nodes(plan.pattern.nodes[name].type_name).count
-    share = plan.estimates.of(plan.pattern.nodes[name]) / max(1, rows)
+    node = plan.pattern.nodes[name]
+    share = plan.estimates.of(node) / max(1, plan.estimates.whole(node))
     return (0, min(growth) * share - len(growth))
 
 

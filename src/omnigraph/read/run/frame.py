@@ -46,8 +46,9 @@ class Frame:
 
     def take(self, index: Array) -> Frame:
         """Some of the rows, by number, in that order."""
-        positions = {name: array[index] for name, array in self.positions.items()}
-        return Frame(len(index), self.rows, positions, None if self.weights is None else self.weights[index])
+        positions = {name: array.take(index) for name, array in self.positions.items()}
+        weights = None if self.weights is None else self.weights.take(index)
+        return Frame(len(index), self.rows, positions, weights)
 
     def keep(self, mask: Bools) -> Frame:
         """The rows for which the mask is true."""

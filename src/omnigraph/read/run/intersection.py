@@ -12,37 +12,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from omnigraph.read.data.adjacency import Adjacency, hashed_rows
+from omnigraph.read.data.adjacency import hashed_rows
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import Link
 from omnigraph.read.run.frame import Frame
+from omnigraph.read.run.relations import adjacency_of, are_connected
 from omnigraph.read.values.columns import Array, Bools, Ints, Positions
 from omnigraph.read.values.counting import counts_by
 from omnigraph.read.values.parallel import in_parallel, parts_of
 
 Take = Callable[[Ints, Positions], None]
 """Takes row numbers and a common neighbour of each. Called by several threads, for each row by one of them."""
-
-
-def adjacency_of(tables: GraphTables, link: Link) -> Adjacency:
-    """The adjacency that a link follows: with edges if it binds one."""
-    return tables.adjacency(link.edge_type, link.direction, edges=link.edge_variable is not None)
-
-
-def are_connected(tables: GraphTables, link: Link, sources: Array, targets: Array) -> Bools:
-    """Which pairs of positions a hop connects."""
-    adjacency = adjacency_of(tables, link)
-    if adjacency.is_function:
-        return np.asarray(adjacency.only[sources] == targets)
-    if link.source == link.target:
-        return adjacency.contains(sources, targets)
-    back = adjacency_of(tables, link.from_(link.target))
-    if back.is_function:
-        return np.asarray(back.only[targets] == sources)
-    if back.mean_degree < adjacency.mean_degree:
-        return back.contains(targets, sources)
-    return adjacency.contains(sources, targets)
 
 
 class Intersection:
@@ -74,10 +55,14 @@ class Intersection:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32)
         return np.concatenate([index for index, _ in parts]), np.concatenate([targets for _, targets in parts])
 
-    def counts(self, weigh: Callable[[Array], Array] | None) -> Ints:
-        """The sum of the weights of the common neighbours of each row."""
-        if len(self.links) == 2 and self.links[0].source == self.links[1].source:
+    def counts(self, weigh: Callable[[Array], Array] | None) -> Array:
+        """The sum of the weights of the common neighbours of each row; truth values if there is at most one."""
+        apart = len({link.source for link in self.links}) > 1 or any(link.value for link in self.links)
+        if len(self.links) == 2 and not apart:
             return self._counts_of_one(weigh)
+        function = next((link for link in self.links if adjacency_of(self.tables, link).is_function), None)
+        if weigh is None and function is not None:
+            return self._has_one(function)
         index, targets = self.found()
         weights = None if weigh is None else weigh(targets).astype(np.int64)
         return counts_by(index, weights, self.frame.count)
@@ -91,6 +76,16 @@ class Intersection:
             return adjacency.degrees[positions].astype(np.int64)
         index, places, _ = adjacency.expand(positions)
         return counts_by(index, weigh(adjacency.targets[places]).astype(np.int64), self.frame.count)
+
+    def _has_one(self, function: Link) -> Bools:
+        """Whether the only neighbour over one of the links is one over the others too."""
+        held = np.zeros(self.frame.count, dtype=np.bool_)
+
+        def take(rows: Ints, _: Positions) -> None:
+            held[rows] = True
+
+        self._over_function(function, take)
+        return held
 
     def _go_through(self, take: Take) -> None:
         for link in self.links:
@@ -114,12 +109,26 @@ class Intersection:
 
     def _over_function(self, link: Link, take: Take) -> None:
         """Common neighbours where one of the links leads to one neighbour at most: only that one is checked."""
-        only = adjacency_of(self.tables, link).only[self.frame.positions[link.source]]
-        rows = np.flatnonzero(only >= 0)
-        for other in self._others(link):
-            near = self.frame.positions[other.source][rows]
-            rows = rows[are_connected(self.tables, other, near, only[rows])]
-        take(rows, only[rows])
+        step, count = self.tables.settings.pair_block, self.frame.count
+        work = partial(self._function_blocks, link, take)
+        work(0, min(step, count))  # builds what the check needs, before several threads need it
+        parts = parts_of(count, self.tables.settings.parallel_from)
+        in_parallel(work, pairwise(np.linspace(min(step, count), count, parts + 1).astype(np.int64).tolist()))
+
+    def _function_blocks(self, link: Link, take: Take, first: int, last: int) -> None:
+        only, positions = adjacency_of(self.tables, link).only, self.frame.positions
+        step, others = self.tables.settings.pair_block, self._others(link)
+        for low in range(first, last, step):
+            block = slice(low, min(low + step, last))
+            targets = only.take(positions[link.source][block])
+            rows = np.flatnonzero(targets >= 0)
+            targets = targets.take(rows)
+            for other in others:
+                near = positions[other.source][block].take(rows)
+                held = np.flatnonzero(are_connected(self.tables, other, near, targets))
+                rows, targets = rows.take(held), targets.take(held)
+            if len(rows):
+                take(rows + low, targets)
 
     def _blocks(self, rows: Ints, ends: Ints, link: Link, take: Take, first: int, last: int) -> None:
         """Find the common neighbours of a range of rows, block by block."""

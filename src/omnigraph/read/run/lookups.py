@@ -6,6 +6,8 @@ These are the operators of `operators.py`, on fetched rows instead of whole tabl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from concurrent.futures import Future
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -18,15 +20,17 @@ from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.read.data.rows import Rows, WholeTable
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.limits import Limits
-from omnigraph.read.pattern.pattern import Link
+from omnigraph.read.pattern.pattern import Link, Node
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.operators import Operators
 from omnigraph.read.values.columns import Array, Bools, Column, Ints, filled
 from omnigraph.read.values.comparing import Series
+from omnigraph.read.values.parallel import begun
 from omnigraph.storage.filters import compared, sql_literal
 
 _TOGETHER: Final = 1_000
+_SIDES: Final = {ir.Direction.OUT: ["src"], ir.Direction.IN: ["dst"], ir.Direction.BOTH: ["src", "dst"]}
 
 
 class TooManyLookups(Exception):
@@ -88,6 +92,27 @@ class Lookups(Operators):
         super().__init__(tables, expressions, limits)
         self._needed = needed
         self._bounded = bounded
+        self._begun: dict[tuple[Link, str, str], Future[pa.Table]] = {}
+
+    def look_ahead(self, node: Node, link: Link) -> None:
+        """Begin to look up the edges at a node whose key is known, while the node itself is looked up."""
+        fixed = {
+            condition.left.property: self.expressions.constant(condition.right)
+            for condition in node.filters
+            if condition.op is ir.Op.EQ
+            and isinstance(condition.left, ir.Prop)
+            and isinstance(condition.right, ir.Param | ir.Constant)
+        }
+        kind = self.tables.catalog.nodes[node.type_name]
+        try:
+            expected = str(fixed["id"]) if "id" in fixed else kind.id_of(fixed)
+        except ValueError:  # a part of the key is missing, or a number is no value of its type
+            return
+        edges, columns = self.tables.edges(link.edge_type), self._edge_columns(link)
+        for side in _SIDES[link.direction]:
+            self._begun[link, side, expected] = begun(
+                partial(fetch, self.tables, edges, side, pa.array([expected]), columns)
+            )
 
     def scanned(self, frame: Frame, variable: str, type_name: str, filters: Sequence[ir.Filter]) -> Frame:
         """Each row with each entity that passes the filters; Lance checks those it can, through its indexes."""
@@ -129,7 +154,7 @@ class Lookups(Operators):
         """Zero: fetched rows are few, and never worked on in pieces."""
         return np.zeros(frame.count, dtype=np.int64)
 
-    def growth(self, operations: Sequence[ir.Operation]) -> float:  # noqa: ARG002
+    def growth(self, operations: Sequence[ir.Operation], bound: Mapping[str, Rows]) -> float:  # noqa: ARG002
         """See `sizes`."""
         return 0.0
 
@@ -156,14 +181,11 @@ class Lookups(Operators):
 
     def _edges(self, link: Link, edges: WholeTable, ids: pa.Array) -> tuple[pa.Array, pa.Array, pa.Table]:
         """The edges at some nodes: the near end, the far end and the edge of each."""
-        needed = [] if link.edge_variable is None else self._columns(link.edge_variable, edges.entity)
-        columns = sorted({"src", "dst", *needed})
         near: list[pa.Array] = []
         far: list[pa.Array] = []
         parts: list[pa.Table] = []
-        sides = {ir.Direction.OUT: ["src"], ir.Direction.IN: ["dst"], ir.Direction.BOTH: ["src", "dst"]}
-        for side in sides[link.direction]:
-            table = fetch(self.tables, edges, side, ids, columns)
+        for side in _SIDES[link.direction]:
+            table = self._edges_at(link, edges, side, ids)
             if side == "dst" and link.direction is ir.Direction.BOTH:
                 table = table.filter(pc.not_equal(table["src"], table["dst"]))
             other = "dst" if side == "src" else "src"
@@ -171,6 +193,19 @@ class Lookups(Operators):
             far.append(Column.of(table[other]).arrow)
             parts.append(table)
         return pa.concat_arrays(near), pa.concat_arrays(far), pa.concat_tables(parts)
+
+    def _edges_at(self, link: Link, edges: WholeTable, side: str, ids: pa.Array) -> pa.Table:
+        """The edges that have one of the ids at a side; those that `look_ahead` asked for are on their way."""
+        ahead = self._begun.pop((link, side, ids[0].as_py()), None) if len(ids) == 1 else None
+        if ahead is not None:
+            return ahead.result()
+        return fetch(self.tables, edges, side, ids, self._edge_columns(link))
+
+    def _edge_columns(self, link: Link) -> list[str]:
+        if link.edge_variable is None:
+            return ["dst", "src"]
+        entity = self.tables.edges(link.edge_type).entity
+        return sorted({"src", "dst", *self._columns(link.edge_variable, entity)})
 
     def _joined(
         self,

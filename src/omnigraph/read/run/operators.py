@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,11 +13,13 @@ from omnigraph.read.data.adjacency import Adjacency
 from omnigraph.read.data.rows import Rows
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.limits import Limits
-from omnigraph.read.pattern.pattern import Link, link_of, mentioned
+from omnigraph.read.pattern.pattern import Link, Node, link_of, mentioned
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import NO_ROW, Frame, joined
 from omnigraph.read.run.hops import reach_bounds, reached
-from omnigraph.read.run.intersection import Intersection, adjacency_of, are_connected
+from omnigraph.read.run.intersection import Intersection
+from omnigraph.read.run.joining import Hops, joining_hops
+from omnigraph.read.run.relations import adjacency_of, are_connected, reached_by
 from omnigraph.read.values.columns import Array, Bools, Column, Ints, Positions
 from omnigraph.read.values.comparing import Series, compare
 from omnigraph.read.values.counting import product
@@ -37,11 +39,11 @@ class Operators:
 
     def run(self, operations: Sequence[ir.Operation], frame: Frame) -> Frame:
         """Operations one after the other, as written."""
-        for operation in operations:
+        for index, operation in enumerate(operations):
             self.limits.check()
             match operation:
-                case ir.NodeScan(variable, type_name, filters):
-                    frame = self.scanned(frame, variable, type_name, filters)
+                case ir.NodeScan():
+                    frame = self._scan_of_block(frame, operation, operations[index + 1 :])
                 case ir.Expand():
                     frame = self._expand(frame, operation)
                 case ir.Filter():
@@ -58,6 +60,15 @@ class Operators:
             frame = frame.keep(self.expressions.holds(condition, frame))
         return frame
 
+    def _scan_of_block(self, frame: Frame, scan: ir.NodeScan, later: Sequence[ir.Operation]) -> Frame:
+        """Each row with each entity, as far as the conditions can hold that come later."""
+        hops = joining_hops(scan, later, frame.rows, self.tables)
+        if hops is None:
+            return self.scanned(frame, scan.variable, scan.type_name, scan.filters)
+        for hop in hops:
+            frame = self.follow(frame, hop, scan.type_name)
+        return self.filtered(frame.only(frame.positions.keys() - {hops[0].target}), scan.filters)
+
     def scanned(self, frame: Frame, variable: str, type_name: str, filters: Sequence[ir.Filter]) -> Frame:
         """Each row with each entity of a type that passes the filters."""
         rows = self.tables.nodes(type_name)
@@ -68,6 +79,9 @@ class Operators:
         if rows.live is not None:
             held = held & rows.live
         return self.filtered(Frame.of(variable, rows, rows.whole).keep(held), others)
+
+    def look_ahead(self, node: Node, link: Link) -> None:
+        """Prepare for a link that will be followed from a node; tables in memory need no preparation."""
 
     def scan(self, frame: Frame, variable: str, rows: Rows) -> Frame:
         """Each row with each entity."""
@@ -114,21 +128,30 @@ class Operators:
             self._reaches[key] = reach_bounds(adjacency, link.max_hops, self.limits)
         return self._reaches[key]
 
-    def growth(self, operations: Sequence[ir.Operation]) -> float:
+    def growth(self, operations: Sequence[ir.Operation], bound: Mapping[str, Rows]) -> float:
         """About how many rows one row becomes in the largest step of some operations."""
         largest = rows = 1.0
-        for operation in operations:
+        bound = dict(bound)
+        for index, operation in enumerate(operations):
             match operation:
-                case ir.NodeScan(_, type_name, _):
-                    rows *= self.tables.nodes(type_name).count
+                case ir.NodeScan(variable, type_name, _):
+                    hops = joining_hops(operation, operations[index + 1 :], bound, self.tables)
+                    rows *= self.tables.nodes(type_name).count if hops is None else self._partners(hops)
+                    bound[variable] = self.tables.nodes(type_name)
                 case ir.Expand():
                     rows *= max(1.0, self._neighbours(operation))
+                    bound[operation.end] = self.tables.nodes(operation.target_type)
                 case ir.Optionally(inner, _):
-                    rows *= self.growth(inner)
+                    rows *= self.growth(inner, bound)
                 case ir.AntiJoin(_, inner):
-                    largest = max(largest, rows * self.growth(inner))
+                    largest = max(largest, rows * self.growth(inner, bound))
             largest = max(largest, rows)
         return largest
+
+    def _partners(self, hops: Hops) -> float:
+        """How many entities have the value of an entity on average."""
+        values, entities = (self._adjacency(hop) for hop in hops)
+        return int(entities.degrees[values.targets].sum(dtype=np.int64)) / max(1, len(values))
 
     def _neighbours(self, expand: ir.Expand) -> float:
         """How many neighbours an entity has on average; for a chain of hops an upper bound."""
@@ -141,7 +164,7 @@ class Operators:
     def follow(self, frame: Frame, link: Link, target_type: str) -> Frame:
         """Each row with each neighbour; with an edge variable, with each edge."""
         frame = self._present(frame, link.source)
-        rows = self.tables.nodes(target_type)
+        rows = reached_by(self.tables, link, target_type)
         if link.is_impossible or not frame.count:
             return self._nowhere(frame, link, rows)
         if not link.is_hop:
@@ -151,10 +174,10 @@ class Operators:
         adjacency = self._adjacency(link)
         positions = frame.positions[link.source]
         if adjacency.is_function and adjacency.edges is None:
-            return _function(frame, adjacency.only[positions], link.target, rows)
+            return _function(frame, adjacency.only.take(positions), link.target, rows)
         row = (len(frame.positions) + 7) * 4
         index, places, _ = adjacency.expand(positions, lambda total: self.limits.allocate(total, total * row))
-        grown = frame.take(index).bind(link.target, rows, adjacency.targets[places])
+        grown = frame.take(index).bind(link.target, rows, adjacency.targets.take(places))
         if link.edge_variable is None or adjacency.edges is None:
             return grown
         return grown.bind(link.edge_variable, self.tables.edges(link.edge_type), adjacency.edges[places])

@@ -18,6 +18,7 @@ from omnigraph.lang.query.explain import show
 from omnigraph.read.pattern.pattern import Link, Node
 from omnigraph.read.run.frame import Consume, Frame
 from omnigraph.read.run.operators import Operators
+from omnigraph.read.run.relations import rows_of
 from omnigraph.read.run.weights import Weights
 from omnigraph.read.values import counting
 from omnigraph.read.values.columns import Ints
@@ -68,7 +69,7 @@ class Start(Step):
         return mine if not frame.positions and frame.total == 1 else tools.operators.crossed(frame, mine)
 
     def _matching(self, tools: Tools) -> Frame:
-        rows = tools.operators.tables.nodes(self.node.type_name)
+        rows = rows_of(tools.operators.tables, self.node)
         if self.node.is_free:
             return Frame.of(self.node.variable, rows, rows.everything)
         weights = tools.weights.everywhere(self.node)
@@ -82,11 +83,15 @@ class Start(Step):
 
 @dataclass(slots=True)
 class LookUp(Step):
-    """The rows of a variable that a table finds by its indexes; joined to the rows so far."""
+    """The rows of a variable that a table finds by its indexes; joined to the rows so far. The edges that the next
+    step follows are looked up at the same time."""
 
     node: Node
+    ahead: Link | None = None
 
     def run(self, frame: Frame, tools: Tools) -> Frame:
+        if self.ahead is not None:
+            tools.operators.look_ahead(self.node, self.ahead)
         return tools.operators.scanned(frame, self.node.variable, self.node.type_name, self.node.filters)
 
     def __str__(self) -> str:
@@ -105,7 +110,7 @@ class FollowEdges(Step):
         return tools.operators.filtered(followed, self.node.filters)
 
     def __str__(self) -> str:
-        return f"Expand {shown_link(self.link)}{_trees(self.node)}: index"
+        return f"Expand {shown_link(self.link)}{shown_trees(self.node)}: index"
 
 
 @dataclass(slots=True)
@@ -116,7 +121,7 @@ class Total(Step):
 
     def run(self, frame: Frame, tools: Tools) -> Frame:
         if self.node.is_free:
-            total = tools.operators.tables.nodes(self.node.type_name).count
+            total = rows_of(tools.operators.tables, self.node).count
         else:
             total = counting.total(tools.weights.everywhere(self.node))
         weights = np.ones(frame.count, dtype=np.int64) if frame.weights is None else frame.weights
@@ -144,7 +149,11 @@ class Follow(Step):
         return followed.times(tools.weights.of(self.node, followed.positions[self.node.variable]))
 
     def __str__(self) -> str:
-        return f"Expand {shown_link(self.link)}{_trees(self.node)}: adjacency in memory"
+        if self.link.value is None:
+            return f"Expand {shown_link(self.link)}{shown_trees(self.node)}: adjacency in memory"
+        if self.node.equality is not None:
+            return f"Hash {shown_link(self.link)}{shown_trees(self.node)}: values in memory"
+        return f"Join {self.link.source.removesuffix('#')}{shown_trees(self.node)}: values in memory"
 
 
 @dataclass(slots=True)
@@ -160,7 +169,7 @@ class Intersect(Step):
 
     def run(self, frame: Frame, tools: Tools) -> Frame:
         index, targets = tools.operators.intersection(frame, self.links).found()
-        rows = tools.operators.tables.nodes(self.node.type_name)
+        rows = rows_of(tools.operators.tables, self.node)
         found = frame.take(index).bind(self.node.variable, rows, targets)
         if self.node.is_free or not found.count:
             return found
@@ -168,7 +177,7 @@ class Intersect(Step):
 
     def __str__(self) -> str:
         links = " and ".join(shown_link(link) for link in self.links)
-        return f"Intersect {links}{_trees(self.node)}: adjacency in memory"
+        return f"Intersect {links}{shown_trees(self.node)}: adjacency in memory"
 
 
 @dataclass(slots=True)
@@ -184,7 +193,7 @@ class CountCommon(Step):
 
     def __str__(self) -> str:
         links = " and ".join(shown_link(link) for link in self.links)
-        return f"Count common {links}{_trees(self.node)}: adjacency in memory"
+        return f"Count common {links}{shown_trees(self.node)}: adjacency in memory"
 
 
 @dataclass(slots=True)
@@ -273,7 +282,7 @@ class AsWritten(Step):
     shown: str
 
     def sizes(self, frame: Frame, tools: Tools) -> Ints | None:
-        return np.full(frame.count, ceil(tools.operators.growth(self.operations)))
+        return np.full(frame.count, ceil(tools.operators.growth(self.operations, frame.rows)))
 
     def run(self, frame: Frame, tools: Tools) -> Frame:
         return tools.operators.run(self.operations, frame)
@@ -314,6 +323,9 @@ def _pieces(frame: Frame, sizes: Ints, size: int) -> Iterator[Frame]:
 
 def shown_link(link: Link) -> str:
     """A link, close to how a query writes it."""
+    if link.value is not None:
+        entity = link.source if link.direction is ir.Direction.OUT else link.target
+        return " and ".join(f"${entity}.{name}" for name in link.value.side.properties)
     edge = link.edge_type if link.edge_variable is None else f"${link.edge_variable}:{link.edge_type}"
     if not link.is_hop:
         edge += f"{{{link.min_hops},{link.max_hops}}}"
@@ -321,10 +333,12 @@ def shown_link(link: Link) -> str:
 
 
 def _shown(node: Node) -> str:
-    return f"${node.variable}: {node.type_name}{_trees(node)}"
+    if node.equality is not None:
+        return f"values of {node.variable.removesuffix('#')}{shown_trees(node)}"
+    return f"${node.variable}: {node.type_name}{shown_trees(node)}"
 
 
-def _trees(node: Node) -> str:
+def shown_trees(node: Node) -> str:
     """The conditions and subtrees of a node, in words."""
     parts = []
     if node.filters:
@@ -332,11 +346,11 @@ def _trees(node: Node) -> str:
             f"{show(f.left)} {f.op.value}{'' if f.right is None else ' ' + show(f.right)}" for f in node.filters
         )
         parts.append(" where " + " and ".join(conditions))
-    parts.extend(f" counting ({shown_link(reach.link)}{_trees(reach.child)})" for reach in node.reaches)
+    parts.extend(f" counting ({shown_link(reach.link)}{shown_trees(reach.child)})" for reach in node.reaches)
     parts.extend(f" without ({_below(absent)})" for absent in node.absent)
     parts.extend(f" optionally ({_below(optional)})" for optional in node.optional)
     return "".join(parts)
 
 
 def _below(node: Node) -> str:
-    return _trees(node).strip() or f"${node.variable}"
+    return shown_trees(node).strip() or f"${node.variable}"

@@ -14,6 +14,7 @@ from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import Node, Reach
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
+from omnigraph.read.run.relations import adjacency_of, rows_of
 from omnigraph.read.values.columns import Array, Bools
 from omnigraph.read.values.counting import product, segment_sums
 
@@ -32,7 +33,7 @@ class Weights:
         at most once, else counts."""
         if positions is None:
             return self.everywhere(node)
-        size = self.tables.nodes(node.type_name).size
+        size = rows_of(self.tables, node).size
         if len(positions) > size or (id(node) in self._whole):
             return self.everywhere(node)[positions]
         return self._weigh(node, positions)
@@ -46,7 +47,7 @@ class Weights:
         return found[1]
 
     def _weigh(self, node: Node, positions: Array | None) -> Array:
-        rows = self.tables.nodes(node.type_name)
+        rows = rows_of(self.tables, node)
         count = rows.size if positions is None else len(positions)
         held = self._filtered(node, positions, count)
         if not node.has_subtrees:
@@ -63,7 +64,7 @@ class Weights:
 
     def _filtered(self, node: Node, positions: Array | None, count: int) -> Bools | None:
         """Which positions have a row that satisfies the node's own conditions; None if all have."""
-        rows = self.tables.nodes(node.type_name)
+        rows = rows_of(self.tables, node)
         held = rows.live if positions is None else None
         for condition in node.filters:
             here = rows.whole if positions is None else positions
@@ -89,8 +90,7 @@ class Weights:
     def _reach(self, reach: Reach, positions: Array | None) -> Array:
         """For each position the sum of its neighbours' counts."""
         link, child = reach.link, reach.child
-        stored = link.edge_variable is not None
-        adjacency = self.tables.adjacency(link.edge_type, link.direction, edges=stored)
+        adjacency = adjacency_of(self.tables, link)
         if child.is_free:
             return adjacency.degrees if positions is None else adjacency.degrees[positions]
         if positions is None:
@@ -111,7 +111,7 @@ class Weights:
 
     def _of_many(self, child: Node, neighbours: Array) -> Array:
         """Counts at positions that may repeat."""
-        if child.has_subtrees and len(neighbours) <= self.tables.nodes(child.type_name).size:
+        if child.has_subtrees and len(neighbours) <= rows_of(self.tables, child).size:
             unique, inverse = np.unique(neighbours, return_inverse=True)
             return self.of(child, unique)[inverse]
         return self.of(child, neighbours)

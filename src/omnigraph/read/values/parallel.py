@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import cache
-from typing import Final
+from typing import Final, TypeVar
 
 _MOST: Final = 8
+Made = TypeVar("Made")
 
 
 @cache
@@ -21,6 +22,11 @@ def _pool() -> ThreadPoolExecutor:
 @cache
 def _threads() -> int:
     return max(1, min(_MOST, os.cpu_count() or 1))
+
+
+def begun(work: Callable[[], Made]) -> Future[Made]:
+    """Work that a thread begins now, for a result that is needed later."""
+    return _pool().submit(copy_context().run, work)
 
 
 def parts_of(size: int, parallel_from: int) -> int:

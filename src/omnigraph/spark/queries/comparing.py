@@ -27,6 +27,8 @@ _COMPARED: Final[dict[Op, Callable[[Any, Any], Any]]] = {
 _WIDE: Final = {Scalar.I64: (-float(2**63), float(2**63)), Scalar.U64: (0.0, float(2**64))}
 """The integers that a double cannot hold, with the floats that bound them."""
 _HALF: Final = float(2**32)
+_BEYOND: Final = str(10**20 - 1)
+"""A number of twenty digits that is larger than every integer."""
 
 
 def compare(op: Op, left: Column, right: Column, kinds: tuple[ValueType, ValueType]) -> Column:
@@ -47,6 +49,10 @@ def _ordered(op: Op, left: Column, right: Column, one: Scalar, other: Scalar) ->
     compared = _COMPARED[op]
     if one is other or one not in NUMERIC or other not in NUMERIC:
         return compared(left, right)
+    if op is Op.EQ and one in _WIDE and other in FLOATS:
+        return left.cast("decimal(20,0)") == _whole(right, one)
+    if op is Op.EQ and other in _WIDE and one in FLOATS:
+        return _whole(left, other) == right.cast("decimal(20,0)")
     if one in _WIDE and other in FLOATS:
         return compared(_sign(left, right, one), fn.lit(0))
     if other in _WIDE and one in FLOATS:
@@ -55,16 +61,33 @@ def _ordered(op: Op, left: Column, right: Column, one: Scalar, other: Scalar) ->
     return compared(left.cast(shared), right.cast(shared))
 
 
-def _sign(integer: Column, number: Column, kind: Scalar) -> Column:
-    """Whether 64-bit integers are below, at or above floats: -1, 0 or 1."""
+def _parts(number: Column, kind: Scalar) -> tuple[Column, Column]:
+    """The whole part of floats as exact numbers, and the rest; those beyond the integers of a kind count as 0."""
     low, high = _WIDE[kind]
     wide = number.cast("double")
     within = fn.when((wide >= low) & (wide < high), wide).otherwise(fn.lit(0.0))
     upper = fn.floor(within / _HALF)
     lower = fn.floor(within - upper.cast("double") * _HALF)
     whole = upper.cast("decimal(20,0)") * fn.lit(2**32).cast("decimal(10,0)") + lower.cast("decimal(20,0)")
+    return whole.cast("decimal(20,0)"), within - upper.cast("double") * _HALF - lower.cast("double")
+
+
+def _whole(number: Column, kind: Scalar) -> Column:
+    """Floats as exact numbers; for those that are no integers of a kind, one that is none either. It depends on
+    one side only, so that Spark joins by it instead of comparing each row with each."""
+    low, high = _WIDE[kind]
+    wide = number.cast("double")
+    whole, rest = _parts(number, kind)
+    is_whole = (wide >= low) & (wide < high) & (rest == 0)
+    return fn.when(is_whole, whole).when(wide.isNotNull(), fn.lit(_BEYOND).cast("decimal(20,0)"))
+
+
+def _sign(integer: Column, number: Column, kind: Scalar) -> Column:
+    """Whether 64-bit integers are below, at or above floats: -1, 0 or 1."""
+    low, high = _WIDE[kind]
+    wide = number.cast("double")
+    whole, rest = _parts(number, kind)
     exact = integer.cast("decimal(20,0)")
-    rest = within - upper.cast("double") * _HALF - lower.cast("double")
     return (
         fn.when(integer.isNull() | wide.isNull(), fn.lit(None).cast("int"))
         .when(wide < low, 1)
