@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.bulk.load.options import Mode
-from omnigraph.read.values.texts import TextIndex
+from omnigraph.read.values.exact import ExactIndex
 from omnigraph.storage.stage.changes import is_probed
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ class KnownIds:
     def __init__(self, load: StagedLoad) -> None:
         self._load = load
         self._table_key = ""
-        self._staged: TextIndex | None = None
-        self._committed: TextIndex | None = None
+        self._staged: ExactIndex | None = None
+        self._committed: ExactIndex | None = None
 
     def are_new(self, table_key: str) -> bool:
         """Is each id of the staged rows there once, and in an append not among the committed ones?"""
@@ -53,16 +53,16 @@ class KnownIds:
             return False
         return not len(_missing(self._committed_index(table_key), missing))
 
-    def _staged_index(self, table_key: str) -> TextIndex:
+    def _staged_index(self, table_key: str) -> ExactIndex:
         self._turn_to(table_key)
         if self._staged is None:
-            self._staged = TextIndex(self._load.keys(table_key, ["id"])["id"].combine_chunks())
+            self._staged = ExactIndex(self._load.keys(table_key, ["id"])["id"].combine_chunks())
         return self._staged
 
-    def _committed_index(self, table_key: str) -> TextIndex:
+    def _committed_index(self, table_key: str) -> ExactIndex:
         self._turn_to(table_key)
         if self._committed is None:
-            self._committed = TextIndex(self._committed_ids(table_key))
+            self._committed = ExactIndex(self._committed_ids(table_key))
         return self._committed
 
     def _committed_ids(self, table_key: str) -> pa.Array:
@@ -74,7 +74,7 @@ class KnownIds:
             self._table_key, self._staged, self._committed = table_key, None, None
 
 
-def _missing(index: TextIndex, ids: pa.Array) -> pa.Array:
+def _missing(index: ExactIndex, ids: pa.Array) -> pa.Array:
     """The ids that an index does not have."""
     lost = np.flatnonzero(index.places(ids) < 0)
     return ids.take(pa.array(lost))

@@ -7,6 +7,7 @@ wanted text is compared with it before it counts as found. Texts are read in blo
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -23,6 +24,8 @@ _WORD: Final = 8
 WIDEST: Final = 64
 """So many bytes of a text are packed; longer texts are compared as texts."""
 _BLOCK: Final = 1 << 15
+_BY_WORDS: Final = 1024
+"""So many bytes of a text are brought into its hash by words; the rest of a very long one by a checksum."""
 _EARLY: Final = 3
 """After so many slots nearly all texts of a block are found. The others of all blocks go on together."""
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -46,7 +49,14 @@ def mixed(words: Words) -> Words:
     return hashes
 
 
-class TextIndex:
+def hashed(texts: pa.Array) -> Words:
+    """A hash of each text."""
+    hashes = np.zeros(len(texts), dtype=np.uint64)
+    _Bytes.of(texts).mix(0, len(texts), hashes, 0)
+    return hashes
+
+
+class ExactIndex:
     """Texts by position. One text may be at several positions; nulls are at none."""
 
     def __init__(self, texts: pa.Array, mix: Callable[[Words], Words] = mixed) -> None:
@@ -107,7 +117,7 @@ class TextIndex:
     def _hashed(self, packed: _Bytes, start: int, stop: int, words: Words) -> Words:
         hashes = self._mix(words)
         if packed.longest > WIDEST and self._widest > WIDEST:
-            packed.mix_further(start, stop, hashes)
+            packed.mix(start, stop, hashes, WIDEST)
         return hashes
 
     def _fill(self, hashes: Words, valid: Bools | None) -> Ints:
@@ -157,7 +167,8 @@ class TextIndex:
         if not len(search.rows):
             return search
         entries = self._slots[search.at]
-        hit = np.flatnonzero(entries >> _HALF == search.halves)
+        goes_on = entries != _EMPTY
+        hit = np.flatnonzero((entries >> _HALF == search.halves) & goes_on)
         places = (entries[hit] & _LOW).astype(np.int64)
         same = self._confirmed(places, search, hit)
         if packed.longest > self._words.shape[1] * _WORD or self._widest > WIDEST:
@@ -166,7 +177,6 @@ class TextIndex:
             same &= live[places]
         held = np.flatnonzero(same)
         found[search.rows[hit[held]]] = places[held]
-        goes_on = entries != _EMPTY
         goes_on[hit[held]] = False
         return search.next(np.flatnonzero(goes_on), self._mask)
 
@@ -230,6 +240,7 @@ class _Bytes:
     starts: npt.NDArray[np.integer]
     sizes: npt.NDArray[np.integer]
     longest: int
+    content: npt.NDArray[np.uint8]
     words: Words
 
     @classmethod
@@ -238,7 +249,7 @@ class _Bytes:
         _, places, content = texts.buffers()
         if not len(texts) or content is None:
             none = np.zeros(len(texts), dtype=np.int64)
-            return cls(none, none, 0, np.zeros(1, dtype=np.uint64))
+            return cls(none, none, 0, np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.uint64))
         every = np.frombuffer(places, dtype=np.int64 if wide else np.int32)
         offsets = every[texts.offset : texts.offset + len(texts) + 1]
         raw = np.frombuffer(content, dtype=np.uint8)
@@ -248,7 +259,7 @@ class _Bytes:
             offsets = offsets - offsets[0]
         sizes = offsets[1:] - offsets[:-1]
         words = np.ndarray((len(raw) - _WORD + 1,), dtype="<u8", buffer=raw, strides=(1,))
-        return cls(offsets[:-1], sizes, int(sizes.max(initial=0)), words)
+        return cls(offsets[:-1], sizes, int(sizes.max(initial=0)), raw, words)
 
     def pack(self, start: int, stop: int, into: Words) -> None:
         """Write the words of some texts, as many as ``into`` has columns for."""
@@ -259,16 +270,20 @@ class _Bytes:
             np.bitwise_or(self.words[np.minimum(starts, last)], _FILL[left], out=into[:, column])
             starts += _WORD
 
-    def mix_further(self, start: int, stop: int, hashes: Words) -> None:
-        """Bring what follows the packed bytes of long texts into their hashes."""
+    def mix(self, start: int, stop: int, hashes: Words, at: int) -> None:
+        """Bring the bytes of some texts, from the byte ``at`` on, into their hashes."""
         starts, sizes = self.starts[start:stop], self.sizes[start:stop]
-        longer, at = np.flatnonzero(sizes > WIDEST), WIDEST
-        while len(longer):
+        longer = np.flatnonzero(sizes > at)
+        while len(longer) and at < _BY_WORDS:
             left = np.minimum(sizes[longer] - at, _WORD)
             words = self.words[starts[longer].astype(np.int64) + at] | _FILL[left]
             hashes[longer] = mixed(np.stack([hashes[longer], words], axis=1))
             at += _WORD
             longer = longer[sizes[longer] > at]
+        if len(longer):
+            ends = zip(starts[longer].tolist(), sizes[longer].tolist(), strict=True)
+            sums = [zlib.crc32(self.content[begin + at : begin + size]) for begin, size in ends]
+            hashes[longer] = mixed(np.stack([hashes[longer], np.array(sums, dtype=np.uint64)], axis=1))
 
 
 def _valid(texts: pa.Array) -> Bools | None:
