@@ -6,17 +6,20 @@ evaluator of every other write finds out what.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.bulk.load.options import Mode
 from omnigraph.read.values.exact import ExactIndex
-from omnigraph.storage.stage.changes import is_probed
+from omnigraph.storage.stage.lookups import MOST_PROBES, PROBE_LIMIT
 
 if TYPE_CHECKING:
     from omnigraph.bulk.load.checks import StagedLoad
+
+_FEW: Final = MOST_PROBES * PROBE_LIMIT
+"""So few ids are left to the evaluator, which looks them up among the committed ones if that is faster."""
 
 
 class KnownIds:
@@ -36,20 +39,19 @@ class KnownIds:
         rows = self._load.snapshot.rows(table_key)
         if self._load.mode is not Mode.APPEND or not rows:
             return True
-        if is_probed(len(staged), rows):
+        if len(staged) <= _FEW:
             return False
         return bool((staged.places(self._committed_ids(table_key)) < 0).all())
 
     def has_all(self, table_key: str, ids: pa.ChunkedArray) -> bool:
-        """Are all these ids those of staged or committed rows? False also if the few that are not staged had
-        better be looked up one by one."""
+        """Are all these ids those of staged or committed rows? False also if few of them are not staged."""
         load, missing = self._load, ids.combine_chunks()
         if table_key in load.files:
             missing = _missing(self._staged_index(table_key), missing)
         rows = load.snapshot.rows(table_key)
         if not len(missing):
             return True
-        if not rows or is_probed(len(missing), rows) or (table_key in load.files and load.mode is Mode.OVERWRITE):
+        if not rows or len(missing) <= _FEW or (table_key in load.files and load.mode is Mode.OVERWRITE):
             return False
         return not len(_missing(self._committed_index(table_key), missing))
 

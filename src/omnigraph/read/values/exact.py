@@ -237,8 +237,8 @@ class _Search:
 class _Bytes:
     """The bytes of texts: where each text begins, how many bytes it has, and the word that begins at each byte."""
 
-    starts: npt.NDArray[np.integer]
-    sizes: npt.NDArray[np.integer]
+    starts: npt.NDArray[np.signedinteger]
+    sizes: npt.NDArray[np.signedinteger]
     longest: int
     content: npt.NDArray[np.uint8]
     words: Words
@@ -250,7 +250,7 @@ class _Bytes:
         if not len(texts) or content is None:
             none = np.zeros(len(texts), dtype=np.int64)
             return cls(none, none, 0, np.zeros(0, dtype=np.uint8), np.zeros(1, dtype=np.uint64))
-        every = np.frombuffer(places, dtype=np.int64 if wide else np.int32)
+        every: npt.NDArray[np.signedinteger] = np.frombuffer(places, dtype=np.int64 if wide else np.int32)
         offsets = every[texts.offset : texts.offset + len(texts) + 1]
         raw = np.frombuffer(content, dtype=np.uint8)
         end = int(offsets[-1])
@@ -282,7 +282,7 @@ class _Bytes:
             longer = longer[sizes[longer] > at]
         if len(longer):
             ends = zip(starts[longer].tolist(), sizes[longer].tolist(), strict=True)
-            sums = [zlib.crc32(self.content[begin + at : begin + size]) for begin, size in ends]
+            sums = [zlib.crc32(self.content[begin + at : begin + size].tobytes()) for begin, size in ends]
             hashes[longer] = mixed(np.stack([hashes[longer], np.array(sums, dtype=np.uint64)], axis=1))
 
 
