@@ -9,8 +9,9 @@ import pytest
 from tests.storage.rows import LOCATION, SCHEMA, ages, change, changed, people, populated, row_ids, with_row_ids
 from tests.stores import Store
 
-from omnigraph.storage.stage.changes import locate_rows, stage_changes
+from omnigraph.storage.stage.changes import stage_changes
 from omnigraph.storage.stage.indexes import IndexSpec, stage_create_index
+from omnigraph.storage.stage.lookups import locate_rows
 from omnigraph.storage.tables import TableRef, Tables
 
 ABCD = {"ada": 36, "bo": 7, "cy": 50, "di": 12}

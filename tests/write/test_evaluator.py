@@ -15,8 +15,8 @@ from tests.write.support import Row, base_of, change, indexed, messages, new_gra
 from omnigraph.errors import ConstraintViolation, KeyConflict
 from omnigraph.graph import Graph
 from omnigraph.lang.schema.catalog import load_catalog
-from omnigraph.storage.stage.changes import is_probed
-from omnigraph.write.base import PROBE_LIMIT, Base
+from omnigraph.storage.stage.lookups import PROBE_LIMIT, is_probed
+from omnigraph.write.base import Base
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.evaluator import read_set, validate
 

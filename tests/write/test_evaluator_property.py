@@ -14,7 +14,7 @@ from tests.write.support import base_of, change, new_graph, put, refusal
 
 from omnigraph.graph import Graph
 from omnigraph.lang.schema.catalog import load_catalog
-from omnigraph.write.base import PROBE_LIMIT
+from omnigraph.storage.stage.lookups import PROBE_LIMIT
 from omnigraph.write.delta import TableDelta
 
 SCHEMA = """

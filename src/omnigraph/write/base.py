@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import lance
 import pyarrow as pa
@@ -19,12 +18,9 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import TablePin
 from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.filters import sql_literal
-from omnigraph.storage.stage.changes import is_probed, slices
+from omnigraph.storage.stage.lookups import PROBE_LIMIT, are_looked_up, is_probed, slices
 from omnigraph.storage.tables import TableRef
 from omnigraph.storage.unavailable import translated
-
-PROBE_LIMIT: Final = 5_000
-"""Up to this many values are looked up one by one; for more, one column is read and joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +89,9 @@ class Base:
         A column with few values is probed; if all columns have many, one pass reads them whole.
         """
         sets = {name: distinct(values) for name, values in wanted.items()}
-        rows_there = self.pin(table_key).row_count
-        few = {
-            name: values for name, values in sets.items() if is_probed(len(values), rows_there, self.probe_limit)
-        }
-        if not all(map(len, sets.values())):
+        if self.is_empty(table_key) or not all(map(len, sets.values())):
             return self.scan(table_key, columns, "false")
+        few = {name: values for name, values in sets.items() if self._is_probed(table_key, name, values)}
         needed = sorted({*columns, *sets})
         if few:
             rows = pa.concat_tables(self.scan(table_key, needed, probe) for probe in self._probes(few))
@@ -107,6 +100,12 @@ class Base:
         for name in sets.keys() - few.keys():
             rows = rows.filter(pc.is_in(rows[name], value_set=sets[name]))
         return rows.select(list(columns))
+
+    def _is_probed(self, table_key: str, column: str, values: pa.Array) -> bool:
+        """Are values of a column looked up one by one?"""
+        if column == "id":
+            return are_looked_up(self.open(table_key), values, self.probe_limit)
+        return is_probed(len(values), self.pin(table_key).row_count, self.probe_limit)
 
     def _probes(self, wanted: Mapping[str, pa.Array]) -> Iterator[str]:
         """Filters that find rows with these values: several if one column has many of them."""

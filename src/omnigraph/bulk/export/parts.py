@@ -27,7 +27,7 @@ from omnigraph.formats.format import Format
 from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.lang.values import Scalar, ValueType
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.read.data.ids import hashed
+from omnigraph.read.values.exact import hashed
 from omnigraph.settings import BulkSettings
 
 _MAX_BATCH_ROWS: Final = 8_192

@@ -1,7 +1,8 @@
-"""Rules that involve several rows, checked on the key columns of staged files. Each check is one task on a worker.
+"""Rules that involve several rows, checked on the key columns of staged files by tasks on workers.
 
-A check reads the few columns it needs, from the staged files and from the pinned tables, and calls the evaluator
-of every other write. Checks whose keys exceed the memory of a task are left to `joins`.
+A check reads the few columns it needs, from the staged files and from the pinned tables. `known` confirms quickly
+that keys and ends are right; everything else, and all that is wrong, is found by the evaluator of every other
+write. Checks whose keys exceed the memory of a task are left to `joins`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.bulk.load.known import KnownIds
 from omnigraph.bulk.load.options import Mode
 from omnigraph.bulk.masks import ExcludedRows
 from omnigraph.bulk.runner import TaskResult
@@ -126,6 +128,13 @@ class Check:
         """The same check for all files of the table."""
         return replace(self, files=())
 
+    def known(self, load: StagedLoad) -> str:
+        """The table whose ids the check needs: that of the nodes at one end of edges, else its own."""
+        entity = load.snapshot.entity(self.table_key)
+        if self.rule is not Rule.ENDS or not isinstance(entity, EdgeType):
+            return self.table_key
+        return f"node:{entity.source if self.columns == ('src',) else entity.target}"
+
     def memory(self, load: StagedLoad) -> int:
         """About how many bytes of keys the check holds at once."""
         if self.rule is Rule.ROWS:
@@ -133,8 +142,7 @@ class Check:
         size = load.key_bytes(self.table_key)
         entity = load.snapshot.entity(self.table_key)
         if self.rule is Rule.ENDS and isinstance(entity, EdgeType):
-            end = entity.source if self.columns == ("src",) else entity.target
-            return sum(file.key_bytes for file in self.files) + load.key_bytes(f"node:{end}")
+            return sum(file.key_bytes for file in self.files) + load.key_bytes(self.known(load))
         if self.rule is Rule.KEPT and isinstance(entity, NodeType):
             edges = load.snapshot.catalog.incident[entity.name]
             return size + sum(load.committed_key_bytes(edge.table_key) for edge in edges)
@@ -205,14 +213,34 @@ def _grouped(files: Sequence[StagedFile], groups: int) -> list[tuple[StagedFile,
     return [tuple(group) for group in grouped if group]
 
 
-def run_check(load: StagedLoad, check: Check) -> TaskResult[CheckResult]:
-    """Run one check in the memory of this process."""
+def tasks_of(load: StagedLoad, checks: Sequence[Check]) -> list[tuple[Check, ...]]:
+    """The checks by task: both ends of the same files of edges are checked by one, and the ids of their nodes by
+    the first that needs them; every other check is a task of its own."""
+    ids = {check.table_key: check for check in checks if check.rule is Rule.IDS}
+    groups: dict[Check, list[Check]] = {}
+    for check in checks:
+        if check.rule is Rule.ENDS:
+            group = groups.setdefault(replace(check, columns=()), [])
+            if check.known(load) in ids:
+                group.append(ids.pop(check.known(load)))
+            group.append(check)
+    together = {check for group in groups.values() for check in group}
+    return [*map(tuple, groups.values()), *((check,) for check in checks if check not in together)]
+
+
+def run_checks(load: StagedLoad, checks: Sequence[Check]) -> TaskResult[list[CheckResult]]:
+    """Run the checks of a task in the memory of this process."""
+    known = KnownIds(load)
+    return TaskResult([_run_check(load, check, known) for check in checks])
+
+
+def _run_check(load: StagedLoad, check: Check, known: KnownIds) -> CheckResult:
     result = CheckResult(check.table_key)
     found = Violations(load.error_limit)
     entity = load.snapshot.entity(check.table_key)
     match check.rule:
         case Rule.IDS:
-            _check_ids(load, result)
+            _check_ids(load, known, result)
         case Rule.ROWS:
             for file in check.files:
                 staged = read_file(load.targets[file.table_key], file.name)
@@ -222,7 +250,7 @@ def run_check(load: StagedLoad, check: Check) -> TaskResult[CheckResult]:
             check_unique(change, check.columns, load.base(), found)
         case Rule.ENDS:
             assert isinstance(entity, EdgeType)  # noqa: S101  only edges have ends
-            _check_ends(load, entity, check, found)
+            _check_ends(load, entity, check, known, found)
         case Rule.CARD:
             assert isinstance(entity, EdgeType)  # noqa: S101  only edges have a cardinality
             change = load.change(check.table_key, _cardinality_columns(load, check.table_key))
@@ -234,7 +262,7 @@ def run_check(load: StagedLoad, check: Check) -> TaskResult[CheckResult]:
             delta = {key: load.change(key, ["id"]) for key in concerned}
             check_kept_edges(entity, delta[check.table_key], delta, load.base(), found)
     result.violations, result.total = found.listed, found.total
-    return TaskResult(result)
+    return result
 
 
 def _cardinality_columns(load: StagedLoad, table_key: str) -> list[str]:
@@ -242,8 +270,10 @@ def _cardinality_columns(load: StagedLoad, table_key: str) -> list[str]:
     return ["src", "id"] if replaces_some else ["src"]
 
 
-def _check_ids(load: StagedLoad, result: CheckResult) -> None:
+def _check_ids(load: StagedLoad, known: KnownIds, result: CheckResult) -> None:
     """No two staged rows have one id; in an append no row has one that exists already."""
+    if known.are_new(result.table_key):
+        return
     ids = load.keys(result.table_key, ["id"])["id"].combine_chunks()
     if pc.count_distinct(ids).as_py() < len(ids):
         counts = Counter(ids.to_pylist())
@@ -254,12 +284,13 @@ def _check_ids(load: StagedLoad, result: CheckResult) -> None:
         result.existing, result.existing_total = existing.slice(0, load.error_limit).to_pylist(), len(existing)
 
 
-def _check_ends(load: StagedLoad, edge: EdgeType, check: Check, found: Violations) -> None:
+def _check_ends(load: StagedLoad, edge: EdgeType, check: Check, known: KnownIds, found: Violations) -> None:
     """Every end on one side of the edges is a node. The ids of edges are read only if one is not."""
-    (side,) = check.columns
-    node_key = f"node:{edge.source if side == 'src' else edge.target}"
-    delta = {node_key: load.change(node_key, ["id"])} if node_key in load.files else {}
+    (side,), node_key = check.columns, check.known(load)
     ends = load.keys(edge.table_key, [side], check.files)[side]
+    if known.has_all(node_key, ends):
+        return
+    delta = {node_key: load.change(node_key, ["id"])} if node_key in load.files else {}
     missing = missing_ends(edge, side, ends, delta, load.base())
     if len(missing):
         rows = load.keys(edge.table_key, ["id", side], check.files)

@@ -19,12 +19,26 @@ from omnigraph.bulk.load.joins import KeyJoins
 from omnigraph.bulk.load.options import Mode
 from omnigraph.bulk.masks import ExcludedRows, packed_mask
 from omnigraph.bulk.matches import MatchFile, write_matches
-from omnigraph.bulk.pieces import Piece, pieces_of
+from omnigraph.bulk.pieces import Piece, open_table, open_tables, pieces_of
 from omnigraph.bulk.runner import Runner, TaskResult
+from omnigraph.read.values.columns import Positions
+from omnigraph.read.values.exact import ExactIndex
 from omnigraph.settings import BulkSettings
+from omnigraph.storage.files.verification import LOOKUP_BYTES
+from omnigraph.storage.stage.lookups import MOST_PROBES, PROBE_LIMIT, are_looked_up, locate_rows
+from omnigraph.storage.unavailable import translated
 
 Matches = Mapping[str, tuple[MatchFile, ...]]
 """Matches of staged and committed rows, by table."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LookupTask:
+    """Looks up the committed rows of a table that a few staged rows replace."""
+
+    load: StagedLoad
+    job: str
+    table_key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +68,10 @@ def replaced_rows(runner: Runner, joins: KeyJoins, load: StagedLoad, settings: B
     for table_key in (*small, *large):
         if not load.snapshot.rows(table_key):
             continue
-        if table_key in small:
+        if _are_looked_up(load, table_key):
+            looked_up = runner.run("finding replaced rows", _look_up, [_LookupTask(load, runner.job, table_key)])
+            files = tuple(file for file in looked_up if file is not None)
+        elif table_key in small:
             pieces = pieces_of(load.snapshot, table_key, settings.rows_per_task)
             tasks = [_MatchTask(load, runner.job, piece) for piece in pieces]
             found = runner.run("finding replaced rows", _matches, tasks)
@@ -92,33 +109,67 @@ def _superseded(load: StagedLoad, table_key: str) -> TaskResult[ExcludedRows]:
     return TaskResult(ExcludedRows(masks), rows=len(ids))
 
 
+def _are_looked_up(load: StagedLoad, table_key: str) -> bool:
+    """Does the index on ids find the replaced rows with less reading than a pass over all ids?"""
+    rows = sum(file.rows for file in load.files[table_key])
+    if rows > MOST_PROBES * PROBE_LIMIT:
+        return False
+    ids = load.keys(table_key, ["id"])["id"].combine_chunks()
+    return are_looked_up(open_table(load.snapshot, table_key), ids)
+
+
+class _StagedIds:
+    """The ids of the staged rows of a table that are loaded, and where each of them is staged."""
+
+    def __init__(self, load: StagedLoad, table_key: str) -> None:
+        self.ids = load.keys(table_key, ["id"])["id"].combine_chunks()
+        self._names = pa.array([file.name for file in load.files[table_key]])
+        rows = [load.excluded.kept(file) for file in load.files[table_key]]
+        self._starts = np.cumsum([0, *map(len, rows)])
+        self._positions = np.concatenate(rows)
+
+    def matches(self, at: Positions, row_ids: pa.Array, row_addresses: pa.Array) -> pa.Table:
+        """The staged rows at some positions among the ids, with the committed rows that they replace."""
+        owner = np.searchsorted(self._starts, at, side="right") - 1
+        names = pa.DictionaryArray.from_arrays(pa.array(owner), self._names)
+        return pa.table(
+            {
+                "file": names.cast(pa.string()),
+                "row": self._positions[at],
+                "row_id": row_ids,
+                "row_address": row_addresses,
+            }
+        )
+
+
+def _look_up(task: _LookupTask) -> TaskResult[MatchFile | None]:
+    """The committed rows with the ids of staged ones, by the index on ids; None if there are none."""
+    load, table_key = task.load, task.table_key
+    staged, pin = _StagedIds(load, table_key), load.snapshot.tables[table_key]
+    handle = open_tables(load.snapshot.address).verified(pin.ref, LOOKUP_BYTES)
+    with translated(handle.uri):
+        found = locate_rows(handle, staged.ids)
+    if not len(found["id"]):
+        return TaskResult(None, rows=len(staged.ids))
+    at = ExactIndex(staged.ids).places(found["id"])
+    matches = staged.matches(at, found["row_id"], found["row_address"])
+    name = f"matches-{table_key.replace(':', '-')}"
+    return TaskResult(write_matches(load.snapshot.address, task.job, name, matches), rows=len(staged.ids))
+
+
 def _matches(task: _MatchTask) -> TaskResult[MatchFile | None]:
     """The committed rows of one piece with the staged rows that have their ids; None if there are none."""
     load, table_key = task.load, task.piece.table_key
-    files = load.files[table_key]
-    rows = [load.excluded.kept(file) for file in files]
-    ids = load.keys(table_key, ["id"])["id"].combine_chunks()
-    starts = np.cumsum([0, *map(len, rows)])
-    positions = np.concatenate(rows)
+    staged = _StagedIds(load, table_key)
+    index = ExactIndex(staged.ids)
     found: list[pa.Table] = []
     for batch in task.piece.batches(["id"], row_ids=True, row_addresses=True):
-        where = pc.index_in(batch["id"], value_set=ids)
-        is_match = pc.is_valid(where)
-        if not pc.any(is_match).as_py():
-            continue
-        at = where.drop_null().to_numpy()
-        owner = np.searchsorted(starts, at, side="right") - 1
-        names = pa.DictionaryArray.from_arrays(pa.array(owner), pa.array([file.name for file in files]))
-        found.append(
-            pa.table(
-                {
-                    "file": names.cast(pa.string()),
-                    "row": positions[at],
-                    "row_id": batch["_rowid"].filter(is_match),
-                    "row_address": batch["_rowaddr"].filter(is_match),
-                }
-            )
-        )
+        at = index.places(batch["id"])
+        is_match = at >= 0
+        if is_match.any():
+            mask = pa.array(is_match)
+            columns = (batch[name].filter(mask) for name in ("_rowid", "_rowaddr"))
+            found.append(staged.matches(at[is_match], *columns))
     if not found:
         return TaskResult(None, rows=task.piece.rows)
     name = f"matches-{table_key.replace(':', '-')}-{task.piece.fragments[0]}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 
-from omnigraph.bulk.load.checks import Check, CheckResult, StagedLoad, checks_of, run_check
+from omnigraph.bulk.load.checks import Check, CheckResult, StagedLoad, checks_of, run_checks, tasks_of
 from omnigraph.bulk.load.joins import KeyJoins
 from omnigraph.bulk.load.origins import Origins, with_source_lines
 from omnigraph.bulk.runner import Runner
@@ -19,9 +20,9 @@ def validate_load(runner: Runner, joins: KeyJoins, load: StagedLoad, origins: Or
     # Joins need no groups of files: if one group is too large for a task, one join checks all of them.
     large = {check.ungrouped for check in checks if check.memory(load) > key_budget}
     small = [check for check in checks if check.ungrouped not in large]
-    results: dict[Check, CheckResult] = dict(
-        zip(small, runner.run("checking keys and ends", partial(run_check, load), small), strict=True)
-    )
+    tasks = tasks_of(load, small)
+    done = runner.run("checking keys and ends", partial(run_checks, load), tasks)
+    results: dict[Check, CheckResult] = dict(zip(chain(*tasks), chain(*done), strict=True))
     for check in checks:
         if check.ungrouped in large:
             large.remove(check.ungrouped)

@@ -23,13 +23,8 @@ from omnigraph.bulk.runner import Runner, TaskResult
 from omnigraph.errors import JobFailed
 from omnigraph.storage.address import Address
 from omnigraph.storage.files.datafiles import StagedFile, column_ids, read_file, row_id_text
-from omnigraph.storage.stage.changes import (
-    PROBE_LIMIT,
-    Shrunk,
-    locate_rows,
-    stage_appended_files,
-    stage_changed_files,
-)
+from omnigraph.storage.stage.changes import Shrunk, stage_appended_files, stage_changed_files
+from omnigraph.storage.stage.lookups import PROBE_LIMIT, locate_rows
 from omnigraph.storage.tables import TableRef
 from omnigraph.write import protocol
 from omnigraph.write.delta import one_chunk

@@ -16,6 +16,9 @@ from omnigraph.formats.jsonl.parse import Named, Text
 from omnigraph.formats.jsonl.records import MAX_STRUCTURE
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 
+_WORD: Final = 8
+_OPENING: Final = int.from_bytes(b"{       ", "little")
+_BLANKS: Final = int.from_bytes(b"        ", "little")
 _NEWLINE: Final = 10
 _RETURN: Final = 13
 _WINDOW: Final = 1 << 16
@@ -161,12 +164,13 @@ def _chosen(chunk: Chunk, lines: pa.Array, same: npt.NDArray[np.bool_]) -> Text:
         return Text(chunk.content.copy(), chunk.offsets)
     chosen = lines.filter(pa.array(same))
     offsets = np.frombuffer(chosen.buffers()[1], np.int64, len(chosen) + 1)
-    return Text(np.frombuffer(chosen.buffers()[2], np.uint8, offsets[-1]).copy(), offsets)
+    return Text(np.frombuffer(chosen.buffers()[2], np.uint8, offsets[-1]), offsets)
 
 
 def _blank(text: Text, length: int) -> None:
-    """Put `{` and blanks in place of how the lines begin."""
-    starts = text.offsets[:-1]
-    text.content[starts] = ord("{")
-    for position in range(1, length):
-        text.content[starts + position] = ord(" ")
+    """Put `{` and blanks in place of how the lines begin, in words of eight bytes, of which the last overlap."""
+    starts, content = text.offsets[:-1], text.content
+    words = np.ndarray((len(content) - _WORD + 1,), dtype="<u8", buffer=content, strides=(1,))
+    words[starts] = _OPENING
+    for position in (*range(_WORD, length - _WORD, _WORD), length - _WORD):
+        words[starts + position] = _BLANKS

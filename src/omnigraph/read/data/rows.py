@@ -17,11 +17,12 @@ from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.manifest.state import TablePin
 from omnigraph.read.data.cache import QueryCache, Sized
 from omnigraph.read.data.grown import GrownColumn, first_read, rows_between
-from omnigraph.read.data.ids import IdIndex, Ids
+from omnigraph.read.data.ids import Ids
 from omnigraph.read.data.layout import Files, Placement, Stretch, placed
 from omnigraph.read.text.index import TextIndex
 from omnigraph.read.text.postings import Postings
 from omnigraph.read.values.columns import Bools, Column, Positions
+from omnigraph.read.values.exact import ExactIndex
 from omnigraph.read.values.segments import Segment, covering
 from omnigraph.read.values.vectors import VectorBlock, VectorColumn
 from omnigraph.settings import ReadSettings
@@ -252,8 +253,8 @@ class WholeTable(Rows):
         if not self.size:
             return np.full(len(ids), -1, dtype=np.int32)
         own = self._column("id").column.arrow
-        found = self._derived("ids", "id", lambda low, high: IdIndex(own.slice(low, high - low)), Ids)
-        return found.places(own, ids, self.size, self.live)
+        found = self._derived("ids", "id", lambda low, high: ExactIndex(own.slice(low, high - low)), Ids)
+        return found.places(ids, self.size, self.live)
 
     def text_index(self, name: str) -> TextIndex:
         if not self.size:

@@ -10,7 +10,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +28,8 @@ from omnigraph.storage.objects import ObjectStore, open_objects
 from omnigraph.storage.unavailable import translated
 
 _DATA: Final = "data"
+_BATCH_ROWS: Final = 1 << 14
+"""How many rows are read at a time: with fewer, whatever is done with a batch costs more than its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,13 @@ class StagedFile:
             "row_id_meta": None if self.row_ids is None else json.loads(self.row_ids),
         }
         return FragmentMetadata.from_json(json.dumps(described))
+
+
+def uncompressed(target: Destination, column: str) -> Destination:
+    """The destination with a column that is not compressed, for values of which nothing can be saved."""
+    index = target.schema.get_field_index(column)
+    plain = target.schema.field(index).with_metadata({"lance-encoding:compression": "none"})
+    return replace(target, schema=target.schema.set(index, plain))
 
 
 def write_file(target: Destination, job: str, rows: pa.Table) -> tuple[str, int]:
@@ -184,7 +193,7 @@ def read_file(target: Destination, name: str, columns: Sequence[str] | None = No
             storage_options=dict(target.options) or None,
             columns=None if columns is None else list(columns),
         )
-        return reader.read_all().to_table()
+        return reader.read_all(batch_size=_BATCH_ROWS).to_table()
 
 
 def row_id_text(row_ids: Sequence[int]) -> str:

@@ -17,17 +17,11 @@ from lance import LanceDataset, LanceOperation, Transaction
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
 from omnigraph.storage.files.staged import deletion_name, settle_data, settle_deletions
+from omnigraph.storage.stage.lookups import PROBE_LIMIT, locate_rows
 from omnigraph.storage.unavailable import translated
 
 ROWS_PER_FILE: Final = 100_000
 """How many rows one data file has. The cost of a later commit grows with the rows of the fragments it changes."""
-
-PROBE_LIMIT: Final = 5_000
-"""Up to this many ids are looked up one by one; for more, all ids of the table are read."""
-
-_MOST_PROBES: Final = 8
-_SMALL_PART: Final = 64
-"""More ids than the limit are looked up one by one too if they are so small a part of the rows: one in so many."""
 
 OPERATION_PROPERTY: Final = "omnigraph:operation"
 
@@ -195,35 +189,6 @@ def delete_rows(handle: LanceDataset, addresses: pa.Array) -> Shrunk:
     return Shrunk(tuple(removed), tuple(json.dumps(fragment.to_json()) for fragment in rewritten))
 
 
-def locate_rows(handle: LanceDataset, ids: pa.Array, probe_limit: int = PROBE_LIMIT) -> dict[str, pa.Array]:
-    """Where the rows with these ids are: arrays `id`, `row_id` and `row_address`, one entry per row found."""
-    if is_probed(len(ids), handle.count_rows(), probe_limit):
-        filters = (_in_list(part) for part in slices(ids, probe_limit))
-        found = pa.concat_tables(
-            handle.scanner(columns=["id"], filter=each, with_row_id=True, with_row_address=True).to_table()
-            for each in filters
-        )
-    else:
-        every = handle.scanner(columns=["id"], with_row_id=True, with_row_address=True).to_table()
-        found = every.filter(pc.is_in(every["id"], value_set=ids))
-    return {
-        "id": _one_chunk(found["id"]),
-        "row_id": _one_chunk(found["_rowid"]),
-        "row_address": _one_chunk(found["_rowaddr"]),
-    }
-
-
-def is_probed(values: int, rows: int, limit: int = PROBE_LIMIT) -> bool:
-    """Are values looked up one by one? Yes if they are few, and if they are a small part of a large table."""
-    return values <= limit or (values <= _MOST_PROBES * limit and rows >= _SMALL_PART * values)
-
-
-def slices(values: pa.Array, size: int) -> list[pa.Array]:
-    """Values in slices of a size, at least one."""
-    step = max(1, size)
-    return [values.slice(start, step) for start in range(0, max(1, len(values)), step)]
-
-
 def field_ids(handle: LanceDataset) -> list[int]:
     """The ids of all fields, children included: what an update must name so that indexes skip the new rows."""
     ids: list[int] = []
@@ -336,14 +301,6 @@ def _delete_rows(handle: LanceDataset, addresses: pa.Array) -> tuple[list[int], 
         else:
             rewritten.append(shrunk)
     return removed, settle_deletions(handle.uri, rewritten)
-
-
-def _in_list(ids: pa.Array) -> str:
-    """`id in (…)` in the dialect of Lance's filters."""
-    if not len(ids):
-        return "false"
-    quoted = ",".join("'" + value.replace("'", "''") + "'" for value in ids.to_pylist())
-    return f"id in ({quoted})"
 
 
 def _one_chunk(values: pa.ChunkedArray | pa.Array) -> pa.Array:
