@@ -16,8 +16,9 @@ from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.needs import aggregates_of
 from omnigraph.read.pattern.pattern import Pattern
 from omnigraph.read.pattern.prepared import Prepared
-from omnigraph.read.plan.access import is_forced, lookup_start
+from omnigraph.read.plan.access import forced_path, lookup_start
 from omnigraph.read.plan.planner import arrange, arrange_lookups
+from omnigraph.read.plan.searching import nearest_search
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame, joined
 from omnigraph.read.run.grouping import Grouping
@@ -65,7 +66,8 @@ class _Route:
 
 def plan(prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits) -> Trace:
     """The steps that would run, without running them."""
-    route = _by_lookups(prepared, tables, expressions, limits)
+    window = Window(prepared.query, expressions)
+    route = _by_indexes(prepared, tables, expressions, limits, window)
     if route is None:
         route = _in_memory(prepared, tables, expressions, limits)
     return Trace([(part.sign, part.steps) for part in route.parts])
@@ -77,7 +79,7 @@ def execute(
     """The rows of a query on the tables of one snapshot."""
     began = time.perf_counter()
     window = Window(prepared.query, expressions)
-    route = _by_lookups(prepared, tables, expressions, limits)
+    route = _by_indexes(prepared, tables, expressions, limits, window)
     if route is not None:
         try:
             table, trace = _answer(prepared, route, window)
@@ -91,18 +93,21 @@ def execute(
     return table, trace
 
 
-def _by_lookups(
-    prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits
+def _by_indexes(
+    prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits, window: Window
 ) -> _Route | None:
     """The route through the indexes of the tables, if that is the better one."""
     pattern = prepared.by_lookups
     if pattern is None or needs_whole_tables(prepared.query):
         return None
+    operators = Lookups(tables, expressions, limits, prepared.properties, bounded=forced_path() is None)
+    tools = Tools(operators, Weights(tables, expressions, limits))
+    search = nearest_search(prepared.query, pattern, tables, window.stop or 0)
+    if search is not None:
+        return _Route(tools, [_Part(1, [search], {})], pattern)
     start = lookup_start(pattern, tables)
     if start is None:
         return None
-    operators = Lookups(tables, expressions, limits, prepared.properties, bounded=not is_forced())
-    tools = Tools(operators, Weights(tables, expressions, limits))
     steps = arrange_lookups(pattern.copy(), prepared.needed, start, tools)
     return _Route(tools, [_Part(1, steps, {})], pattern)
 

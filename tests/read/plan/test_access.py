@@ -9,7 +9,7 @@ import pytest
 from tests.write.support import new_graph
 
 from omnigraph.graph import Graph
-from omnigraph.read.plan.access import forced_access, is_forced
+from omnigraph.read.plan.access import forced_access, forced_path
 from omnigraph.settings import ReadSettings, Settings
 
 SCHEMA = """
@@ -115,14 +115,14 @@ class TestTheChoice:
 
 class TestForcing:
     def test_one_path_for_all_queries_of_a_block(self, graph: Graph) -> None:
-        assert not is_forced()
+        assert forced_path() is None
         with forced_access("memory"):
-            assert is_forced()
+            assert forced_path() == "memory"
             assert path(graph, '$p: Person { slug: "p1" }') == "memory"
             with forced_access("index"):
                 assert path(graph, "$p: Person { age: 7 }") == "index"
             assert path(graph, '$p: Person { slug: "p1" }') == "memory"
-        assert not is_forced()
+        assert forced_path() is None
 
     def test_what_needs_memory_takes_it(self, graph: Graph) -> None:
         with forced_access("index"):

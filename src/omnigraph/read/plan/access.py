@@ -29,9 +29,9 @@ def forced_access(path: Path) -> Iterator[None]:
         _FORCED.reset(token)
 
 
-def is_forced() -> bool:
-    """Is the path chosen by `forced_access`?"""
-    return _FORCED.get() is not None
+def forced_path() -> Path | None:
+    """The path that `forced_access` chose, if any."""
+    return _FORCED.get()
 
 
 def lookup_start(pattern: Pattern, tables: GraphTables) -> str | None:

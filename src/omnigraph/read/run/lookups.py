@@ -92,7 +92,7 @@ class Lookups(Operators):
         """Each row with each entity that passes the filters; Lance checks those it can, through its indexes."""
         whole = self.tables.nodes(type_name)
         where = " and ".join(self._pushed(filters, variable, whole.entity)) or None
-        table = _scan(self.tables, whole, self._columns(variable, whole.entity, filters), where)
+        table = _scan(self.tables, whole, self.columns(variable, whole.entity, filters), where)
         self._check_width(table.num_rows)
         rows = FetchedRows(whole, table, self.tables)
         return self.filtered(self.scan(frame, variable, rows), filters)
@@ -110,7 +110,8 @@ class Lookups(Operators):
                     rest = None if value is None else compared(kind, op, value)
                     yield "false" if rest is None else f"`{prop}` {rest}"
 
-    def _columns(self, variable: str, entity: EntityType, filters: Sequence[ir.Filter] = ()) -> list[str]:
+    def columns(self, variable: str, entity: EntityType, filters: Sequence[ir.Filter] = ()) -> list[str]:
+        """The columns of a variable that the query needs, to check these filters and for its results."""
         names = {"id", *self._needed.get(variable, ())}
         for condition in filters:
             names |= {
@@ -146,7 +147,7 @@ class Lookups(Operators):
         self._check_width(len(reached))
         nodes = FetchedRows(
             whole,
-            fetch(self.tables, whole, "id", reached, self._columns(link.target, whole.entity)),
+            fetch(self.tables, whole, "id", reached, self.columns(link.target, whole.entity)),
             self.tables,
         )
         places = filled(pc.index_in(target, value_set=nodes.column("id").arrow), -1)
@@ -155,7 +156,7 @@ class Lookups(Operators):
 
     def _edges(self, link: Link, edges: WholeTable, ids: pa.Array) -> tuple[pa.Array, pa.Array, pa.Table]:
         """The edges at some nodes: the near end, the far end and the edge of each."""
-        needed = [] if link.edge_variable is None else self._columns(link.edge_variable, edges.entity)
+        needed = [] if link.edge_variable is None else self.columns(link.edge_variable, edges.entity)
         columns = sorted({"src", "dst", *needed})
         near: list[pa.Array] = []
         far: list[pa.Array] = []
