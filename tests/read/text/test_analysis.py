@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.read.text.analysis import ANALYSIS, Word, terms_of, tokenize, words_of
+from omnigraph.read.text.index import TextIndex
 from omnigraph.read.text.postings import TextIndex
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 

@@ -7,7 +7,8 @@ from math import ceil, log, sqrt
 from typing import Final
 
 from omnigraph.lang.query import ir
-from omnigraph.read.data.tables import GraphTables, WholeTable
+from omnigraph.read.data.rows import WholeTable
+from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Node, Pattern
 from omnigraph.read.plan.access import forced_path
 from omnigraph.read.run.nearest import IndexedSearch, SearchNearest
