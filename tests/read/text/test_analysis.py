@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 
 from omnigraph.read.text.analysis import ANALYSIS, Word, terms_of, tokenize, words_of
 from omnigraph.read.text.index import TextIndex
-from omnigraph.read.text.postings import TextIndex
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 LAST_LETTER = 0x40000
 """No language has letters beyond."""
-"""The options that are about analysis, which `lance.tokenize` takes as well."""
 
 STEMS = """
 weav engin univers argu happi commun gener arsen knowledg hop hopp plann tr be agre feed sk new earl e y s ski

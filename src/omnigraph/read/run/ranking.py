@@ -188,16 +188,23 @@ def _preselected(
     limit: int,
     expressions: Expressions,
 ) -> Frame:
-    """The rows that can be among the first ones, if a whole type is ordered by a single score."""
+    """The rows that can be among the first ones, if they are ordered by a single score first. Equal entities have
+    equal scores, so the first rows are of at most as many entities."""
     ranking = rankings[0]
     if len(rankings) > 1 or not isinstance(ranking, ir.Score) or not ordered:
         return frame
     order, first = ordered[0]
     if first != ranking or order.descending != SCORES[ranking.function].descending:
         return frame
-    rows = frame.rows[ranking.variable]
-    if len(frame.positions) > 1 or frame.positions[ranking.variable] is not rows.everything:
+    rows, positions = frame.rows[ranking.variable], frame.positions[ranking.variable]
+    is_whole = positions is rows.everything
+    present = positions if is_whole else positions[positions >= 0]
+    scorer = scorer_of(ranking, expressions) if len(present) else None
+    chosen = None if scorer is None else scorer.candidates(rows, limit, None if is_whole else present)
+    if chosen is None:
         return frame
-    scorer = scorer_of(ranking, expressions)
-    chosen = None if scorer is None else scorer.candidates(rows, limit)
-    return frame if chosen is None else frame.take(np.searchsorted(rows.everything, chosen))
+    if is_whole and len(frame.positions) == 1:
+        return frame.take(np.searchsorted(positions, chosen))
+    is_chosen = np.zeros(rows.size + 1, dtype=np.bool_)  # the last one is for rows without an entity
+    is_chosen[chosen] = True
+    return frame.keep(is_chosen[positions])
