@@ -35,7 +35,7 @@ from omnigraph.lang.schema.resolve import compile_schema
 from omnigraph.manifest.state import MAIN
 from omnigraph.read.entities import entity_key, find_entity
 from omnigraph.read.limits import Cancellation, Limits
-from omnigraph.read.requests import shown_plan
+from omnigraph.read.requests import Reader, shown_plan
 from omnigraph.read.result.result import Result, Target
 from omnigraph.upkeep import MaintainedGraph
 from omnigraph.write.evolution.apply import SchemaResult
@@ -66,6 +66,7 @@ class Graph(MaintainedGraph):
         name: str | None = None,
         branch: str | None = None,
         at: At = None,
+        exact: bool = False,
         timeout: float | None = None,
         memory_limit: int | None = None,
         cancellation: Cancellation | None = None,
@@ -74,6 +75,7 @@ class Graph(MaintainedGraph):
     ) -> Result:
         """Run a read query on the newest state of a branch, or ``at`` a commit, tag, manifest version or snapshot.
 
+        ``exact`` compares all vectors where an index of a large table would find nearly all of the nearest ones.
         ``timeout`` in seconds and ``memory_limit`` in bytes stop a query that takes more; a ``cancellation`` stops
         it from another thread. On Spark, which a session or an address chooses as well as the engine's name, it
         gives the same rows, also of graphs that one machine cannot hold.
@@ -89,7 +91,7 @@ class Graph(MaintainedGraph):
             table = query_on_spark(state, compiled, params, allowed, self._embedder, spark, rows_per_task)
         else:
             limits = Limits(compiled.name, timeout, memory_limit, cancellation)
-            table, _ = self._reader.run(compiled, params, state, limits)
+            table, _ = self._reading(exact).run(compiled, params, state, limits)
         target = Target(state.branch, None) if at is None else Target(None, shown_state(at))
         return Result(compiled.name, target, state.graph_commit_id, table)
 
@@ -123,6 +125,7 @@ class Graph(MaintainedGraph):
         name: str | None = None,
         branch: str | None = None,
         at: At = None,
+        exact: bool = False,
         analyze: bool = False,
     ) -> str:
         """How a query finds its rows: its steps, and the access path of each. Analysed, it is run, and the rows
@@ -134,9 +137,14 @@ class Graph(MaintainedGraph):
         if isinstance(compiled, CompiledMutation) or (unbound and not analyze):
             return explain_ir(compiled.ir)
         if not analyze:
-            return shown_plan(compiled.ir, self._reader.plan(compiled, params, state), analyze=False)
-        _, trace = self._reader.run(compiled, params, state, Limits(compiled.name))
+            trace = self._reading(exact).plan(compiled, params, state)
+            return shown_plan(compiled.ir, trace, analyze=False)
+        _, trace = self._reading(exact).run(compiled, params, state, Limits(compiled.name))
         return shown_plan(compiled.ir, trace, analyze=True)
+
+    def _reading(self, exact: bool) -> Reader:
+        """The reader of this graph, or the same one with exact searches."""
+        return self._reader.exact() if exact else self._reader
 
     def mutate(
         self,

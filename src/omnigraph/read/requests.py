@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ from omnigraph.read.execution import Trace, execute, plan
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.prepared import Preparations, Prepared
 from omnigraph.read.run.expressions import Expressions, this_moment
+from omnigraph.read.run.nearest import SearchNearest
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 
@@ -34,6 +35,10 @@ class Reader:
     embedder: Callable[[], EmbeddingClient | None]
     settings: ReadSettings = READ_DEFAULTS
     preparations: Preparations = field(default_factory=Preparations)
+
+    def exact(self) -> Reader:
+        """The same reader, with searches that compare all vectors."""
+        return replace(self, settings=replace(self.settings, recall=1.0))
 
     def run(
         self,
@@ -88,6 +93,9 @@ def _lines(query: ir.QueryIR, trace: Trace, analyze: bool) -> Iterator[str]:
         for step in steps:
             measured = f"  [{step.rows:,} rows, {step.seconds * 1e3:.2f} ms]" if analyze else ""
             yield f"{'  ' if several else ''}{step}{measured}"
+    searches = [step for _, steps in trace.parts for step in steps if isinstance(step, SearchNearest)]
+    for score in () if searches or not trace.parts else query.rankings:
+        yield f"Rank {show(score)}: exact, in memory"
     columns = ", ".join(f"{show(column.expression)} as {column.name}" for column in query.columns)
     kind = "Group" if query.aggregates else "Distinct" if query.distinct else "Return"
     measured = f"  [{trace.rows:,} rows, {trace.finishing * 1e3:.2f} ms]" if analyze else ""
