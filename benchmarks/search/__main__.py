@@ -1,7 +1,8 @@
 """Run the search benchmark: `python -m benchmarks.search`, smaller with `--rows 20000`.
 
-Every engine answers in a process of its own, with its default settings unless its name says others. Beside each latency stands how many of the
-ten best documents were found, by a plain exact computation. The exit code is 1 if OmniGraph finds less than 98 %.
+Every engine answers in a process of its own, with its default settings unless its name says others. Beside each
+latency stands how many of the ten best documents were found, by a plain exact computation. The exit code is 1 if
+OmniGraph finds less than 98 %.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from tests.stores import Store
 
 import omnigraph
 from omnigraph.graph import Graph
-from omnigraph.read.plan.searching import probes_for
+from omnigraph.read.run.indexed import probes_for
 from omnigraph.settings import ReadSettings, Settings
 
 SCHEMA = """
@@ -26,7 +26,7 @@ node Topic { name: String @key }
 edge About: Doc -> Topic
 """
 DIMENSIONS = {"wide": 8, "odd": 3}
-SMALL = Settings(read=ReadSettings(search_from=200))
+SMALL = Settings(read=ReadSettings(search_from=200, select_from=1, rows_per_lookup=1))
 ROWS, BEST = 400, 5
 LEAST = 0.9
 """Small tables have small partitions, so an index finds a smaller share than it does in large ones."""
@@ -73,16 +73,19 @@ class World:
         self.graph.mutate(f'query q() {{ delete Doc where name = "{name}" }}', branch=branch)
 
     def check(self, **where: Any) -> None:
-        """Every row that the index finds has the score that it has among all rows, and nearly all are found."""
-        hits = 0
+        """Every row that the index finds has the score that it has among all rows, and nearly all are found; with
+        the vectors in memory and without."""
+        hits, cold = 0, omnigraph.open(self.graph.address, settings=SMALL)
         for column in DIMENSIONS:
             query, everything = text(column), text(column, rest="limit 100000")
             for _ in range(4):
                 params = {"v": self.vector(column)}
-                assert ": index" in self.graph.explain(query, params, **where)
+                scores = scores_of(self.graph.query(everything, params, **where).rows)
+                assert "Rank" in self.graph.explain(query, params, **where)
+                assert "Look up" in cold.explain(query, params, **where)
                 found = self.graph.query(query, params, **where).rows
                 exact = self.graph.query(query, params, exact=True, **where).rows
-                scores = scores_of(self.graph.query(everything, params, **where).rows)
+                assert cold.query(query, params, **where).rows == found
                 assert len(found) == len(exact) == BEST
                 assert exact == list(self.graph.query(everything, params, **where).rows)[:BEST]
                 assert [row["far"] for row in found] == sorted(row["far"] for row in found)
@@ -130,26 +133,41 @@ def test_whatever_was_written_since(world: World, seed: int) -> None:
     world.check(at=first)
 
 
-def test_a_pattern_is_searched_exactly(world: World) -> None:
-    """All that a match asks for holds before the nearest are chosen, and there are as many as it allows."""
-    graph = world.graph
+MATCHES = {
+    "$d: Doc $d.group < 5": True,
+    "$d: Doc $d about $t": True,
+    "$d: Doc $d.group = 3": False,
+    '$d: Doc $d.name = "d7"': False,
+}
+"""Matches, and whether they leave so many rows that the index is searched for more until there are enough."""
+
+
+def test_a_pattern_applies_before_the_nearest_are_chosen(world: World) -> None:
+    """Every row has its exact score, and there are as many rows as the match allows; of few rows the nearest."""
+    graph, hits, asked = world.graph, 0, 0
     graph.load([{"type": "Topic", "data": {"name": "t"}}], mode="append")
     about = [{"edge": "About", "from": f"d{number}", "to": "t", "data": {}} for number in range(0, ROWS, 3)]
     graph.load(about, mode="append")
-    for match in ("$d: Doc $d.group < 5", "$d: Doc $d.group = 3", "$d: Doc $d about $t", '$d: Doc $d.name = "d7"'):
+    for match, is_large in MATCHES.items():
         for column in DIMENSIONS:
-            params = {"v": world.vector(column)}
-            query = text(column, match)
-            assert f"Rank nearest[l2]($d.{column}, param $v): exact, in memory" in graph.explain(query, params)
-            allowed = graph.query(text(column, match, "limit 100000"), params).rows
-            assert list(graph.query(query, params).rows) == list(allowed)[:BEST]
+            params, query = {"v": world.vector(column)}, text(column, match)
+            allowed = list(graph.query(text(column, match, "limit 100000"), params).rows)
+            found, exact = (list(graph.query(query, params, exact=exact).rows) for exact in (False, True))
+            assert exact == allowed[:BEST]
+            assert len(found) == len(exact)
+            assert all(row in allowed for row in found)
+            assert is_large or found == exact
+            hits, asked = hits + sum(row in exact for row in found), asked + len(exact)
+    assert hits >= LEAST * asked
 
 
 def test_exact_can_be_asked_for(world: World, local_store: Store) -> None:
     query, params = text("wide"), {"v": world.vector("wide")}
-    assert "Search $d: Doc for nearest[l2]($d.wide, param $v): index wide_ivf, " in world.graph.explain(
-        query, params
+    assert world.graph.explain(query, params).startswith(
+        "Look up $d: Doc by nearest[l2]($d.wide, param $v): index wide_ivf, 12 of 20 partitions, 4 candidates"
     )
+    filtered = world.graph.explain(text("wide", "$d: Doc $d.group < 5"), params)
+    assert "partitions, 4 candidates for each row, in memory; exact if fewer than a quarter of all $d" in filtered
     exact = world.graph.explain(query, params, exact=True)
     assert "Rank nearest[l2]($d.wide, param $v): exact, in memory" in exact
     always = omnigraph.open(local_store.uri, settings=Settings(read=ReadSettings(search_from=200, recall=1.0)))

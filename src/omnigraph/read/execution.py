@@ -18,7 +18,7 @@ from omnigraph.read.pattern.pattern import Pattern
 from omnigraph.read.pattern.prepared import Prepared
 from omnigraph.read.plan.access import forced_path, lookup_start
 from omnigraph.read.plan.planner import arrange, arrange_lookups
-from omnigraph.read.plan.searching import nearest_search
+from omnigraph.read.plan.searching import nearest_search, way_of_ranking
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame, joined
 from omnigraph.read.run.grouping import Grouping
@@ -40,6 +40,8 @@ class Trace:
     finishing: float = 0.0
     rows: int = 0
     peak_bytes: int = 0
+    ranking: str | None = None
+    """How scores choose the first rows; None if a step has chosen them, or there are no scores."""
 
 
 class _EnoughRows(Exception):
@@ -70,7 +72,7 @@ def plan(prepared: Prepared, tables: GraphTables, expressions: Expressions, limi
     route = _by_indexes(prepared, tables, expressions, limits, window)
     if route is None:
         route = _in_memory(prepared, tables, expressions, limits)
-    return Trace([(part.sign, part.steps) for part in route.parts])
+    return Trace([(part.sign, part.steps) for part in route.parts], ranking=_ranking(prepared, route, window))
 
 
 def execute(
@@ -91,6 +93,12 @@ def execute(
     trace.rows, trace.peak_bytes = table.num_rows, limits.peak
     trace.seconds = time.perf_counter() - began
     return table, trace
+
+
+def _ranking(prepared: Prepared, route: _Route, window: Window) -> str | None:
+    if not prepared.query.rankings or isinstance(route.tools.operators, Lookups):
+        return None
+    return way_of_ranking(prepared.query, route.pattern, route.tools.operators.tables, window.stop or 0)
 
 
 def _by_indexes(
@@ -126,6 +134,7 @@ def _answer(prepared: Prepared, route: _Route, window: Window) -> tuple[pa.Table
     """Run a route, and make the table of its rows."""
     query, needed = prepared.query, prepared.needed
     operators, trace = route.tools.operators, Trace([(part.sign, part.steps) for part in route.parts])
+    trace.ranking = _ranking(prepared, route, window)
     expressions, limits, tables = operators.expressions, operators.limits, operators.tables
     if not (query.aggregates or query.distinct):
         frame = _collected(route, needed, None if query.order else window.stop)

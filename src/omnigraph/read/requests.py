@@ -22,7 +22,6 @@ from omnigraph.read.execution import Trace, execute, plan
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.prepared import Preparations, Prepared
 from omnigraph.read.run.expressions import Expressions, this_moment
-from omnigraph.read.run.nearest import SearchNearest
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 
@@ -93,9 +92,8 @@ def _lines(query: ir.QueryIR, trace: Trace, analyze: bool) -> Iterator[str]:
         for step in steps:
             measured = f"  [{step.rows:,} rows, {step.seconds * 1e3:.2f} ms]" if analyze else ""
             yield f"{'  ' if several else ''}{step}{measured}"
-    searches = [step for _, steps in trace.parts for step in steps if isinstance(step, SearchNearest)]
-    for score in () if searches or not trace.parts else query.rankings:
-        yield f"Rank {show(score)}: exact, in memory"
+    if trace.ranking is not None and trace.parts:
+        yield f"Rank {', '.join(map(show, query.rankings))}: {trace.ranking}"
     columns = ", ".join(f"{show(column.expression)} as {column.name}" for column in query.columns)
     kind = "Group" if query.aggregates else "Distinct" if query.distinct else "Return"
     measured = f"  [{trace.rows:,} rows, {trace.finishing * 1e3:.2f} ms]" if analyze else ""

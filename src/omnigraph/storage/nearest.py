@@ -16,6 +16,7 @@ from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import TableRef, TableVersions
 
 _ROW: Final = "_rowid"
+_ADDRESS: Final = "_rowaddr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,20 @@ class Near:
     probes: int
 
 
-def rows_near(
-    tables: TableVersions, ref: TableRef, near: Near, columns: Sequence[str], where: str | None = None
-) -> pa.Table:
+def rows_near(tables: TableVersions, ref: TableRef, near: Near, columns: Sequence[str]) -> pa.Table:
     """The rows of one version that an index finds near a vector, each once. Rows that the index lacks are compared
-    one by one. The filter, in DataFusion SQL, applies before the nearest rows are chosen."""
+    one by one."""
+    found = _search(tables, ref, near, [*columns, _ROW])
+    _, firsts = np.unique(found[_ROW].to_numpy(), return_index=True)
+    return found.drop_columns([_ROW]).take(pa.array(np.sort(firsts)))
+
+
+def addresses_near(tables: TableVersions, ref: TableRef, near: Near) -> npt.NDArray[np.int64]:
+    """The same rows by their addresses: the number of the fragment, and below it the row's offset."""
+    return np.unique(_search(tables, ref, near, [_ADDRESS])[_ADDRESS].to_numpy().astype(np.int64))
+
+
+def _search(tables: TableVersions, ref: TableRef, near: Near, columns: Sequence[str]) -> pa.Table:
     handle = tables.verified(ref, LOOKUP_BYTES)
     nearest: dict[str, Any] = {
         "column": near.column,
@@ -65,13 +75,6 @@ def rows_near(
         "minimum_nprobes": near.probes,
     }
     with translated(tables.shown(ref.location)):
-        found = handle.scanner(
-            columns=list(columns),
-            filter=where,
-            prefilter=True,
-            nearest=nearest,
-            with_row_id=True,
-            disable_scoring_autoprojection=True,
+        return handle.scanner(
+            columns=list(columns), nearest=nearest, disable_scoring_autoprojection=True
         ).to_table()
-    _, firsts = np.unique(found[_ROW].to_numpy(), return_index=True)
-    return found.drop_columns([_ROW]).take(pa.array(np.sort(firsts)))

@@ -1,66 +1,55 @@
-"""Whether the nearest vectors are looked for in an index, and how far the search goes to find enough of them."""
+"""Whether the nearest vectors of a large table are looked up by their index, or found among those in memory."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import ceil, log, sqrt
 from typing import Final
 
 from omnigraph.lang.query import ir
-from omnigraph.read.data.rows import WholeTable
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Node, Pattern
 from omnigraph.read.plan.access import forced_path
-from omnigraph.read.run.nearest import IndexedSearch, SearchNearest
+from omnigraph.read.run.indexed import IndexedSearch, indexed_search
+from omnigraph.read.run.nearest import SearchNearest
 from omnigraph.read.run.ranking import resolved
-from omnigraph.storage.nearest import VectorIndex, vector_index
 
-REFINE: Final = 4
-"""An index knows vectors by a few bits for each number, so it is asked for so many times the rows that are wanted;
-their exact distances decide."""
-
-_LOSS: Final = (1.2, 1.3)
-"""How many of the nearest are missed: e^-(a + b·p/√n) of them if p of n partitions are searched."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """The index of a column, or that there is none, as the cache keeps it."""
-
-    index: VectorIndex | None
-    nbytes: int = 512
-
-
-def probes_for(recall: float, partitions: int) -> int:
-    """In how many partitions to look for that share of the nearest vectors, and half of what may be missed to
-    spare: data differ."""
-    start, slope = _LOSS
-    share = (-log((1 - recall) / 2) - start) / slope
-    return max(1, min(partitions, ceil(share * sqrt(partitions))))
+_BYTES: Final = 4
+_SHARE: Final = 2
+"""Vectors that take more than one part in so many of the cache are not read into memory for searches."""
 
 
 def nearest_search(query: ir.QueryIR, pattern: Pattern, tables: GraphTables, wanted: int) -> SearchNearest | None:
-    """The step that finds the rows of a query by an index of vectors; None if they are found in memory.
+    """The step that looks up the rows of a query by an index of vectors; None if they are found in memory.
 
-    The query has to take the nearest of all entities of a type, and the type has to be large.
+    The query has to take the nearest of all entities of a type. A table that is searched often is read after all.
     """
-    settings = tables.settings
-    if not wanted or settings.recall >= 1 or forced_path() == "memory":
-        return None
-    score, node = _ranked(query), _only(pattern)
-    if score is None or node is None or wanted * REFINE > settings.lookup_rows:
+    score, node = ranked_first(query), _only(pattern)
+    if score is None or node is None or forced_path() == "memory":
         return None
     table = tables.nodes(node.type_name)
-    if table.count < settings.search_from:
+    search = indexed_search(table, score, wanted, tables.settings)
+    if search is None or table.has_vectors(score.property):
         return None
-    index = _index(table, score.property, tables)
-    if index is None or index.metric != score.metric or table.count - index.rows > settings.search_from:
+    often = tables.cache.lookups(table.ref.location) * tables.settings.rows_per_lookup >= table.count
+    if often and _SHARE * _BYTES * score.dimension * table.count <= tables.cache.limit:
         return None
-    search = IndexedSearch(index, probes_for(settings.recall, index.partitions), REFINE)
     return SearchNearest(node, score, search, wanted)
 
 
-def _ranked(query: ir.QueryIR) -> ir.Nearest | None:
+def way_of_ranking(query: ir.QueryIR, pattern: Pattern, tables: GraphTables, wanted: int) -> str:
+    """How the scores of a query whose rows are in memory choose the first of them, in words."""
+    score = ranked_first(query)
+    search: IndexedSearch | None = None
+    if score is not None and score.variable in pattern.nodes:
+        table = tables.nodes(pattern.nodes[score.variable].type_name)
+        search = indexed_search(table, score, wanted, tables.settings)
+    if search is None:
+        return "exact, in memory"
+    if _only(pattern) is not None:
+        return f"{search}, in memory"
+    return f"{search}, in memory; exact if fewer than a quarter of all ${score.variable if score else ''} match"
+
+
+def ranked_first(query: ir.QueryIR) -> ir.Nearest | None:
     """The ranking of a query that is ordered by the distance of a vector first, and has no other scores."""
     if query.aggregates or query.distinct or len(query.rankings) != 1 or not query.order:
         return None
@@ -75,8 +64,3 @@ def _only(pattern: Pattern) -> Node | None:
         return None
     [node] = pattern.nodes.values()
     return node if node.is_free else None
-
-
-def _index(table: WholeTable, column: str, tables: GraphTables) -> VectorIndex | None:
-    key = (table.ref, ("vector index", column))
-    return tables.cache.get(key, lambda: _Known(vector_index(tables.storage, table.ref, column))).index

@@ -1,30 +1,19 @@
-"""Vector search through an index: candidates come from the index, and their exact distances decide."""
+"""Vector search of a table that is not in memory: an index finds candidates, and exact distances decide."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
 
 from omnigraph.errors import ObjectDamaged, StorageUnavailable
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.explain import show
 from omnigraph.read.pattern.pattern import Node
 from omnigraph.read.run.frame import Frame
+from omnigraph.read.run.indexed import IndexedSearch
 from omnigraph.read.run.lookups import FetchedRows, Lookups, TooManyLookups
 from omnigraph.read.run.scorers import NearestScorer
 from omnigraph.read.run.steps import Step, Tools
-from omnigraph.storage.nearest import Near, VectorIndex, rows_near
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedSearch:
-    """How an index is searched: in how many partitions of a segment, and for how many candidates for each row that
-    the query returns."""
-
-    index: VectorIndex
-    probes: int
-    refine: int
+from omnigraph.storage.nearest import rows_near
 
 
 @dataclass(slots=True)
@@ -43,28 +32,16 @@ class SearchNearest(Step):
         if scorer is None or not scorer.vector.any():
             raise TooManyLookups
         tables, whole = operators.tables, operators.tables.nodes(self.node.type_name)
-        near = Near(
-            self.score.property,
-            scorer.vector.astype(np.float32),
-            self.score.metric,
-            self.wanted * self.search.refine,
-            self.search.probes,
-        )
         tables.cache.check()
+        tables.cache.count_lookup(whole.ref.location)
+        columns = operators.columns(self.node.variable, whole.entity)
         try:
-            columns = operators.columns(self.node.variable, whole.entity, self.node.filters)
-            found = rows_near(tables.storage, whole.ref, near, columns)
+            found = rows_near(tables.storage, whole.ref, self.search.near(scorer, self.wanted), columns)
         except (StorageUnavailable, ObjectDamaged) as error:
             raise TooManyLookups from error
-        rows = FetchedRows(whole, found, tables)
-        chosen = operators.scan(frame, self.node.variable, rows)
-        if found[self.score.property].null_count or chosen.count < self.wanted:
+        if found.num_rows < self.wanted:
             raise TooManyLookups
-        return chosen
+        return operators.scan(frame, self.node.variable, FetchedRows(whole, found, tables))
 
     def __str__(self) -> str:
-        index, search = self.search.index, self.search
-        return (
-            f"Search ${self.node.variable}: {self.node.type_name} for {show(self.score)}: index {index.name}, "
-            f"{search.probes} of {index.partitions} partitions, {search.refine} candidates for each row"
-        )
+        return f"Look up ${self.node.variable}: {self.node.type_name} by {show(self.score)}: {self.search}"
