@@ -132,12 +132,14 @@ class _OmniSession:
 
 @dataclass(frozen=True, slots=True)
 class LanceDB:
-    """LanceDB with one kind of index, or none; ``refine`` makes it look at so many times more vectors exactly."""
+    """LanceDB with one kind of index, or none; ``refine`` makes it look at so many times more vectors exactly, and
+    ``probes`` in so many partitions, where it has defaults."""
 
     name: str
     index: str | None
     kinds: Sequence[str]
     refine: int | None = None
+    probes: int | None = None
 
     @property
     def modules(self) -> Sequence[str]:
@@ -167,13 +169,14 @@ class LanceDB:
     def open(self, home: Path) -> Session:
         lancedb = importlib.import_module("lancedb")
         table = lancedb.connect(str(home / self.store())).open_table("docs")
-        return _LanceSession(table, self.refine)
+        return _LanceSession(table, self.refine, self.probes)
 
 
 @dataclass(frozen=True, slots=True)
 class _LanceSession:
     table: Any
     refine: int | None
+    probes: int | None
 
     def ask(self, question: Question) -> Sequence[Row]:
         kind = question.texts["kind"]
@@ -185,6 +188,8 @@ class _LanceSession:
                 search = search.where(f"`group` < {WANTED_GROUPS}", prefilter=True)
             if self.refine is not None:
                 search = search.refine_factor(self.refine)
+            if self.probes is not None:
+                search = search.nprobes(self.probes)
         score = "_score" if kind == TEXT else "_distance"
         found = search.select(["name", score]).limit(BEST).to_arrow()
         return [(name,) for name in found["name"].to_pylist()]
@@ -255,7 +260,8 @@ def competitors(dimension: int) -> list[Searching]:
         LanceDB("lancedb, no index", None, _VECTORS),
         LanceDB("lancedb, IVF_PQ", "IvfPq", _VECTORS),
         LanceDB("lancedb, IVF_PQ refined 10", "IvfPq", _VECTORS, refine=10),
-        LanceDB("lancedb, IVF_FLAT", "IvfFlat", _VECTORS),
+        LanceDB("lancedb, IVF_RQ refined 4", "IvfRq", _VECTORS, refine=4),
+        *(LanceDB(f"lancedb, IVF_FLAT in {n} partitions", "IvfFlat", _VECTORS, probes=n) for n in (20, 40, 80)),
         LanceDB("lancedb, IVF_HNSW_SQ", "HnswSq", _VECTORS),
         LanceDB("lancedb, FTS", "FTS", (TEXT,)),
         Bm25s(),

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from omnigraph.bulk.load.sources import Location
     from omnigraph.bulk.runner import Listener
     from omnigraph.lang.query.lint import LintReport
+    from omnigraph.read.requests import Reader
     from omnigraph.spark.graph import SparkGraph
     from omnigraph.write.evolution.apply import SchemaResult
     from omnigraph.write.evolution.plan import SchemaPlan, SchemaRequest
@@ -53,6 +54,7 @@ class Graph(MaintainedGraph):
         name: str | None = None,
         branch: str | None = None,
         at: At = None,
+        exact: bool = False,
         timeout: float | None = None,
         memory_limit: int | None = None,
         cancellation: Cancellation | None = None,
@@ -61,6 +63,7 @@ class Graph(MaintainedGraph):
     ) -> Result:
         """Run a read query on the newest state of a branch, or ``at`` a commit, tag, manifest version or snapshot.
 
+        ``exact`` compares all vectors where an index of a large table would find nearly all of the nearest ones.
         ``timeout`` in seconds and ``memory_limit`` in bytes stop a query that takes more; a ``cancellation`` stops
         it from another thread. On Spark, which a session or an address chooses as well as the engine's name, it
         gives the same rows, also of graphs that one machine cannot hold.
@@ -76,7 +79,7 @@ class Graph(MaintainedGraph):
             table = query_on_spark(state, compiled, params, allowed, self._embedder, spark, rows_per_task)
         else:
             limits = Limits(compiled.name, timeout, memory_limit, cancellation)
-            table, _ = self._reader.run(compiled, params, state, limits)
+            table, _ = self._reading(exact).run(compiled, params, state, limits)
         target = Target(state.branch, None) if at is None else Target(None, shown_state(at))
         return Result(compiled.name, target, state.graph_commit_id, table)
 
@@ -114,6 +117,7 @@ class Graph(MaintainedGraph):
         name: str | None = None,
         branch: str | None = None,
         at: At = None,
+        exact: bool = False,
         analyze: bool = False,
     ) -> str:
         """How a query finds its rows: its steps, and the access path of each. Analysed, it is run, and the rows
@@ -128,9 +132,14 @@ class Graph(MaintainedGraph):
         if isinstance(compiled, CompiledMutation) or (unbound and not analyze):
             return explain_ir(compiled.ir)
         if not analyze:
-            return shown_plan(compiled.ir, self._reader.plan(compiled, params, state), analyze=False)
-        _, trace = self._reader.run(compiled, params, state, Limits(compiled.name))
+            trace = self._reading(exact).plan(compiled, params, state)
+            return shown_plan(compiled.ir, trace, analyze=False)
+        _, trace = self._reading(exact).run(compiled, params, state, Limits(compiled.name))
         return shown_plan(compiled.ir, trace, analyze=True)
+
+    def _reading(self, exact: bool) -> Reader:
+        """The reader of this graph, or the same one with exact searches."""
+        return self._reader.exact() if exact else self._reader
 
     def mutate(
         self,

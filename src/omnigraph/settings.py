@@ -51,6 +51,11 @@ class ReadSettings:
     """Groups of this many rows are merged before more are read."""
     select_from: int = 4_096
     """From this many rows on, candidates for the nearest vectors are selected before exact distances are."""
+    search_from: int = 50_000
+    """From this many rows on, the nearest vectors are looked for in the index of their property, if it lacks fewer
+    rows than that, …"""
+    recall: float = 0.98
+    """… which finds this share of them, measured on the nearest ten. With 1 every search is exact."""
     encode_from: int = 2_048
     """A text column of at least this many rows is compared once per distinct value, if its values repeat."""
     order_from: int = 50_000

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lance import LanceDataset
 
 from omnigraph import Graph
@@ -38,13 +36,6 @@ def ids(graph: Graph, table_key: str, where: str, branch: str = "main") -> list[
     """The rows a filter finds."""
     found = table(graph, table_key, branch).scanner(columns=["id"], filter=where).to_table()
     return sorted(found["id"].to_pylist())
-
-
-def search(graph: Graph, table_key: str, column: str, words: str, branch: str = "main") -> list[str]:
-    """The rows that have one of the words."""
-    query: dict[str, Any] = {"columns": [column], "query": words}
-    scanner = table(graph, table_key, branch).scanner(columns=["id", "_score"], full_text_query=query)
-    return sorted(scanner.to_table()["id"].to_pylist())
 
 
 def reasons(report: IndexReport) -> dict[str, set[str]]:

@@ -363,7 +363,6 @@ def test_an_index_that_gives_wrong_answers(patient: Graph) -> None:
     rows = [{"id": f"q{n}", "name": f"q{n}", "bio": f"hates {n}"} for n in range(5)]
     lance.write_dataset(rows_for(handle, *rows), handle, mode="append")
     dataset(patient).create_scalar_index("id", "BTREE", name="id_btree", replace=True)
-    dataset(patient).create_scalar_index("bio", "INVERTED", name="bio_inverted", replace=True)
     patient.repair(confirm=True, force=True)
     assert examined(store_of(patient), checks=["indexes"], branch="main").findings == ()
     _swap_index(patient, "id_btree", "name_btree")

@@ -169,8 +169,8 @@ def test_vectors_are_indexed_when_there_are_many(local_store: Store) -> None:
 
 
 def nearest(graph: Graph, vector: np.ndarray[Any, np.dtype[np.float32]]) -> list[str]:
-    wanted = {"column": "meaning", "q": vector, "k": 1, "metric": "cosine"}
+    wanted = {"column": "meaning", "q": vector, "k": 1, "metric": "cosine", "refine_factor": 10}
     scanner = table(graph, "node:Doc").scanner(columns=["id", "_distance"], nearest=wanted)
-    assert "ANNSubIndex: name=meaning_ivf, k=1, deltas=1, metric=Cosine" in scanner.explain_plan()
+    assert "ANNSubIndex: name=meaning_ivf, k=10, deltas=1, metric=Cosine" in scanner.explain_plan()
     found: list[str] = scanner.to_table()["id"].to_pylist()
     return found

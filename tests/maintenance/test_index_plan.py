@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +11,12 @@ import pytest
 from omnigraph.lang.schema.catalog import Catalog, load_catalog
 from omnigraph.maintenance.index_plan import (
     DEFAULT_LAG,
-    MAX_PARTITIONS,
     NO_LAG,
     VECTOR_ROWS,
     TablePlan,
     plan_table,
     wanted_indexes,
 )
-from omnigraph.read.text.analysis import INDEX_OPTIONS
 from omnigraph.storage.stage.indexes import ExistingIndex, IndexSpec, SegmentBuild
 
 SCHEMA = """
@@ -35,6 +33,7 @@ node Doc {
   at: DateTime @index
   tags: [String]?
   place: Vector(2)? @index
+  wide: Vector(16)? @index
   meaning: Vector(2)? @embed(body) @index
   @index(tags, size)
 }
@@ -50,8 +49,7 @@ def catalog() -> Catalog:
 
 
 def index(column: str, kind: str, rows: int, name: str = "", **options: Any) -> ExistingIndex:
-    stored: Mapping[str, Any] = INDEX_OPTIONS if kind == "INVERTED" else {}
-    return ExistingIndex(column, kind, name or f"{column}_{kind.lower()}", rows, {**stored, **options})
+    return ExistingIndex(column, kind, name or f"{column}_{kind.lower()}", rows, options)
 
 
 @dataclass
@@ -92,19 +90,18 @@ def test_what_a_node_type_asks_for(catalog: Catalog) -> None:
     assert [(w.column, w.kind) for w in wanted_indexes(catalog.nodes["Doc"])] == [
         ("id", "BTREE"),
         ("at", "BTREE"),
-        ("body", "INVERTED"),
+        ("body", "BTREE"),
         ("day", "BTREE"),
         ("kind", "BTREE"),
-        ("mail", "INVERTED"),
         ("mail", "BTREE"),
         ("meaning", "IVF_FLAT"),
         ("open", "BTREE"),
         ("place", "IVF_FLAT"),
         ("rate", "BTREE"),
         ("size", "BTREE"),
-        ("slug", "INVERTED"),
         ("slug", "BTREE"),
         ("tags", None),
+        ("wide", "IVF_RQ"),
     ]
     assert [(w.column, w.kind) for w in wanted_indexes(catalog.nodes["Bare"])] == [("id", "BTREE")]
 
@@ -115,15 +112,14 @@ def test_what_an_edge_type_asks_for(catalog: Catalog) -> None:
         ("id", "BTREE"),
         ("src", "BTREE"),
         ("dst", "BTREE"),
-        ("why", "INVERTED"),
         ("why", "BTREE"),
         ("year", "BTREE"),
     ]
 
 
 def test_vectors_are_measured_as_queries_measure_them(catalog: Catalog) -> None:
-    metrics = {w.column: w.options["metric"] for w in wanted_indexes(catalog.nodes["Doc"]) if w.kind == "IVF_FLAT"}
-    assert metrics == {"place": "l2", "meaning": "cosine"}
+    metrics = {w.column: w.options["metric"] for w in wanted_indexes(catalog.nodes["Doc"]) if w.is_of_vectors}
+    assert metrics == {"place": "l2", "meaning": "cosine", "wide": "l2"}
 
 
 def test_a_table_without_rows_waits(catalog: Catalog) -> None:
@@ -131,7 +127,7 @@ def test_a_table_without_rows_waits(catalog: Catalog) -> None:
     assert plan.build == ()
     assert set(reasons(plan).values()) == {"the table is empty"}
     kept = [index(column, "BTREE", 0) for column in ("id", "src", "dst", "why", "year")]
-    plan = plan_table(catalog.edges["Cites"], facts(0, *kept, index("why", "INVERTED", 0)))
+    plan = plan_table(catalog.edges["Cites"], facts(0, *kept))
     assert plan == TablePlan((), ())
 
 
@@ -145,21 +141,21 @@ def test_lists_are_reported(catalog: Catalog) -> None:
         (VECTOR_ROWS - 1, 0, None),
         (VECTOR_ROWS, VECTOR_ROWS - 1, None),
         (VECTOR_ROWS, VECTOR_ROWS, 223),
-        (10**9, 10**9, MAX_PARTITIONS),
+        (10**9, 10**9, 4096),
     ],
 )
 def test_vectors_wait_until_there_are_many(
     catalog: Catalog, rows: int, filled: int, partitions: int | None
 ) -> None:
     plan = plan_table(catalog.nodes["Doc"], facts(rows, filled=filled))
-    specs = [build.spec for build in plan.build if build.spec.kind == "IVF_FLAT"]
+    specs = [build.spec for build in plan.build if "num_partitions" in build.spec.options]
     built = {spec.column: spec.options["num_partitions"] for spec in specs}
     if partitions is None:
         assert built == {}
         counted = f"{VECTOR_ROWS - 1} rows; exact search is fast enough below {VECTOR_ROWS}"
         assert reasons(plan)[IVF] == counted
     else:
-        assert built == {"place": partitions, "meaning": partitions}
+        assert built == {"place": partitions, "meaning": partitions, "wide": partitions}
 
 
 def test_vectors_are_not_counted_where_it_cannot_matter(catalog: Catalog) -> None:
@@ -173,6 +169,7 @@ def test_vectors_are_not_counted_where_it_cannot_matter(catalog: Catalog) -> Non
     there = (
         index(*IVF, 10**6, metric_type="L2"),
         index("meaning", "IVF_FLAT", 10**6, metric_type="COSINE"),
+        index("wide", "IVF_RQ", 10**6, metric_type="L2"),
     )
     plan_table(node, Facts(10**6, there, count))
 
@@ -202,15 +199,6 @@ def test_without_a_lag_every_row_is_indexed(catalog: Catalog) -> None:
     assert names(plan_table(catalog.nodes["Bare"], table, NO_LAG)) == {"by_id"}
 
 
-@pytest.mark.parametrize(("cost", "due"), [(10, True), (11, False)])
-def test_an_index_of_words_is_built_again_for_many_rows_only(catalog: Catalog, cost: int, due: bool) -> None:
-    """Updated rows make old segments useless; that is not worth it for a few of them. Other kinds are cheaper."""
-    kept = [index(column, "BTREE", 0) for column in ("id", "src", "dst", "why", "year")]
-    table = facts(10**6, *kept, index("why", "INVERTED", 10**6 - 5_000), cost=cost)
-    assert ("why_inverted" in names(plan_table(catalog.edges["Cites"], table))) == due
-    assert "why_btree" in names(plan_table(catalog.edges["Cites"], table))
-
-
 def test_new_rows_without_vectors_wait(catalog: Catalog) -> None:
     table = facts(10**6, index(*IVF, 10**5, metric_type="L2"), filled=0)
     assert reasons(plan_table(catalog.nodes["Doc"], table))[IVF] == (
@@ -219,13 +207,14 @@ def test_new_rows_without_vectors_wait(catalog: Catalog) -> None:
 
 
 def test_an_index_of_another_make_is_built_again(catalog: Catalog) -> None:
-    """Words must be cut as searches cut them, and distances measured as searches measure them."""
+    """Distances must be measured as searches measure them, and vectors kept as this version keeps them."""
     node = catalog.nodes["Doc"]
-    assert "body_inverted" not in names(plan_table(node, facts(9, index("body", "INVERTED", 9))))
-    assert "body_inverted" in names(plan_table(node, facts(9, index("body", "INVERTED", 9, stem=False))))
     many = 10 * VECTOR_ROWS
     assert "v" in names(plan_table(node, facts(many, index(*IVF, many, "v", metric_type="COSINE"))))
     assert "v" not in names(plan_table(node, facts(many, index(*IVF, many, "v", metric_type="L2"))))
+    for kind, due in (("IVF_FLAT", True), ("IVF_RQ", False)):
+        plan = plan_table(node, facts(many, index("wide", kind, many, "w", metric_type="L2")))
+        assert ("w" in names(plan)) == due
 
 
 def test_a_shared_table_is_indexed_where_it_belongs(catalog: Catalog) -> None:
@@ -241,10 +230,9 @@ def test_names_are_the_columns_own(catalog: Catalog) -> None:
         "id_btree",
         "src_btree",
         "dst_btree",
-        "why_inverted",
         "why_btree",
         "year_btree",
     }
     renamed = index("why", "BTREE", 1, "year_btree")
     again = names(plan_table(cites, facts(1, renamed, index("src", "BTREE", 1, "year_btree_2"))))
-    assert again == {"id_btree", "dst_btree", "why_inverted", "year_btree_3"}
+    assert again == {"id_btree", "dst_btree", "year_btree_3"}

@@ -23,7 +23,7 @@ def test_rows_that_are_added_meanwhile_wait(store: Store) -> None:
     with failpoints.armed("write.after_stage", meanwhile):
         report = ensure(graph)
     assert [c.kind for c in graph.commits()][:2] == ["ensure_indices", "load"]
-    assert len(report.built) == len({(b.table_key, b.name) for b in report.built}) == 12
+    assert len(report.built) == len({(b.table_key, b.name) for b in report.built}) == 10
     assert set(indexed(graph, PERSON).values()) == {2}
     assert ids(graph, PERSON, "name = 'Cy'") == ["Cy"]
     ensure(graph)
@@ -37,7 +37,7 @@ def test_nothing_is_built_twice_for_a_table_that_grows(local_store: Store) -> No
     other = omnigraph.open(local_store.uri)
     with failpoints.armed("write.after_stage", once(lambda: other.load([person("Cy")], mode="append"))):
         ensure(graph)
-    assert len(segments(graph, KNOWS)) == len(segments(graph, PERSON)) == 3
+    assert (len(segments(graph, KNOWS)), len(segments(graph, PERSON))) == (3, 2)
 
 
 def test_files_that_are_replaced_meanwhile_are_indexed_again(local_store: Store) -> None:
@@ -48,7 +48,7 @@ def test_files_that_are_replaced_meanwhile_are_indexed_again(local_store: Store)
     with failpoints.armed("write.after_stage", once(lambda: other.load(everyone, mode="overwrite"))):
         ensure(graph)
     assert set(indexed(graph, PERSON).values()) == {2}
-    assert len(segments(graph, KNOWS)) == len(segments(graph, PERSON)) == 3
+    assert (len(segments(graph, KNOWS)), len(segments(graph, PERSON))) == (3, 2)
     assert ids(graph, PERSON, "name = 'Ada'") == ["Ada"]
     assert_settled(graph)
 

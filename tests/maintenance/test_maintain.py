@@ -211,7 +211,7 @@ class TestTheCommand:
         graph = new_graph(local_store)
         files = fragments(graph, PERSON)
         ran = run("maintain", local_store.uri, "--once", "--small-files", "2", "--as", "ada")
-        names = "id_btree, name_inverted, name_btree"
+        names = "id_btree, name_btree"
         assert ran.out.splitlines()[0] == (
             f"optimized node:Person on main: {files} fragments became 1; indexed {names}"
         )

@@ -28,28 +28,27 @@ from omnigraph.storage.stage.indexes import (
 )
 from omnigraph.storage.tables import TableRef, Tables
 
-LOCATION = "nodes/words"
+LOCATION = "nodes/places"
 SCHEMA = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
         pa.field("size", pa.int64()),
-        pa.field("text", pa.string()),
         pa.field("place", pa.list_(pa.float32(), 2)),
+        pa.field("code", pa.list_(pa.float32(), 8)),
     ]
 )
 SPECS = (
     IndexSpec("id", "BTREE", "by_id"),
     IndexSpec("size", "BTREE", "by_size"),
-    IndexSpec("text", "INVERTED", "words"),
     IndexSpec("place", "IVF_FLAT", "places", {"num_partitions": 1, "metric": "l2"}),
+    IndexSpec("code", "IVF_RQ", "codes", {"num_partitions": 1, "metric": "l2"}),
 )
-SIZES, WORDS, NEAREST = 12, 6, 5
+SIZES, NEAREST = 12, 5
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     size: int
-    words: tuple[int, int]
     place: tuple[float, float]
 
 
@@ -74,15 +73,14 @@ class World:
 
     def table_of(self, names: list[str]) -> pa.Table:
         for name in names:
-            one, other = (self.chance.randrange(WORDS) for _ in range(2))
             place = (float(self.chance.randrange(40)), float(self.chance.randrange(40)))
-            self.rows[name] = Row(self.chance.randrange(SIZES), (one, other), place)
+            self.rows[name] = Row(self.chance.randrange(SIZES), place)
         listed = [(name, self.rows[name]) for name in names]
         columns: list[list[Any]] = [
             names,
             [row.size for _, row in listed],
-            [" ".join(f"w{word}" for word in row.words) for _, row in listed],
             [list(row.place) for _, row in listed],
+            [list(code_of(row.place)) for _, row in listed],
         ]
         return pa.table(columns, schema=SCHEMA)
 
@@ -129,19 +127,21 @@ class World:
         """What each index finds, besides the rows that it does not know."""
         handle, rows, chance = self.handle, self.rows, self.chance
         assert sorted(handle.to_table(["id"])["id"].to_pylist()) == sorted(rows)
-        size, word, number = chance.randrange(SIZES), chance.randrange(WORDS), chance.randrange(self.made + 1)
+        size, number = chance.randrange(SIZES), chance.randrange(self.made + 1)
         assert found(handle, filter=f"size = {size}") == sorted(n for n in rows if rows[n].size == size)
         assert found(handle, filter=f"size != {size}") == sorted(n for n in rows if rows[n].size != size)
         assert found(handle, filter=f"id = 'n{number}'") == sorted({f"n{number}"} & rows.keys())
-        words = {"columns": ["text"], "query": f"w{word}"}
-        having = sorted(name for name in rows if word in rows[name].words)
-        assert found(handle, full_text_query=words) == having
-        first = found(handle, full_text_query=words, limit=NEAREST)
-        assert (len(set(first)), set(first) <= set(having)) == (min(NEAREST, len(having)), True)
         here = (float(chance.randrange(40)), float(chance.randrange(40)))
         near = found(handle, nearest={"column": "place", "q": list(here), "k": NEAREST, "nprobes": 1})
         distances = sorted(distance(rows[name].place, here) for name in rows)[:NEAREST]
         assert sorted(distance(rows[name].place, here) for name in near) == distances
+        near = found(handle, nearest={"column": "code", "q": list(code_of(here)), "k": 4 * NEAREST, "nprobes": 1})
+        assert sorted(distance(rows[name].place, here) for name in set(near))[:NEAREST] == distances
+
+
+def code_of(place: tuple[float, float]) -> tuple[float, ...]:
+    """A place among eight dimensions, which an index knows by a few bits for each."""
+    return place * 4
 
 
 def missing(handle: LanceDataset) -> Iterator[SegmentBuild]:
@@ -152,8 +152,7 @@ def missing(handle: LanceDataset) -> Iterator[SegmentBuild]:
 
 
 def found(handle: LanceDataset, **search: Any) -> list[str]:
-    scored = {"full_text_query": ["_score"], "nearest": ["_distance"]}
-    columns = ["id", *(name for way, names in scored.items() if way in search for name in names)]
+    columns = ["id", *(["_distance"] if "nearest" in search else [])]
     return sorted(handle.scanner(columns=columns, **search).to_table()["id"].to_pylist())
 
 
@@ -216,24 +215,9 @@ def test_new_rows_get_a_segment_and_small_segments_are_built_again_with_them(wor
     ):
         add(world, rows)
         world.catch_up()
-        assert {name: segments(world.handle, name) for name in ("by_id", "words", "places")} == dict.fromkeys(
-            ("by_id", "words", "places"), expected
+        assert {name: segments(world.handle, name) for name in ("by_id", "codes", "places")} == dict.fromkeys(
+            ("by_id", "codes", "places"), expected
         ), rows
-
-
-def test_updated_rows_are_indexed_with_the_segments_of_words_that_knew_them(world: World) -> None:
-    """Each segment of words answers for all rows that it has; a segment of numbers forgets rows that moved."""
-    add(world, 1_000)
-    world.catch_up()
-    add(world, 10)
-    world.catch_up()
-    world.change(world.table_of(["n1005"]), [])
-    world.catch_up()
-    assert (segments(world.handle, "words"), segments(world.handle, "by_id")) == ([10, 1_000], [1, 9, 1_000])
-    world.change(world.table_of(["n5"]), [])
-    world.catch_up()
-    assert (segments(world.handle, "words"), segments(world.handle, "by_id")) == ([1_010], [2, 9, 999])
-    world.check()
 
 
 def test_large_tables_have_segments_of_bounded_size(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +225,7 @@ def test_large_tables_have_segments_of_bounded_size(world: World, monkeypatch: p
     for _ in range(6):
         add(world, 40)
     world.catch_up()
-    assert segments(world.handle, "words") == segments(world.handle, "by_id") == [80, 80, 80]
+    assert segments(world.handle, "codes") == segments(world.handle, "by_id") == [80, 80, 80]
     add(world, 90)
     world.catch_up()
     assert segments(world.handle, "by_id") == [80, 80, 80, 90]
@@ -270,7 +254,7 @@ class TestCompaction:
         assert [fragment.fragment_id for fragment in world.handle.get_fragments()] == [0]
         assert next_fragment_id(world.handle) == 2
 
-    def test_indexes_of_words_and_vectors_keep_the_rows(self, world: World) -> None:
+    def test_indexes_of_vectors_keep_the_rows(self, world: World) -> None:
         """And no index claims rows of other fragments."""
         add(world, 300)
         world.catch_up()
@@ -282,6 +266,6 @@ class TestCompaction:
         assert (staged.fragments_removed, staged.fragments_added) == (3, 1)
         world.commit(staged.staged)
         assert [fragment.fragment_id for fragment in world.handle.get_fragments()] == [0, 4, 5]
-        assert segments(world.handle, "words") == segments(world.handle, "places") == [12, 300]
+        assert segments(world.handle, "codes") == segments(world.handle, "places") == [12, 300]
         assert segments(world.handle, "by_id") == [0, 300]
         world.check()

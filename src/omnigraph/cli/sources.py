@@ -23,6 +23,11 @@ ParamsFile = Annotated[
     typer.Option("--params-file", exists=True, dir_okay=False, readable=True, help="Parameters in a file."),
 ]
 
+Exact = Annotated[
+    bool,
+    typer.Option("--exact", help="Compare all vectors, where an index would find nearly all of the nearest."),
+]
+
 
 def read_source(path: Path) -> Source:
     """The text of a file, named by its path as given."""

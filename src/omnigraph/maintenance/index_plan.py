@@ -6,24 +6,27 @@ without it, only slower.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from math import isqrt
 from typing import Any, Final, Protocol
 
 from omnigraph.lang.schema.catalog import EntityType, NodeType, Property
-from omnigraph.read.text.analysis import INDEX_OPTIONS
-from omnigraph.storage.stage.indexes import ExistingIndex, IndexKind, IndexSpec, SegmentBuild
+from omnigraph.storage.stage.indexes import (
+    VECTOR_KINDS,
+    ExistingIndex,
+    IndexKind,
+    IndexSpec,
+    SegmentBuild,
+    partitions_of,
+)
 
 VECTOR_ROWS: Final = 50_000
 """Below this many vectors an exact search is fast enough; above, an approximate index is worth its loss."""
 
-REBUILD_SHARE: Final = 0.1
-"""An index of words is built again only if at least this share of the rows to index is new to it."""
+QUANTIZED_WIDTH: Final = 8
+"""Vectors whose dimension is a multiple of this are kept in a few bits for each number, others as they are."""
 
-MAX_PARTITIONS: Final = 4096
-
-_SUFFIXES: Final[Mapping[IndexKind, str]] = {"BTREE": "btree", "INVERTED": "inverted", "IVF_FLAT": "ivf"}
+_SUFFIXES: Final[Mapping[IndexKind, str]] = {"BTREE": "btree", "IVF_FLAT": "ivf", "IVF_RQ": "ivf"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,39 +101,43 @@ class Wanted:
     kind: IndexKind | None
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_of_vectors(self) -> bool:
+        return self.kind in VECTOR_KINDS
+
+    def is_like(self, index: ExistingIndex) -> bool:
+        """Does the index find the same as the one that is wanted, though it may have to be built again?"""
+        if index.column != self.column:
+            return False
+        return index.kind in VECTOR_KINDS if self.is_of_vectors else index.kind == self.kind
+
     def is_met_by(self, index: ExistingIndex) -> bool:
-        """Was the index built with the options that are wanted now?"""
-        stored = index.options
-        if self.kind == "IVF_FLAT":
-            return bool(str(stored.get("metric_type")).lower() == self.options["metric"])
-        return all(stored.get(name) == value for name, value in self.options.items())
+        """Was the index built as it is wanted now?"""
+        if index.kind != self.kind or not self.is_of_vectors:
+            return index.kind == self.kind
+        return bool(str(index.options.get("metric_type")).lower() == self.options["metric"])
 
 
 def wanted_indexes(entity: EntityType) -> list[Wanted]:
-    """The indexes of a type: its id and endpoints, and the properties of its keys, uniques and indexes."""
+    """The indexes of a type: its id and endpoints, and the properties of its keys, uniques and indexes.
+
+    Words are not among them: Lance scores a text by what its segments know, and queries by all rows of a version.
+    """
     own = ["id"] if isinstance(entity, NodeType) else ["id", "src", "dst"]
-    exact = {name for group in entity.uniques for name in group}
-    exact |= set(entity.key) if isinstance(entity, NodeType) else set()
-    named = exact | {name for group in entity.indexes for name in group}
+    named = {name for group in (*entity.uniques, *entity.indexes) for name in group}
+    named |= set(entity.key) if isinstance(entity, NodeType) else set()
     wanted = [Wanted(name, "BTREE") for name in own]
-    for prop in entity.properties.values():
-        if prop.name in named:
-            wanted += _of_property(prop, prop.name in exact)
-    return wanted
+    return wanted + [_of_property(prop) for prop in entity.properties.values() if prop.name in named]
 
 
-def _of_property(prop: Property, exact: bool) -> Iterator[Wanted]:
-    """The indexes of one property; ``exact`` adds one for look-ups of whole texts, besides that of their words."""
+def _of_property(prop: Property) -> Wanted:
+    """The index of one property."""
     if prop.type.is_list:
-        yield Wanted(prop.name, None)
-    elif prop.type.is_vector:
-        yield Wanted(prop.name, "IVF_FLAT", {"metric": "l2" if prop.embed is None else "cosine"})
-    elif prop.type.is_string and prop.type.members is None:
-        yield Wanted(prop.name, "INVERTED", INDEX_OPTIONS)
-        if exact:
-            yield Wanted(prop.name, "BTREE")
-    else:
-        yield Wanted(prop.name, "BTREE")
+        return Wanted(prop.name, None)
+    if not prop.type.is_vector:
+        return Wanted(prop.name, "BTREE")
+    kind: IndexKind = "IVF_FLAT" if (prop.type.dimension or 0) % QUANTIZED_WIDTH else "IVF_RQ"
+    return Wanted(prop.name, kind, {"metric": "l2" if prop.embed is None else "cosine"})
 
 
 def plan_table(entity: EntityType, table: Table, lag: IndexLag = DEFAULT_LAG) -> TablePlan:
@@ -151,7 +158,7 @@ def _decide(wanted: Wanted, table: Table, lag: IndexLag) -> list[SegmentBuild] |
     if wanted.kind is None:
         return "lists are not indexed"
     indexes = table.indexes
-    present = next((i for i in indexes if (i.column, i.kind) == (wanted.column, wanted.kind)), None)
+    present = next((index for index in indexes if wanted.is_like(index)), None)
     if present is not None and wanted.is_met_by(present):
         missing = table.rows - present.rows
         if missing <= 0:
@@ -164,27 +171,23 @@ def _decide(wanted: Wanted, table: Table, lag: IndexLag) -> list[SegmentBuild] |
         return "the table is empty"
     if table.shared_with is not None:
         return f"shared with branch {table.shared_with}; index it there"
-    if wanted.kind == "IVF_FLAT":
+    if wanted.is_of_vectors:
         vectors = table.rows if table.rows < VECTOR_ROWS else table.filled(wanted.column)
         if vectors < VECTOR_ROWS:
             return f"{vectors} rows; exact search is fast enough below {VECTOR_ROWS}"
     taken = {index.name for index in indexes}
     name = present.name if present is not None else _free_name(wanted.column, wanted.kind, taken)
     builds = table.whole(IndexSpec(wanted.column, wanted.kind, name, wanted.options))
-    if wanted.kind == "IVF_FLAT" and len(builds) > 1:
+    if wanted.is_of_vectors and len(builds) > 1:
         builds = [build for build in builds if table.filled(wanted.column, build.fragments)]
     return [_sized(build) for build in builds]
 
 
 def _caught_up(spec: IndexSpec, table: Table, present: ExistingIndex) -> list[SegmentBuild] | str:
     """The segments with which an index answers for all rows; or the reason to leave it as it is."""
-    missing = table.rows - present.rows
     builds = table.catching_up(spec, present)
-    rows = sum(build.rows for build in builds)
-    if spec.kind == "INVERTED" and missing < REBUILD_SHARE * rows:
-        return _scanned(missing)
-    if spec.kind == "IVF_FLAT" and not all(table.filled(spec.column, build.fragments) for build in builds):
-        return _scanned(missing)
+    if spec.kind in VECTOR_KINDS and not all(table.filled(spec.column, build.fragments) for build in builds):
+        return _scanned(table.rows - present.rows)
     return [_sized(build) for build in builds]
 
 
@@ -194,10 +197,9 @@ def _scanned(missing: int) -> str:
 
 def _sized(build: SegmentBuild) -> SegmentBuild:
     """A segment of vectors with as many partitions as suit its number of rows."""
-    if build.spec.kind != "IVF_FLAT":
+    if build.spec.kind not in VECTOR_KINDS:
         return build
-    partitions = max(1, min(isqrt(build.rows), MAX_PARTITIONS))
-    spec = replace(build.spec, options={**build.spec.options, "num_partitions": partitions})
+    spec = replace(build.spec, options={**build.spec.options, "num_partitions": partitions_of(build.rows)})
     return replace(build, spec=spec)
 
 

@@ -16,8 +16,9 @@ from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.needs import aggregates_of
 from omnigraph.read.pattern.pattern import Pattern
 from omnigraph.read.pattern.prepared import Prepared
-from omnigraph.read.plan.access import is_forced, lookup_start
+from omnigraph.read.plan.access import forced_path, lookup_start
 from omnigraph.read.plan.planner import arrange, arrange_lookups
+from omnigraph.read.plan.searching import nearest_search, way_of_ranking
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame, joined
 from omnigraph.read.run.grouping import Grouping
@@ -40,6 +41,8 @@ class Trace:
     finishing: float = 0.0
     rows: int = 0
     peak_bytes: int = 0
+    ranking: str | None = None
+    """How scores choose the first rows; None if a step has chosen them, or there are no scores."""
 
 
 class _EnoughRows(Exception):
@@ -66,10 +69,11 @@ class _Route:
 
 def plan(prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits) -> Trace:
     """The steps that would run, without running them."""
-    route = _by_lookups(prepared, tables, expressions, limits)
+    window = Window(prepared.query, expressions)
+    route = _by_indexes(prepared, tables, expressions, limits, window)
     if route is None:
         route = _in_memory(prepared, tables, expressions, limits)
-    return Trace([(part.sign, part.steps) for part in route.parts])
+    return Trace([(part.sign, part.steps) for part in route.parts], ranking=_ranking(prepared, route, window))
 
 
 def execute(
@@ -78,7 +82,7 @@ def execute(
     """The rows of a query on the tables of one snapshot."""
     began = time.perf_counter()
     window = Window(prepared.query, expressions)
-    route = _by_lookups(prepared, tables, expressions, limits)
+    route = _by_indexes(prepared, tables, expressions, limits, window)
     if route is not None:
         try:
             table, trace = _answer(prepared, route, window)
@@ -92,18 +96,27 @@ def execute(
     return table, trace
 
 
-def _by_lookups(
-    prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits
+def _ranking(prepared: Prepared, route: _Route, window: Window) -> str | None:
+    if not prepared.query.rankings or isinstance(route.tools.operators, Lookups):
+        return None
+    return way_of_ranking(prepared.query, route.pattern, route.tools.operators.tables, window.stop or 0)
+
+
+def _by_indexes(
+    prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits, window: Window
 ) -> _Route | None:
     """The route through the indexes of the tables, if that is the better one."""
     pattern = prepared.by_lookups
     if pattern is None or needs_whole_tables(prepared.query):
         return None
+    operators = Lookups(tables, expressions, limits, prepared.properties, bounded=forced_path() is None)
+    tools = Tools(operators, Weights(tables, expressions, limits))
+    search = nearest_search(prepared.query, pattern, tables, window.stop or 0)
+    if search is not None:
+        return _Route(tools, [_Part(1, [search], {})], pattern)
     start = lookup_start(pattern, tables)
     if start is None:
         return None
-    operators = Lookups(tables, expressions, limits, prepared.properties, bounded=not is_forced())
-    tools = Tools(operators, Weights(tables, expressions, limits))
     steps = arrange_lookups(pattern.copy(), prepared.needed, start, tools)
     return _Route(tools, [_Part(1, steps, {})], pattern)
 
@@ -122,6 +135,7 @@ def _answer(prepared: Prepared, route: _Route, window: Window) -> tuple[pa.Table
     """Run a route, and make the table of its rows."""
     query, needed = prepared.query, prepared.needed
     operators, trace = route.tools.operators, Trace([(part.sign, part.steps) for part in route.parts])
+    trace.ranking = _ranking(prepared, route, window)
     expressions, limits, tables = operators.expressions, operators.limits, operators.tables
     if not (query.aggregates or query.distinct):
         frame = _collected(route, needed, None if query.order else window.stop)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -34,6 +34,10 @@ class Reader:
     embedder: Callable[[], EmbeddingClient | None]
     settings: ReadSettings = READ_DEFAULTS
     preparations: Preparations = field(default_factory=Preparations)
+
+    def exact(self) -> Reader:
+        """The same reader, with searches that compare all vectors."""
+        return replace(self, settings=replace(self.settings, recall=1.0))
 
     def run(
         self,
@@ -88,6 +92,8 @@ def _lines(query: ir.QueryIR, trace: Trace, analyze: bool) -> Iterator[str]:
         for step in steps:
             measured = f"  [{step.rows:,} rows, {step.seconds * 1e3:.2f} ms]" if analyze else ""
             yield f"{'  ' if several else ''}{step}{measured}"
+    if trace.ranking is not None and trace.parts:
+        yield f"Rank {', '.join(map(show, query.rankings))}: {trace.ranking}"
     columns = ", ".join(f"{show(column.expression)} as {column.name}" for column in query.columns)
     kind = "Group" if query.aggregates else "Distinct" if query.distinct else "Return"
     measured = f"  [{trace.rows:,} rows, {trace.finishing * 1e3:.2f} ms]" if analyze else ""

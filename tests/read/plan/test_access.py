@@ -9,11 +9,11 @@ import pytest
 from tests.write.support import new_graph
 
 from omnigraph.graph import Graph
-from omnigraph.read.plan.access import forced_access, is_forced
+from omnigraph.read.plan.access import forced_access, forced_path
 from omnigraph.settings import ReadSettings, Settings
 
 SCHEMA = """
-node Person { slug: String @key  age: I64  bio: String? }
+node Person { slug: String @key  age: I64  bio: String?  badge: I64? @unique  desk: I64? @index }
 node Team { city: String  name: String  size: I64  @key(city, name) }
 edge Knows: Person -> Person { since: I64 }
 edge PlaysIn: Person -> Team
@@ -31,7 +31,8 @@ def graph() -> Graph:
     graph = Graph(new_graph(SCHEMA)._repository, settings=Settings(read=SIZES))
     team = graph.catalog.nodes["Team"]
     records: list[dict[str, Any]] = [
-        {"type": "Person", "data": {"slug": f"p{i}", "age": i, "bio": f"number {i}"}} for i in range(PEOPLE)
+        {"type": "Person", "data": {"slug": f"p{i}", "age": i, "bio": f"number {i}", "badge": i, "desk": i % 7}}
+        for i in range(PEOPLE)
     ]
     records += [{"type": "Team", "data": {"city": "oslo", "name": f"t{i}", "size": i}} for i in range(3)]
     records += [
@@ -86,6 +87,17 @@ class TestTheChoice:
     def test_everything_else_in_memory(self, graph: Graph, match: str) -> None:
         assert path(graph, match) == "memory"
 
+    @pytest.mark.parametrize(
+        "match",
+        ["$p: Person { badge: 7 }", "$p: Person { desk: 3 } $p knows $q", '$p: Person { desk: 1, slug: "p1" }'],
+    )
+    def test_from_an_indexed_value(self, graph: Graph, match: str) -> None:
+        assert path(graph, match) == "index"
+        rows = graph.query(f"query q() {{ match {{ {match} }} return {{ $p.slug }} }}").rows
+        with forced_access("memory"):
+            again = graph.query(f"query q() {{ match {{ {match} }} return {{ $p.slug }} }}").rows
+        assert sorted(row["p.slug"] for row in rows) == sorted(row["p.slug"] for row in again) != []
+
     def test_small_tables_are_read_whole(self, graph: Graph) -> None:
         assert path(graph, '$t: Team { city: "oslo", name: "t1" }', "$t.size") == "memory"
 
@@ -115,14 +127,14 @@ class TestTheChoice:
 
 class TestForcing:
     def test_one_path_for_all_queries_of_a_block(self, graph: Graph) -> None:
-        assert not is_forced()
+        assert forced_path() is None
         with forced_access("memory"):
-            assert is_forced()
+            assert forced_path() == "memory"
             assert path(graph, '$p: Person { slug: "p1" }') == "memory"
             with forced_access("index"):
                 assert path(graph, "$p: Person { age: 7 }") == "index"
             assert path(graph, '$p: Person { slug: "p1" }') == "memory"
-        assert not is_forced()
+        assert forced_path() is None
 
     def test_what_needs_memory_takes_it(self, graph: Graph) -> None:
         with forced_access("index"):

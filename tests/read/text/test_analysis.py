@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import lance
 import pyarrow as pa
@@ -13,14 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.read.text.analysis import INDEX_OPTIONS, Word, terms_of, tokenize, words_of
+from omnigraph.read.text.analysis import ANALYSIS, Word, terms_of, tokenize, words_of
 from omnigraph.read.text.index import TextIndex
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 LAST_LETTER = 0x40000
 """No language has letters beyond."""
-ANALYSIS: dict[str, Any] = {name: value for name, value in INDEX_OPTIONS.items() if name != "with_position"}
-"""The options that are about analysis, which `lance.tokenize` takes as well."""
 
 STEMS = """
 weav engin univers argu happi commun gener arsen knowledg hop hopp plann tr be agre feed sk new earl e y s ski
@@ -46,7 +43,9 @@ def lance_terms(text: str) -> list[str]:
 
 
 def lance_spellings(text: str) -> list[str]:
-    return [token.text for token in lance.tokenize(text, **ANALYSIS | {"stem": False, "remove_stop_words": False})]
+    return [
+        token.text for token in lance.tokenize(text, **{**ANALYSIS, "stem": False, "remove_stop_words": False})
+    ]
 
 
 def by_document(column: pa.Array | pa.ChunkedArray, settings: ReadSettings = READ_DEFAULTS) -> list[list[Word]]:
@@ -177,7 +176,7 @@ def test_an_index_of_lance_finds_the_same_rows(tmp_path: Path) -> None:
     column = pa.array(texts, pa.string())
     content = pa.table({"row": range(len(texts)), "text": column})
     table = lance.write_dataset(content, str(tmp_path / "texts.lance"))
-    table.create_scalar_index("text", "INVERTED", **INDEX_OPTIONS)
+    table.create_scalar_index("text", "INVERTED", **ANALYSIS)
     index = TextIndex(column)
     queries = [*PIECES, *generated(200, seed=2)]
     found = {query: found_by_lance(table, query) for query in queries}

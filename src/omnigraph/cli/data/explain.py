@@ -9,6 +9,7 @@ import typer
 
 from omnigraph.cli.output import Json, diagnostic_text, print_json, print_text, reports_errors, styled
 from omnigraph.cli.sources import (
+    Exact,
     Params,
     ParamsFile,
     QueryFile,
@@ -41,6 +42,7 @@ def explain(
     ] = None,
     params: Params = None,
     params_file: ParamsFile = None,
+    exact: Exact = False,
     analyze: Annotated[bool, typer.Option("--analyze", help="Run the query, and show rows and times.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -49,8 +51,10 @@ def explain(
     from omnigraph.lang.query.explain import explain_ir
 
     given = read_parameters(params, params_file)
-    if schema is not None and (store or branch or analyze or given is not None):
-        raise typer.BadParameter("--store, --branch, --params and --analyze need a graph; leave out --schema")
+    if schema is not None and (store or branch or analyze or exact or given is not None):
+        raise typer.BadParameter(
+            "--store, --branch, --params, --exact and --analyze need a graph; leave out --schema"
+        )
     source = read_query(query, text)
     names = _names(source, name)
     if len(names) > 1 and (analyze or given is not None):
@@ -62,7 +66,9 @@ def explain(
     else:
         graph = open_graph(store, read_only=True)
         compiled = [compile_query(source.text, graph.catalog, each, source.name) for each in names]
-        plans = [graph.explain(source.text, given, name=n, branch=branch, analyze=analyze) for n in names]
+        plans = [
+            graph.explain(source.text, given, name=n, branch=branch, exact=exact, analyze=analyze) for n in names
+        ]
     if as_json:
         shown = zip(compiled, plans, strict=True)
         print_json({"queries": [one.as_json() | {"plan": plan.split("\n")} for one, plan in shown]})

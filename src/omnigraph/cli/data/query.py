@@ -10,6 +10,7 @@ import typer
 from omnigraph.cli.output import Json, reports_errors
 from omnigraph.cli.results import OutFile, ResultFormat, chosen_format, write_result
 from omnigraph.cli.sources import (
+    Exact,
     Params,
     ParamsFile,
     QueryFile,
@@ -49,6 +50,7 @@ def query(
         str | None, typer.Option("--branch", help="The branch to read. Default: main.", show_default=False)
     ] = None,
     at: At = None,
+    exact: Exact = False,
     form: ResultFormat = None,
     out: OutFile = None,
     timeout: Annotated[
@@ -85,6 +87,7 @@ def query(
         name=name,
         branch=branch,
         at=state,
+        exact=exact,
         timeout=timeout,
         memory_limit=memory_limit,
         engine=engine.value,

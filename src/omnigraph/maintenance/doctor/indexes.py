@@ -8,15 +8,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from lance import LanceDataset
-from lance.query import FullTextOperator, MatchQuery
 
 from omnigraph.errors import OmniError
 from omnigraph.maintenance.doctor.examination import Examination, ExaminedTable
 from omnigraph.maintenance.doctor.report import Finding, Severity
 from omnigraph.maintenance.index_plan import DEFAULT_LAG, VECTOR_ROWS, wanted_indexes
-from omnigraph.read.text.analysis import terms_of
 from omnigraph.storage.filters import sql_literal
-from omnigraph.storage.stage.indexes import ExistingIndex, existing_indexes
+from omnigraph.storage.stage.indexes import VECTOR_KINDS, ExistingIndex, existing_indexes
 from omnigraph.storage.unavailable import translated
 
 _PLACES: Final = 4
@@ -51,9 +49,9 @@ def _coverage(table: ExaminedTable, handle: LanceDataset, indexes: list[Existing
     for wanted in wanted_indexes(table.entity):
         if wanted.kind is None:
             continue
-        found = next((i for i in indexes if (i.column, i.kind) == (wanted.column, wanted.kind)), None)
+        found = next((index for index in indexes if wanted.is_like(index)), None)
         if found is None:
-            enough = VECTOR_ROWS if wanted.kind == "IVF_FLAT" else LARGE
+            enough = VECTOR_ROWS if wanted.is_of_vectors else LARGE
             if rows > enough:
                 yield Finding(
                     "index_missing",
@@ -84,15 +82,12 @@ def _answers(
     shown = exam.repository.tables.shown(table.pin.location)
     try:
         with translated(shown):
-            match index.kind:
-                case "BTREE":
-                    problem = _wrong_lookups(handle, index.column)
-                case "INVERTED":
-                    problem = _wrong_words(handle, index.column)
-                case "IVF_FLAT":
-                    problem = _wrong_neighbours(handle, index.column)
-                case _:
-                    problem = None
+            if index.kind == "BTREE":
+                problem = _wrong_lookups(handle, index.column)
+            elif index.kind in VECTOR_KINDS:
+                problem = _wrong_neighbours(handle, index.column)
+            else:
+                problem = None
     except OmniError as error:
         problem = str(error)
     if problem is not None:
@@ -135,22 +130,6 @@ def _wrong_lookups(handle: LanceDataset, column: str) -> str | None:
 def _row_ids(handle: LanceDataset, where: str, *, use_index: bool) -> list[int]:
     scanner = handle.scanner(columns=[], filter=where, with_row_id=True, use_scalar_index=use_index)
     return sorted(scanner.to_table()["_rowid"].to_pylist())
-
-
-def _wrong_words(handle: LanceDataset, column: str) -> str | None:
-    """Each text is found by its own words, unless it has none."""
-    for row in _sample(handle, column).to_pylist():
-        query = MatchQuery(row[column], column, operator=FullTextOperator.AND)
-        found = handle.scanner(
-            columns=["_score"],
-            full_text_query=query,
-            filter=f"_rowid = {row['_rowid']}",
-            prefilter=True,
-            with_row_id=True,
-        ).to_table()
-        if not found.num_rows and terms_of(row[column]):
-            return f"a search for the words of row {row['_rowid']} does not find it"
-    return None
 
 
 def _wrong_neighbours(handle: LanceDataset, column: str) -> str | None:

@@ -247,6 +247,11 @@ class QueryCache:
         self._cache.drop(part)
 
     @property
+    def limit(self) -> int:
+        """How many bytes the cache may hold."""
+        return self._cache.limit
+
+    @property
     def layouts(self) -> Layouts:
         """Where the rows of each table lie in memory."""
         return self._cache.layouts

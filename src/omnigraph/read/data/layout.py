@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from omnigraph.read.values.columns import Bools, Positions
+from omnigraph.read.values.columns import Bools, Ints, Positions
 from omnigraph.storage.handles import TableRef
 from omnigraph.storage.pieces import Piece
 
@@ -153,6 +153,13 @@ class Placement:
         if self.live is None and starts == sorted(starts):
             return None
         return np.concatenate([np.zeros(0, dtype=np.int32), *map(_rows, self.stretches)])
+
+    def positions_of(self, addresses: Ints) -> Ints:
+        """The positions of rows by their addresses: the number of the fragment, and below it the row's offset."""
+        starts = {stretch.piece.fragment: stretch.start for stretch in self.stretches}
+        fragments, owners = np.unique(addresses >> 32, return_inverse=True)
+        firsts = np.array([starts[number] for number in fragments.tolist()], dtype=np.int64)
+        return firsts[owners] + (addresses & 0xFFFFFFFF)
 
     def rows_beside(self, other: Placement) -> list[tuple[Stretch, Positions]]:
         """The positions of the rows that this version has and another one has not, by stretch, ascending."""

@@ -21,11 +21,12 @@ from omnigraph.read.data.ids import Ids
 from omnigraph.read.data.layout import Files, Placement, Stretch, placed
 from omnigraph.read.text.index import TextIndex
 from omnigraph.read.text.postings import Postings
-from omnigraph.read.values.columns import Bools, Column, Positions
+from omnigraph.read.values.columns import Bools, Column, Ints, Positions
 from omnigraph.read.values.exact import ExactIndex
 from omnigraph.read.values.segments import Segment, covering
 from omnigraph.read.values.vectors import VectorBlock, VectorColumn
 from omnigraph.settings import ReadSettings
+from omnigraph.storage.nearest import Near, VectorIndex, addresses_near, vector_index
 from omnigraph.storage.pieces import Piece, column_numbers, deleted_rows, physical_rows, pieces_of, rows_at
 from omnigraph.storage.tables import Tables
 
@@ -98,6 +99,14 @@ class _Deleted:
     @property
     def nbytes(self) -> int:
         return self.offsets.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The index of a column, or that there is none."""
+
+    index: VectorIndex | None
+    nbytes: int = 512
 
 
 class WholeTable(Rows):
@@ -280,6 +289,20 @@ class WholeTable(Rows):
         return self._derived(
             "vectors", name, make, lambda parts: VectorColumn.over(parts, self.size, self.live, self._settings)
         )
+
+    def has_vectors(self, name: str) -> bool:
+        """Are the vectors of a property in memory, of this version or of another one?"""
+        layout = self._cache.layouts.current(self.ref.location)
+        return layout is not None and bool(self._cache.relatives((layout, "vectors", name)))
+
+    def vector_index(self, name: str) -> VectorIndex | None:
+        """The index of a vector property, if there is one."""
+        key = (self.ref, ("vector index", name))
+        return self._cache.get(key, lambda: _Known(vector_index(self._storage, self.ref, name))).index
+
+    def near(self, near: Near) -> Ints:
+        """The positions of the rows that an index finds."""
+        return self.placement.positions_of(addresses_near(self._storage, self.ref, near))
 
     def batches(self, names: list[str]) -> Iterator[pa.Table]:
         """Columns some rows at a time, for what is read once and not kept."""

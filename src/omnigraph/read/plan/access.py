@@ -1,19 +1,20 @@
 """Which way a query finds its rows: whole tables in memory, or look-ups through the indexes of the tables.
 
-A query that starts at one key and takes a few hops touches a handful of rows; reading whole tables for it would be
-waste. After enough such queries the tables are read after all, because from then on that is cheaper.
+A query that starts at one key, or at one value of an indexed property, and takes a few hops touches a handful of
+rows; reading whole tables for it would be waste. After enough such queries the tables are read after all, because
+from then on that is cheaper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, Literal
 
 from omnigraph.lang.query import ir
 from omnigraph.read.data.tables import GraphTables
-from omnigraph.read.pattern.pattern import Pattern
+from omnigraph.read.pattern.pattern import Node, Pattern
 
 Path = Literal["index", "memory"]
 _FORCED: Final[ContextVar[Path | None]] = ContextVar("forced access path", default=None)
@@ -29,9 +30,9 @@ def forced_access(path: Path) -> Iterator[None]:
         _FORCED.reset(token)
 
 
-def is_forced() -> bool:
-    """Is the path chosen by `forced_access`?"""
-    return _FORCED.get() is not None
+def forced_path() -> Path | None:
+    """The path that `forced_access` chose, if any."""
+    return _FORCED.get()
 
 
 def lookup_start(pattern: Pattern, tables: GraphTables) -> str | None:
@@ -39,7 +40,11 @@ def lookup_start(pattern: Pattern, tables: GraphTables) -> str | None:
     forced = _FORCED.get()
     if forced == "memory" or not pattern.nodes or not _can_look_up(pattern):
         return None
-    keyed = [name for name in pattern.nodes if _has_key(pattern, name, tables)]
+    fixed = {name: _fixed(pattern.nodes[name]) for name in pattern.nodes}
+    keyed = sorted(
+        (name for name in pattern.nodes if _is_indexed(pattern.nodes[name], fixed[name], tables)),
+        key=lambda name: not _is_key(pattern.nodes[name], fixed[name], tables),
+    )
     if forced == "index":
         return (keyed or list(pattern.nodes))[0]
     if not keyed or not _is_connected(pattern, keyed[0]):
@@ -58,18 +63,27 @@ def _chains(operation: ir.Operation) -> bool:
     return isinstance(operation, ir.Expand) and (operation.min_hops, operation.max_hops) != (1, 1)
 
 
-def _has_key(pattern: Pattern, name: str, tables: GraphTables) -> bool:
-    """Do the conditions of a variable fix its whole key?"""
-    node = pattern.nodes[name]
-    kind = tables.catalog.nodes[node.type_name]
-    fixed = {
+def _fixed(node: Node) -> set[str]:
+    """The properties for which the conditions of a variable say one value."""
+    return {
         condition.left.property
         for condition in node.filters
         if condition.op is ir.Op.EQ
         and isinstance(condition.left, ir.Prop)
         and isinstance(condition.right, ir.Param | ir.Constant)
     }
-    return "id" in fixed or (bool(kind.key) and fixed.issuperset(kind.key))
+
+
+def _is_key(node: Node, fixed: Set[str], tables: GraphTables) -> bool:
+    """Do these properties hold the id or the whole key?"""
+    key = tables.catalog.nodes[node.type_name].key
+    return "id" in fixed or (bool(key) and fixed >= set(key))
+
+
+def _is_indexed(node: Node, fixed: Set[str], tables: GraphTables) -> bool:
+    """Do these properties hold the id, or all of those that are unique or indexed together?"""
+    kind = tables.catalog.nodes[node.type_name]
+    return "id" in fixed or any(fixed >= set(group) for group in (*kind.uniques, *kind.indexes))
 
 
 def _is_connected(pattern: Pattern, start: str) -> bool:

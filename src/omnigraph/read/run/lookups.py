@@ -118,7 +118,7 @@ class Lookups(Operators):
         """Each row with each entity that passes the filters; Lance checks those it can, through its indexes."""
         whole = self.tables.nodes(type_name)
         where = " and ".join(self._pushed(filters, variable, whole.entity)) or None
-        table = _scan(self.tables, whole, self._columns(variable, whole.entity, filters), where)
+        table = _scan(self.tables, whole, self.columns(variable, whole.entity, filters), where)
         self._check_width(table.num_rows)
         rows = FetchedRows(whole, table, self.tables)
         return self.filtered(self.scan(frame, variable, rows), filters)
@@ -136,7 +136,8 @@ class Lookups(Operators):
                     rest = None if value is None else compared(kind, op, value)
                     yield "false" if rest is None else f"`{prop}` {rest}"
 
-    def _columns(self, variable: str, entity: EntityType, filters: Sequence[ir.Filter] = ()) -> list[str]:
+    def columns(self, variable: str, entity: EntityType, filters: Sequence[ir.Filter] = ()) -> list[str]:
+        """The columns of a variable that the query needs, to check these filters and for its results."""
         names = {"id", *self._needed.get(variable, ())}
         for condition in filters:
             names |= {
@@ -172,7 +173,7 @@ class Lookups(Operators):
         self._check_width(len(reached))
         nodes = FetchedRows(
             whole,
-            fetch(self.tables, whole, "id", reached, self._columns(link.target, whole.entity)),
+            fetch(self.tables, whole, "id", reached, self.columns(link.target, whole.entity)),
             self.tables,
         )
         places = filled(pc.index_in(target, value_set=nodes.column("id").arrow), -1)
@@ -205,7 +206,7 @@ class Lookups(Operators):
         if link.edge_variable is None:
             return ["dst", "src"]
         entity = self.tables.edges(link.edge_type).entity
-        return sorted({"src", "dst", *self._columns(link.edge_variable, entity)})
+        return sorted({"src", "dst", *self.columns(link.edge_variable, entity)})
 
     def _joined(
         self,

@@ -15,7 +15,8 @@ from omnigraph.lang.query.scores import SCORES
 from omnigraph.read.data.rows import Rows
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.run.scorers import scorer_of
+from omnigraph.read.run.indexed import candidates_by_index
+from omnigraph.read.run.scorers import NearestScorer, scorer_of
 from omnigraph.read.values.columns import Array, Bools, Column, Floats, Ints
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
@@ -37,7 +38,7 @@ def scored(
         return query, frame
     ordered = [(order, resolved(order.expression, query)) for order in query.order]
     if limit is not None and frame.count >= settings.select_from:
-        frame = _preselected(rankings, ordered, frame, limit, expressions)
+        frame = _preselected(rankings, ordered, frame, limit, expressions, settings)
     arms = Arms(frame, rankings, expressions)
     known: dict[ir.Expr, ir.Prop] = {}
     places: list[ir.Order] = []
@@ -187,17 +188,31 @@ def _preselected(
     frame: Frame,
     limit: int,
     expressions: Expressions,
+    settings: ReadSettings,
 ) -> Frame:
-    """The rows that can be among the first ones, if a whole type is ordered by a single score."""
+    """The rows that can be among the first ones, if they are ordered by a single score first. Equal entities have
+    equal scores, so the first rows are of at most as many entities."""
     ranking = rankings[0]
     if len(rankings) > 1 or not isinstance(ranking, ir.Score) or not ordered:
         return frame
     order, first = ordered[0]
     if first != ranking or order.descending != SCORES[ranking.function].descending:
         return frame
-    rows = frame.rows[ranking.variable]
-    if len(frame.positions) > 1 or frame.positions[ranking.variable] is not rows.everything:
+    rows, positions = frame.rows[ranking.variable], frame.positions[ranking.variable]
+    is_whole = positions is rows.everything
+    present = positions if is_whole else positions[positions >= 0]
+    scorer = scorer_of(ranking, expressions) if len(present) else None
+    if scorer is None:
         return frame
-    scorer = scorer_of(ranking, expressions)
-    chosen = None if scorer is None else scorer.candidates(rows, limit)
-    return frame if chosen is None else frame.take(np.searchsorted(rows.everything, chosen))
+    among, chosen = None if is_whole else present, None
+    if isinstance(ranking, ir.Nearest) and isinstance(scorer, NearestScorer):
+        chosen = candidates_by_index(ranking, scorer, rows, limit, among, settings)
+    if chosen is None:
+        chosen = scorer.candidates(rows, limit, among)
+    if chosen is None:
+        return frame
+    if is_whole and len(frame.positions) == 1:
+        return frame.take(np.searchsorted(positions, chosen))
+    is_chosen = np.zeros(rows.size + 1, dtype=np.bool_)  # the last one is for rows without an entity
+    is_chosen[chosen] = True
+    return frame.keep(is_chosen[positions])

@@ -35,8 +35,9 @@ class Scorer(ABC):
     def scores(self, rows: Rows, positions: Array | None = None) -> Floats:
         """The score of each entity at the positions, or of all; NaN where there is nothing to score."""
 
-    def candidates(self, rows: Rows, count: int) -> Ints | None:  # noqa: ARG002
-        """Positions that contain the best so many entities; None if only scoring all of them would tell."""
+    def candidates(self, rows: Rows, count: int, among: Array | None = None) -> Ints | None:  # noqa: ARG002
+        """Positions that contain the best so many entities, of all or of those at some positions; None if only
+        scoring all of them would tell."""
         return None
 
 
@@ -77,8 +78,8 @@ class NearestScorer(Scorer):
     def scores(self, rows: Rows, positions: Array | None = None) -> Floats:
         return rows.vectors(self.property).distances(self.vector, self.metric, positions)
 
-    def candidates(self, rows: Rows, count: int) -> Ints | None:
-        return rows.vectors(self.property).nearest(self.vector, self.metric, count)
+    def candidates(self, rows: Rows, count: int, among: Array | None = None) -> Ints | None:
+        return rows.vectors(self.property).nearest(self.vector, self.metric, count, among)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How texts become terms: by Lance, with the options of the inverted index, so that both find the same rows.
+"""How texts become terms: by the analyzer of Lance, so that texts are found as a Lance index would find them.
 
 Lance cuts into words, drops the long ones, lowers the case, cuts endings, drops stop words and replaces accented
 letters, in this order. So "others" is a stop word (it becomes "other") and "during" is none (it becomes "dure").
@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 from omnigraph.read.values.columns import Array, Bools, Ints, Positions
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
-INDEX_OPTIONS: Final[Mapping[str, Any]] = {
-    "with_position": True,
+ANALYSIS: Final[Mapping[str, Any]] = {
     "base_tokenizer": "simple",
     "language": "English",
     "max_token_length": 40,
@@ -32,10 +31,9 @@ INDEX_OPTIONS: Final[Mapping[str, Any]] = {
     "remove_stop_words": True,
     "ascii_folding": True,
 }
-"""The options with which an inverted index finds what this analysis finds."""
+"""How Lance turns a text into terms, as options of its analyzer."""
 
-_TERMS: Final = {name: value for name, value in INDEX_OPTIONS.items() if name != "with_position"}
-_SPELLINGS: Final = {**_TERMS, "stem": False, "remove_stop_words": False}
+_SPELLINGS: Final = {**ANALYSIS, "stem": False, "remove_stop_words": False}
 _AS_WRITTEN: Final = {**_SPELLINGS, "lower_case": False, "ascii_folding": False}
 
 
@@ -70,13 +68,13 @@ class Tokens:
 
 def terms_of(text: str) -> list[str]:
     """The terms of a text in order, repetitions included."""
-    return [token.text for token in lance.tokenize(text, **_TERMS)]
+    return [token.text for token in lance.tokenize(text, **ANALYSIS)]
 
 
 def words_of(text: str) -> list[Word]:
     """The words of a text that an index keeps, in order."""
     spellings = dict(_analysed(text, _SPELLINGS))
-    return [Word(spellings[place], term) for place, term in _analysed(text, _TERMS)]
+    return [Word(spellings[place], term) for place, term in _analysed(text, ANALYSIS)]
 
 
 def _analysed(text: str, options: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
@@ -187,6 +185,6 @@ def _words(tokens: list[str]) -> Iterator[tuple[int, Word]]:
     """The words of tokens, each with the place of its token. ASCII tokens are spelled as they are."""
     accented = [token for token in tokens if not token.isascii()]
     spellings = {accented[place]: spelling for place, spelling in _analysed(" ".join(accented), _SPELLINGS)}
-    for place, term in _analysed(" ".join(tokens), _TERMS):
+    for place, term in _analysed(" ".join(tokens), ANALYSIS):
         token = tokens[place]
         yield place, Word(spellings.get(token, token), term)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Final, Literal
 
@@ -19,6 +19,8 @@ Matrix = npt.NDArray[np.float32]
 Metric = Literal["cosine", "l2"]
 _ROUNDING: Final = 1e-5
 """How far a sum of products in 32 bits may be off, relative to the lengths of the vectors."""
+_FEW: Final = 4
+"""Vectors are compared one by one if they are fewer than one in so many."""
 
 
 class VectorBlock:
@@ -50,16 +52,18 @@ class VectorBlock:
             out[~(self.valid if positions is None else self.valid[positions])] = np.nan
         return out
 
-    def rough(self, query: Floats, metric: Metric) -> Matrix:
-        """Numbers that order the vectors as their distances do but for rounding; infinite where there is none."""
-        scores = self.matrix @ query.astype(np.float32)
-        norms = self.norms
+    def rough(self, query: Floats, metric: Metric, positions: Array | None = None) -> Matrix:
+        """Numbers that order the vectors (or those at positions) as their distances do but for rounding; infinite
+        where there is none."""
+        some: slice | Array = slice(None) if positions is None else positions
+        scores = self.matrix[some] @ query.astype(np.float32)
+        norms = self.norms[some]
         if metric == "l2":
             scores = norms * norms - 2 * scores
         else:
             scores /= -np.where(norms == 0, np.float32(1), norms)
         if self.valid is not None:
-            scores[~self.valid] = np.inf
+            scores[~self.valid[some]] = np.inf
         return np.asarray(scores)
 
 
@@ -101,23 +105,41 @@ class VectorColumn:
                 out[inside] = part.made.distances(query, metric, self._block, own)
         return out
 
-    def nearest(self, query: Floats, metric: Metric, count: int) -> Ints:
-        """Positions of all that can be among the ``count`` nearest, by a fast pass in 32 bits. They include every
-        tie, and everything that rounding could have moved across the border: exact distances decide."""
-        live = self._live
-        if count >= self._size:
-            return np.arange(self._size) if live is None else np.flatnonzero(live)
+    def nearest(self, query: Floats, metric: Metric, count: int, among: Array | None = None) -> Ints:
+        """Positions of all that can be among the ``count`` nearest, of all vectors or of those at some positions,
+        by a fast pass in 32 bits. They include every tie, and everything that rounding could have moved across the
+        border: exact distances decide."""
+        allowed = self._live
+        if among is not None:
+            allowed = np.zeros(self._size, dtype=np.bool_)
+            allowed[among] = True
+        places = None if allowed is None else np.flatnonzero(allowed)
+        if count >= (self._size if places is None else len(places)):
+            return np.arange(self._size) if places is None else places
+        if places is not None and _FEW * len(places) < self._size:
+            scores = np.concatenate([part.made.rough(query, metric, own) for part, own in self._own(places)])
+            return places[self._best(scores, query, metric, count)]
         parts = [part.made.rough(query, metric) for part in self._segments]
         scores = (parts[0] if len(parts) == 1 else np.concatenate(parts))[: self._size]
-        if live is not None:
-            scores = np.where(live, scores, np.float32(np.inf))
+        if allowed is not None:
+            scores = np.where(allowed, scores, np.float32(np.inf))
+        chosen = self._best(scores, query, metric, count)
+        return chosen if allowed is None else chosen[allowed[chosen]]
+
+    def _own(self, places: Ints) -> Iterator[tuple[Segment[VectorBlock], Ints]]:
+        """The segments, each with those of the places, which ascend, that lie in it, counted from its start."""
+        for part in self._segments:
+            low, high = np.searchsorted(places, (part.start, part.stop))
+            yield part, places[low:high] - part.start
+
+    def _best(self, scores: Matrix, query: Floats, metric: Metric, count: int) -> Ints:
+        """The numbers of the smallest scores, and of all that rounding could have kept from being among them."""
         rounding = _ROUNDING * float(np.sqrt(query @ query))
         if metric == "l2":
             longest = max(float(part.made.norms.max(initial=0)) for part in self._segments)
             rounding = _ROUNDING * (longest**2 + float(query @ query))
         border = float(np.partition(scores, count - 1)[count - 1]) if count else -np.inf
-        chosen = np.flatnonzero(scores <= border + 2 * rounding)
-        return chosen if live is None else chosen[live[chosen]]
+        return np.flatnonzero(scores <= border + 2 * rounding)
 
 
 def _euclidean(rows: Matrix, query: Floats, block: int) -> Floats:

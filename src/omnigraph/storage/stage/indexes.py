@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import isqrt
 from typing import Any, Final, Literal
 
 from lance import LanceDataset, LanceFragment, LanceOperation
@@ -32,12 +33,17 @@ SEGMENT_ROWS: Final = 4_000_000
 _MISSING: Final = 2**31
 """No fragment has this id or a higher one."""
 
-IndexKind = Literal["BTREE", "INVERTED", "IVF_FLAT"]
+IndexKind = Literal["BTREE", "IVF_FLAT", "IVF_RQ"]
+
+VECTOR_KINDS: Final[frozenset[str]] = frozenset(("IVF_FLAT", "IVF_RQ"))
+"""The kinds of indexes that find vectors."""
+
+_MAX_PARTITIONS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """An index to build over one column. ``options`` are Lance's, for the kind: a tokenizer, a metric."""
+    """An index to build over one column. ``options`` are Lance's, for the kind: a metric."""
 
     column: str
     kind: IndexKind
@@ -110,6 +116,11 @@ def chosen_fragments(handle: LanceDataset, ids: Collection[int]) -> list[LanceFr
     return [fragment for fragment in map(handle.get_fragment, ids) if fragment is not None]
 
 
+def partitions_of(rows: int) -> int:
+    """In how many partitions a segment of vectors keeps its rows."""
+    return max(1, min(isqrt(rows), _MAX_PARTITIONS))
+
+
 def plan_index(handle: LanceDataset, spec: IndexSpec) -> list[SegmentBuild]:
     """The segments of an index over all rows of a table, in place of the segments of an index of that name."""
     old = [each for each in existing_indexes(handle) if each.name == spec.name]
@@ -122,9 +133,7 @@ def plan_catch_up(
 ) -> list[SegmentBuild]:
     """The segments to build so that an index answers for all fragments, or for all of those ``among`` them.
 
-    Segments that are small beside the new rows are built again together with them. So are segments of words that
-    find a row by the words it had before an update: Lance leaves such a row out only as long as no segment answers
-    for the fragment that has the updated row.
+    Segments that are small beside the new rows are built again together with them.
     """
     sizes = fragment_rows(handle)
     covered = {number for segment in segments for number in segment.fragments}
@@ -138,23 +147,8 @@ def plan_catch_up(
     while kept and kept[-1].rows < min(TIER * max(rows, 1), SEGMENT_ROWS):
         taken.append(kept.pop())
         rows += taken[-1].rows
-    if spec.kind == "INVERTED":
-        taken += _with_old_words(handle, fragments, kept)
     fragments = sorted({*fragments, *(number for segment in taken for number in segment.fragments)})
     return list(_builds(spec, fragments, sizes, taken))
-
-
-def _with_old_words(handle: LanceDataset, fragments: Sequence[int], segments: Iterable[Segment]) -> list[Segment]:
-    """The segments that know rows of these fragments by values they had before an update."""
-    new = chosen_fragments(handle, fragments)
-    found: list[Segment] = []
-    with translated(handle.uri):
-        for segment in segments:
-            known, changed = "_row_created_at_version", "_row_last_updated_at_version"
-            moved = f"{known} <= {segment.version} and {changed} > {segment.version}"
-            if handle.scanner(columns=[], filter=moved, fragments=new, with_row_id=True).count_rows():
-                found.append(segment)
-    return found
 
 
 def _builds(
@@ -220,15 +214,11 @@ def discard_segments(objects: ObjectStore, ref: TableRef, built: Iterable[BuiltS
 
 def _build(handle: LanceDataset, build: SegmentBuild) -> Index:
     spec = build.spec
-    options: dict[str, Any] = {"with_position": True} if spec.kind == "INVERTED" else {}
-    options |= spec.options
     index = handle.create_index_uncommitted(
-        spec.column, spec.kind, name=spec.name, fragment_ids=list(build.fragments), replace=True, **options
+        spec.column, spec.kind, name=spec.name, fragment_ids=list(build.fragments), replace=True, **spec.options
     )
-    # A raw inverted segment cannot be read back; merging the one segment finishes it.
-    finished = handle.merge_existing_index_segments([index]) if spec.kind == "INVERTED" else index
-    settle_index(handle.uri, finished)
-    return finished if spec.kind == "BTREE" else _with_missing_fragment(finished, build.fragments)
+    settle_index(handle.uri, index)
+    return index if spec.kind == "BTREE" else _with_missing_fragment(index, build.fragments)
 
 
 def _with_missing_fragment(index: Index, fragments: Sequence[int]) -> Index:
