@@ -32,9 +32,9 @@ from omnigraph.storage.versions import TableRef, TableVersions
 STEPS = 8
 QUERIES = 8
 WAYS = (
-    Settings(write=WriteSettings(fold_files=2)),
+    Settings(read=ReadSettings(save_from=1), write=WriteSettings(fold_files=2)),
     Settings(
-        read=ReadSettings(spare_positions=4, encode_from=3, order_from=2, order_after=1, select_from=2),
+        read=ReadSettings(spare_positions=4, save_from=1, encode_from=3, order_from=2, order_after=1),
         write=WriteSettings(fold_files=3, exact_rows=2),
     ),
 )
@@ -48,7 +48,8 @@ class Story:
     def __init__(self, folder: Path, seed: int, settings: Settings) -> None:
         self.random, self.schema, self.records = random_graph(seed)
         self.graph = omnigraph.init(str(folder / "graph"), self.schema.text)
-        self.graph = omnigraph.open(self.graph.address, embedder=MockClient(), settings=settings)
+        self.settings = settings
+        self.reopen()
         self.graph.load("\n".join(json.dumps(record) for record in self.records).encode(), mode="append")
         data = data_of(self.graph)
         self.queries = [
@@ -87,6 +88,10 @@ class Story:
         if commit is not None:
             self.past.append((commit.graph_commit_id, data_of(self.graph, branch)))
         change(self.random, self.graph, self.schema, self.records, branch)
+
+    def reopen(self) -> None:
+        """Begin with nothing in memory; what `optimize` has saved is followed from there."""
+        self.graph = omnigraph.open(self.graph.address, embedder=MockClient(), settings=self.settings)
 
     def compact(self) -> None:
         self.graph.optimize(branch=self.random.choice(self.branches))
@@ -137,6 +142,7 @@ STEPS_OF_A_STORY: tuple[Callable[[Story], None], ...] = (
     Story.compact,
     Story.index,
     Story.clean,
+    Story.reopen,
     Story.fork,
     Story.merge,
     Story.evolve,

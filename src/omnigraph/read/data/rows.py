@@ -107,7 +107,7 @@ class WholeTable(Rows):
     ) -> None:
         super().__init__(entity, pin.row_count)
         self.ref = pin.ref
-        self._storage = storage
+        self.storage = storage
         self._cache = cache
         self._settings = settings
         self._columns: dict[str, Column] = {}
@@ -125,7 +125,7 @@ class WholeTable(Rows):
         )
 
     def _placed(self) -> Placement:
-        pieces = pieces_of(self._storage, self.ref) if self.count else ()
+        pieces = pieces_of(self.storage, self.ref) if self.count else ()
         layout, before = self._cache.layouts.of(self.ref.location, pieces, self._settings.spare_positions)
         if before is not None:
             self._cache.drop(before)
@@ -134,9 +134,9 @@ class WholeTable(Rows):
             if piece.deletions is None:
                 return np.zeros(0, dtype=np.int32)
             key = (layout, "deleted", piece.files, piece.deletions.name)
-            return self._cache.get(key, lambda: _Deleted(deleted_rows(self._storage, self.ref, piece))).offsets
+            return self._cache.get(key, lambda: _Deleted(deleted_rows(self.storage, self.ref, piece))).offsets
 
-        columns = column_numbers(self._storage, self.ref) if pieces else {}
+        columns = column_numbers(self.storage, self.ref) if pieces else {}
         return placed(layout, self.ref, pieces, dead, columns)
 
     @property
@@ -200,7 +200,7 @@ class WholeTable(Rows):
         return table.select(list(names))
 
     def _scanned(self, stretches: Sequence[Stretch], names: Sequence[str]) -> pa.Table:
-        scan = physical_rows(self._storage, self.ref, [stretch.piece for stretch in stretches], names)
+        scan = physical_rows(self.storage, self.ref, [stretch.piece for stretch in stretches], names)
         batches = []
         for batch in scan:
             self._cache.check()
@@ -214,7 +214,7 @@ class WholeTable(Rows):
             key = (stretch.piece.files, positions.tobytes(), *names)
             if key not in self._gone:
                 offsets = positions - np.int32(stretch.start)
-                self._gone[key] = rows_at(self._storage, stretch.piece, offsets, names)
+                self._gone[key] = rows_at(self.storage, stretch.piece, offsets, names)
             parts.append(self._gone[key])
         return pa.concat_tables(parts)
 
@@ -284,7 +284,7 @@ class WholeTable(Rows):
         """Columns some rows at a time, for what is read once and not kept."""
         pending: list[pa.RecordBatch] = []
         rows = 0
-        for batch in self._storage.pass_through(self.ref, names):
+        for batch in self.storage.pass_through(self.ref, names):
             self._cache.check()
             pending.append(batch)
             rows += batch.num_rows
