@@ -44,20 +44,14 @@ class SavedTable:
 
     ref: TableRef
     pieces: tuple[Piece, ...]
-    dead: tuple[Positions, ...]
+    gone: tuple[Positions, ...]
 
     @classmethod
     def of(cls, placement: Placement) -> SavedTable:
         """A version as a layout that has seen no other one places it."""
         stretches = placement.stretches
-        dead = tuple(stretch.dead - np.int32(stretch.start) for stretch in stretches)
-        return cls(placement.ref, tuple(stretch.piece for stretch in stretches), dead)
-
-    @property
-    def starts(self) -> list[int]:
-        """Where each piece begins in the saved arrays."""
-        sizes = [piece.rows for piece in self.pieces]
-        return [sum(sizes[:number]) for number in range(len(sizes))]
+        gone = tuple(stretch.gone for stretch in stretches)
+        return cls(placement.ref, tuple(stretch.piece for stretch in stretches), gone)
 
     @property
     def size(self) -> int:
@@ -66,8 +60,8 @@ class SavedTable:
 
     def placement(self, layout: Layout) -> Placement:
         """The version in the positions of a layout."""
-        dead = dict(zip((piece.files for piece in self.pieces), self.dead, strict=True))
-        return placed(layout, self.ref, self.pieces, lambda piece: dead[piece.files], {})
+        gone = dict(zip((piece.files for piece in self.pieces), self.gone, strict=True))
+        return placed(layout, self.ref, self.pieces, lambda piece: gone[piece.files], {})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,12 +137,12 @@ def _arrays(content: memoryview, begin: int, places: Sequence[tuple[str, int]]) 
 
 
 def _described(table: SavedTable, root: str, arrays: list[Array]) -> dict[str, Any]:
-    dead = np.concatenate([np.zeros(0, dtype=np.int32), *table.dead])
+    gone = np.concatenate([np.zeros(0, dtype=np.int32), *table.gone])
     return {
         "location": table.ref.location,
         "branch": table.ref.branch,
         "version": table.ref.version,
-        "dead": _added(arrays, dead),
+        "gone": _added(arrays, gone),
         "pieces": [_described_piece(piece, root) for piece in table.pieces],
     }
 
@@ -176,9 +170,9 @@ def _below(folder: str, root: str) -> str:
 def _table(described: Mapping[str, Any], root: str, arrays: Sequence[Array]) -> SavedTable:
     pieces = tuple(_piece(piece, root) for piece in described["pieces"])
     counts = [piece.rows - piece.live for piece in pieces]
-    dead = np.split(arrays[described["dead"]], np.cumsum(counts)[:-1])
+    gone = np.split(arrays[described["gone"]], np.cumsum(counts)[:-1])
     ref = TableRef(described["location"], described["branch"], described["version"])
-    return SavedTable(ref, pieces, tuple(dead[: len(pieces)]))
+    return SavedTable(ref, pieces, tuple(gone[: len(pieces)]))
 
 
 def _piece(described: Mapping[str, Any], root: str) -> Piece:
@@ -218,9 +212,9 @@ class _Map:
 
 
 def _map_of(table: SavedTable, placement: Placement) -> _Map | None:
-    starts = [stretch.start for stretch in placement.stretches]
-    if starts != sorted(starts):
-        return None
-    parts = [np.arange(each.start, each.stop, dtype=np.int32) for each in placement.stretches]
+    parts = [stretch.positions for stretch in placement.stretches]
     positions = np.concatenate([np.zeros(0, dtype=np.int32), *parts])
-    return _Map(positions, placement.size, starts == table.starts)
+    if len(positions) and bool((positions[1:] <= positions[:-1]).any()):
+        return None
+    is_same = placement.size == table.size == len(positions)
+    return _Map(positions, placement.size, is_same)

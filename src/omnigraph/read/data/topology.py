@@ -180,7 +180,7 @@ class EdgeTables:
         table = self.edges.physical([stretch for stretch, _ in came], ["src", "dst"])
         begin, chosen = 0, []
         for stretch, rows in came:
-            chosen.append(rows.astype(np.int64) - stretch.start + begin)
+            chosen.append(stretch.offsets(rows).astype(np.int64) + begin)
             begin += stretch.piece.rows
         table = table.take(pa.array(np.concatenate(chosen)))
         return (
@@ -234,9 +234,9 @@ class _Moved:
         gone = before.rows_beside(table.placement)
         if not gone:
             return cls(Moves(), pa.array([], pa.string()))
-        gone.sort(key=lambda one: one[0].start)
         left, came = _positions(gone), _positions(table.placement.rows_beside(before))
-        ids = table.ids_of(gone, before)
+        ids, order = table.ids_of(gone, before), np.argsort(left)
+        left, ids = left[order], ids.take(pa.array(order))
         found = filled(pc.index_in(ids, value_set=table.column("id").take(came)), -1)
         to = np.where(found < 0, -1, np.append(came, np.int32(-1))[found])
         return cls(Moves(left, to.astype(np.int32)), ids)
