@@ -96,6 +96,13 @@ class Story:
     def compact(self) -> None:
         self.graph.optimize(branch=self.random.choice(self.branches))
 
+    def restart(self) -> None:
+        """Begin with nothing in memory after a compaction and perhaps one more change."""
+        self.compact()
+        if self.random.random() < 0.7:
+            self.change()
+        self.reopen()
+
     def index(self) -> None:
         self.graph.ensure_indices(branch=self.random.choice(self.branches))
 
@@ -140,9 +147,10 @@ STEPS_OF_A_STORY: tuple[Callable[[Story], None], ...] = (
     Story.change,
     Story.change,
     Story.compact,
+    Story.compact,
+    Story.restart,
     Story.index,
     Story.clean,
-    Story.reopen,
     Story.fork,
     Story.merge,
     Story.evolve,

@@ -11,7 +11,7 @@ from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.data.adjacency import Adjacency
-from omnigraph.read.data.cache import Cache, QueryCache
+from omnigraph.read.data.cache import Cache, QueryCache, default_limit
 from omnigraph.read.data.saved import SavedTable, SavedTopology
 from omnigraph.read.data.shelf import save, saved_keys
 from omnigraph.read.data.tables import GraphTables
@@ -21,6 +21,9 @@ from omnigraph.storage import layout
 
 _NEVER: Final = 2**63
 """Topology that is to be saved is derived from the tables: positions are then those of the pieces in order."""
+
+_BYTES_EACH: Final = 32
+"""About how much memory an edge takes while its topology is derived and written."""
 
 
 def save_topologies(repository: Repository, branch: Branch, settings: ReadSettings) -> list[str]:
@@ -44,6 +47,8 @@ def _is_wanted(
     edge = snapshot.catalog.edges[name]
     pin = snapshot.tables[edge.table_key]
     if pin.row_count < settings.save_from or pin.table_branch != branch.native:
+        return False
+    if pin.row_count * _BYTES_EACH > default_limit():
         return False
     ends = (snapshot.catalog.nodes[edge.source], snapshot.catalog.nodes[edge.target])
     sources, targets = (snapshot.tables[node.table_key].table_version for node in ends)
