@@ -39,10 +39,13 @@ class MaintainedGraph(VersionedGraph):
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexReport:
         """Build the indexes that a branch's tables lack, as one commit; what waits is reported with its reason."""
         from omnigraph.maintenance.indices import ensure_indices
+        from omnigraph.maintenance.topologies import save_topologies
 
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
-        return ensure_indices(self._repository, found, self._who(actor))
+        report = ensure_indices(self._repository, found, self._who(actor))
+        save_topologies(self._repository, found, self._settings.read)
+        return report
 
     def optimize(
         self,
@@ -89,12 +92,18 @@ class MaintainedGraph(VersionedGraph):
     def _optimized(
         self, branches: Iterable[Branch], types: Iterable[str] | None, actor: str | None, runners: RunnerChoice
     ) -> list[OptimizeReport]:
-        from omnigraph.bulk.compaction.job import optimize_large
-
         self._repository.require_writable()
         chosen = None if types is None else list(types)
         requests = [self._optimize_request(each, chosen, actor) for each in branches]
-        return [optimize_large(self._repository, each, runners, self._settings.bulk) for each in requests]
+        return [self._optimized_one(each, runners) for each in requests]
+
+    def _optimized_one(self, request: OptimizeRequest, runners: RunnerChoice) -> OptimizeReport:
+        from omnigraph.bulk.compaction.job import optimize_large
+        from omnigraph.maintenance.topologies import save_topologies
+
+        report = optimize_large(self._repository, request, runners, self._settings.bulk)
+        save_topologies(self._repository, request.branch, self._settings.read)
+        return report
 
     def _optimize_request(self, branch: Branch, types: Iterable[str] | None, actor: str | None) -> OptimizeRequest:
         from omnigraph.maintenance.optimize import OptimizeRequest
@@ -110,8 +119,12 @@ class MaintainedGraph(VersionedGraph):
         reported, and the others go on.
         """
         from omnigraph.maintenance.maintain import MaintenancePolicy, maintain
+        from omnigraph.maintenance.topologies import save_topologies
 
-        return maintain(self._repository, policy or MaintenancePolicy(), self._who(actor))
+        report = maintain(self._repository, policy or MaintenancePolicy(), self._who(actor))
+        for branch in self._repository.branches.all():
+            save_topologies(self._repository, branch, self._settings.read)
+        return report
 
     def doctor(
         self,
