@@ -1,9 +1,9 @@
 """Ten thousand rows merged into a million by their keys. Run with `python -m benchmarks.load.merging`.
 
 Half of the rows replace others, half are new. Their keys lie side by side, or are spread over those of the table,
-which is in the order of its keys.
-Printed are the median of the seconds, and the bytes that the process read, of OmniGraph, of plain Lance with the
-same index on keys, and of duckdb with its own; what each of them holds afterwards is compared.
+which is in the order of its keys. Printed are the median of the seconds, and the bytes that the process read, of
+OmniGraph, of plain Lance with the same index on keys, and of duckdb with its own; what each of them holds afterwards
+is compared.
 """
 
 from __future__ import annotations
