@@ -184,8 +184,8 @@ def omnigraph(
 
 
 def contest(home: Path, to: Path, repeats: int) -> dict[str, Loaded]:
-    """Everybody in turns, so that nobody has the quieter machine: the others, then one warm load of ours. Of each the
-    run with the median of the seconds counts."""
+    """Everybody in turns, so that no engine has the quieter machine. Of each engine the run with the median of the
+    seconds counts."""
     lines, tables = home / "lines", home / "tables"
     ours = _Session(lines, to / "ours.omni")
     runs: dict[str, list[Loaded]] = {name: [] for name in ("floor", "omnigraph", "duckdb", "kuzu", "ladybug")}

@@ -1,9 +1,9 @@
 """Ten thousand rows merged into a million by their keys. Run with `python -m benchmarks.load.merging`.
 
 Half of the rows replace others, half are new. Their keys lie side by side, or are spread over those of the table,
-which is in the order of its keys.
-Printed are the median of the seconds, and the bytes that the process read, of OmniGraph, of plain Lance with the
-same index on keys, and of duckdb with its own; what each of them holds afterwards is compared.
+which is in the order of its keys. Printed are the median of the seconds, and the bytes that the process read, of
+OmniGraph, of plain Lance with the same index on keys, and of duckdb with its own; what they hold afterwards is
+compared.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _merged(rows: int, merged: int, spread: str) -> pa.Table:
     return _people(random.permutation(np.concatenate([chosen * 2, chosen * 2 + 1])), 2)
 
 
-def _measured(work: Callable[[], None]) -> tuple[float, int]:
+def _measured(work: Callable[[], object]) -> tuple[float, int]:
     """The seconds of some work, and the bytes that this process reads in it."""
     before, start = _bytes_read(), time.perf_counter()
     work()
@@ -153,7 +153,7 @@ def _merge_omnigraph(place: Path, rows: int, merged: int, spread: str) -> Merged
     import omnigraph
 
     graph, records = omnigraph.open(place), _records(_merged(rows, merged, spread))
-    seconds, read = _measured(lambda: graph.load(records, mode="merge") and None)
+    seconds, read = _measured(lambda: graph.load(records, mode="merge"))
     answer = graph.query("query q() { match { $p: Person } return { count($p) as n, sum($p.age) as ages } }")
     return Merged(seconds, read, answer.rows[0]["n"], answer.rows[0]["ages"])
 

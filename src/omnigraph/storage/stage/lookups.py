@@ -93,8 +93,8 @@ def _share(handle: LanceDataset, segment: str, rows: int, ids: npt.NDArray[np.ob
         # The pages are those of another branch, or unknown to us: the ids may be anywhere.
         pages = max(1.0, rows / _PAGE_ROWS)
         return 1 - math.exp(-len(ids) / pages)
-    pages = np.unique(np.searchsorted(first, ids, side="right"))
-    return int(np.count_nonzero(pages)) / max(1, len(first))  # no page has the ids before the first one
+    touched = np.unique(np.searchsorted(first, ids, side="right"))
+    return int(np.count_nonzero(touched)) / max(1, len(first))  # no page has the ids before the first one
 
 
 @lru_cache(maxsize=64)
