@@ -1,8 +1,9 @@
-"""The query after a write: `python -m benchmarks.fresh`, smaller with `--persons 10000`.
+"""The query after a write: `python -m benchmarks.fresh`, smaller with `--persons 10000`, larger with `--large`.
 
-A row of the social graph is written (a node, an edge, an update, a delete), and the same question is put again.
-Each engine answers it warm first; then writes and questions alternate. Printed are the milliseconds of the warm
-question, of the write, and of the question behind it, and how many times the warm one that is.
+A row of the social graph, or of one with a million nodes and five million edges, is written (a node, an edge, an
+update, a delete), and the same question is put again. Each engine answers it warm first; then writes and questions
+alternate. Printed are the milliseconds of the warm question, of the write, and of the question behind it, and how
+many times the warm one that is.
 """
 
 from __future__ import annotations
@@ -20,19 +21,29 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from benchmarks.contest import Engine as Maker
 from benchmarks.contest import Question, Row
-from benchmarks.engines import DuckDB, Kuzu, OmniGraph
+from benchmarks.engines import DuckDB, Kuzu, Model, OmniGraph
 from benchmarks.social.data import generate
 from benchmarks.social.queries import MODEL, QUESTIONS
 from rich.console import Console
 from rich.table import Table
 
 ASKED: Final = ("1", "4", "8", "9")
+ASKED_OF_LARGE: Final = ("1", "8", "9")
+LARGE: Final = Model(
+    nodes=("Person",),
+    edges={"Follows": ("Person", "Person")},
+    schema="\n".join(line for line in MODEL.schema.splitlines() if "Person {" in line or "Follows" in line),
+)
 WRITES: Final = ("insert a node", "insert an edge", "update a node", "delete an edge")
 _FIRST: Final = 10_000_000
 _EDGES: Final = 10_007
+_PEOPLE: Final = 1_000_000
+_FOLLOWS: Final = 5_000_000
 
 
 class Engine(Protocol):
@@ -43,8 +54,30 @@ class Engine(Protocol):
     def write(self, kind: str, number: int) -> None: ...
 
 
-Opener = Callable[[Path, Sequence[tuple[int, int]]], Engine]
-"""Opens a store; some edges that it has are given, so that writes can delete one or add another like it."""
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Some pairs of nodes with an edge between them, and as many without: edges that writes delete or add."""
+
+    present: Sequence[tuple[int, int]]
+    absent: Sequence[tuple[int, int]]
+
+    @classmethod
+    def of(cls, tables: Path) -> Edges:
+        follows = pq.read_table(tables / "Follows.parquet")
+        sources, targets = (follows[name].to_numpy().astype(np.int64) for name in ("src", "dst"))
+        some = np.random.default_rng(0).choice(np.unique(sources), (2, 2 * _EDGES))
+        free = ~np.isin(some[0] << 32 | some[1], sources << 32 | targets)
+        absent = dict.fromkeys(zip(*some[:, free].tolist(), strict=True))
+        present = dict.fromkeys(zip(sources.tolist()[: 2 * _EDGES], targets.tolist()[: 2 * _EDGES], strict=True))
+        return cls(list(present)[:_EDGES], list(absent)[:_EDGES])
+
+    def chosen(self, kind: str, number: int) -> tuple[int, int]:
+        """The edge that a write is about; one is inserted or deleted only once."""
+        return (self.absent if kind == "insert an edge" else self.present)[number % _EDGES]
+
+
+Opener = Callable[[Path, Edges], Engine]
+"""Opens a store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +85,10 @@ class Ours:
     """OmniGraph through its public interface."""
 
     graph: Any
-    edges: Sequence[tuple[int, int]]
+    edges: Edges
 
     @classmethod
-    def open(cls, store: Path, edges: Sequence[tuple[int, int]]) -> Ours:
+    def open(cls, store: Path, edges: Edges) -> Ours:
         import omnigraph
 
         return cls(omnigraph.open(store), edges)
@@ -64,7 +97,7 @@ class Ours:
         return [tuple(row.values()) for row in self.graph.query(question.text("gq"), question.params).rows]
 
     def write(self, kind: str, number: int) -> None:
-        a, b = self.edges[number % len(self.edges)]
+        a, b = self.edges.chosen(kind, number)
         person = f'id_: {number}, name: "New", gender: "male", age: 35, isMarried: true'
         text = {
             "insert a node": f'insert Person {{ {person}, birthday: date("1990-01-01") }}',
@@ -80,10 +113,10 @@ class Relational:
     """DuckDB."""
 
     connection: Any
-    edges: Sequence[tuple[int, int]]
+    edges: Edges
 
     @classmethod
-    def open(cls, store: Path, edges: Sequence[tuple[int, int]]) -> Relational:
+    def open(cls, store: Path, edges: Edges) -> Relational:
         return cls(importlib.import_module("duckdb").connect(str(store)), edges)
 
     def ask(self, question: Question) -> Sequence[Row]:
@@ -91,7 +124,7 @@ class Relational:
         return rows
 
     def write(self, kind: str, number: int) -> None:
-        a, b = self.edges[number % len(self.edges)]
+        a, b = self.edges.chosen(kind, number)
         text = {
             "insert a node": f"INSERT INTO Person VALUES ({number}, 'New', 'male', 35, true, DATE '1990-01-01')",
             "insert an edge": f"INSERT INTO Follows VALUES ({a}, {b})",
@@ -107,11 +140,11 @@ class Cypher:
 
     connection: Any
     database: Any = field(repr=False)
-    edges: Sequence[tuple[int, int]]
+    edges: Edges
 
     @classmethod
     def opener(cls, package: str) -> Opener:
-        def open_(store: Path, edges: Sequence[tuple[int, int]]) -> Cypher:
+        def open_(store: Path, edges: Edges) -> Cypher:
             engine = importlib.import_module(package)
             database = engine.Database(str(store))
             return cls(engine.Connection(database), database, edges)
@@ -128,7 +161,7 @@ class Cypher:
         return rows
 
     def write(self, kind: str, number: int) -> None:
-        a, b = self.edges[number % len(self.edges)]
+        a, b = self.edges.chosen(kind, number)
         person = f"id: {number}, name: 'New', gender: 'male', age: 35, isMarried: true"
         ends = f"(a:Person {{id: {a}}}), (b:Person {{id: {b}}})"
         text = {
@@ -171,16 +204,15 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - begin, found
 
 
-def opened(home: Path, work: Path) -> dict[str, Engine]:
-    """Every engine that is installed, each with a copy of its store that may be written to."""
+def opened(model: Model, home: Path, work: Path, cypher: str) -> dict[str, Engine]:
+    """Every engine that is installed, each with a copy of its store that may be written to. Kuzu and its successor
+    cannot be loaded into one process."""
     found: dict[str, Engine] = {}
-    follows = pq.read_table(home / "tables" / "Follows.parquet").slice(0, _EDGES)
-    edges = list(zip(follows["src"].to_pylist(), follows["dst"].to_pylist(), strict=True))
+    edges = Edges.of(home / "tables")
     makers: list[tuple[Maker, Opener, str]] = [
-        (OmniGraph(MODEL), Ours.open, "omnigraph"),
-        (DuckDB(MODEL), Relational.open, "duckdb"),
-        (Kuzu("kuzu", "kuzu", MODEL), Cypher.opener("kuzu"), "kuzu"),
-        (Kuzu("ladybug", "ladybug", MODEL), Cypher.opener("ladybug"), "ladybug"),
+        (OmniGraph(model), Ours.open, "omnigraph"),
+        (DuckDB(model), Relational.open, "duckdb"),
+        (Kuzu(cypher, cypher, model), Cypher.opener(cypher), cypher),
     ]
     for maker, open_, package in makers:
         if find_spec(package) is None:
@@ -194,27 +226,51 @@ def opened(home: Path, work: Path) -> dict[str, Engine]:
     return found
 
 
+def large() -> dict[str, pa.Table]:
+    """People who follow others at random."""
+    random, numbers = np.random.default_rng(0), np.arange(_PEOPLE)
+    people = {
+        "id": pa.array(numbers),
+        "name": pa.array(np.char.add("name ", (numbers % 50_000).astype(str))),
+        "gender": pa.array(np.where(numbers % 2, "male", "female")),
+        "age": pa.array(random.integers(18, 90, _PEOPLE).astype(np.int32)),
+        "isMarried": pa.array(random.integers(0, 2, _PEOPLE).astype(np.bool_)),
+        "birthday": pa.array(random.integers(0, 12_000, _PEOPLE).astype(np.int32)).cast(pa.date32()),
+    }
+    ends = np.unique(
+        random.integers(0, _PEOPLE, _FOLLOWS + _FOLLOWS // 1_000) << 32
+        | random.integers(0, _PEOPLE, _FOLLOWS + _FOLLOWS // 1_000)
+    )[:_FOLLOWS]
+    follows = {"src": pa.array(ends >> 32), "dst": pa.array(ends & 0xFFFFFFFF)}
+    return {"Person": pa.table(people), "Follows": pa.table(follows)}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--persons", type=int, default=100_000, help="the size of the graph")
     parser.add_argument("--rounds", type=int, default=5, help="writes of each kind before each question")
+    parser.add_argument("--cypher", choices=("kuzu", "ladybug"), default="kuzu", help="which of the two to ask")
+    parser.add_argument("--large", action="store_true", help="a million nodes and five million edges")
     options = parser.parse_args()
-    home = Path(tempfile.gettempdir()) / f"omnigraph-bench-fresh-{options.persons}"
+    size = (
+        f"{_PEOPLE:,} nodes, {_FOLLOWS:,} edges" if options.large else f"social graph, {options.persons:,} persons"
+    )
+    model, asked = (LARGE, ASKED_OF_LARGE) if options.large else (MODEL, ASKED)
+    home = Path(tempfile.gettempdir()) / f"omnigraph-bench-fresh-{'large' if options.large else options.persons}"
     if not (home / "tables").exists():
         (home / "tables").mkdir(parents=True)
-        for name, table in generate(options.persons, 0).items():
-            pq.write_table(table, home / "tables" / f"{name}.parquet")
+        tables = large() if options.large else generate(options.persons, 0)
+        for name, rows in tables.items():
+            pq.write_table(rows, home / "tables" / f"{name}.parquet")
     out = Console(width=130)
     failed = False
     with tempfile.TemporaryDirectory() as folder:
-        engines = opened(home, Path(folder))
-        table = Table(
-            title=f"social graph, {options.persons:,} persons: warm / write / after the write, ms (× warm)"
-        )
+        engines = opened(model, home, Path(folder), options.cypher)
+        table = Table(title=f"{size}: warm / write / after the write, ms (× warm)")
         for heading in ("question", "write", *engines):
             table.add_column(heading)
         number = _FIRST
-        for question in (question for question in QUESTIONS if question.number in ASKED):
+        for question in (question for question in QUESTIONS if question.number in asked):
             for kind in WRITES:
                 results = {
                     name: measured(engine, question, kind, options.rounds, number)

@@ -59,6 +59,12 @@ class ReadSettings:
     """Deleted and replaced rows stay in memory until there are as many of them as rows, and so many more."""
     few_rows: int = 10_000
     """Of up to so many new rows of a table all columns that are in memory are read together."""
+    take_over_from: int = 10_000
+    """From so many rows on, rows that a compaction has written again are recognised by their row ids, instead of
+    being read again."""
+    save_from: int = 100_000
+    """The topology of an edge type with at least this many edges is saved by `optimize` and `ensure_indices`, and
+    looked for before it is derived."""
     text_bytes: int = 1 << 24
     """A text column is cut into words this many bytes at a time."""
     text_words: int = 1 << 16

@@ -26,6 +26,7 @@ from omnigraph.maintenance.maintain import MaintenancePolicy, MaintenanceReport,
 from omnigraph.maintenance.optimize import OptimizeReport, OptimizeRequest
 from omnigraph.maintenance.repair.repair import preview, repair
 from omnigraph.maintenance.repair.report import RepairReport
+from omnigraph.maintenance.topologies import save_topologies
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.read.limits import Cancellation
 from omnigraph.recovery.audit import AuditLog, Recovery
@@ -46,7 +47,9 @@ class MaintainedGraph(VersionedGraph):
         """Build the indexes that a branch's tables lack, as one commit; what waits is reported with its reason."""
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
-        return ensure_indices(self._repository, found, self._who(actor))
+        report = ensure_indices(self._repository, found, self._who(actor))
+        save_topologies(self._repository, found, self._settings.read)
+        return report
 
     def optimize(
         self,
@@ -92,7 +95,12 @@ class MaintainedGraph(VersionedGraph):
         self._repository.require_writable()
         chosen = None if types is None else list(types)
         requests = [self._optimize_request(each, chosen, actor) for each in branches]
-        return [optimize_large(self._repository, each, runners, self._settings.bulk) for each in requests]
+        return [self._optimized_one(each, runners) for each in requests]
+
+    def _optimized_one(self, request: OptimizeRequest, runners: RunnerChoice) -> OptimizeReport:
+        report = optimize_large(self._repository, request, runners, self._settings.bulk)
+        save_topologies(self._repository, request.branch, self._settings.read)
+        return report
 
     def _optimize_request(self, branch: Branch, types: Iterable[str] | None, actor: str | None) -> OptimizeRequest:
         keys = table_keys(self._repository.snapshot(branch).catalog, types)
@@ -105,7 +113,10 @@ class MaintainedGraph(VersionedGraph):
         Only one process at a time maintains a graph; MaintenanceRunning if another one does. A step that fails is
         reported, and the others go on.
         """
-        return maintain(self._repository, policy or MaintenancePolicy(), self._who(actor))
+        report = maintain(self._repository, policy or MaintenancePolicy(), self._who(actor))
+        for branch in self._repository.branches.all():
+            save_topologies(self._repository, branch, self._settings.read)
+        return report
 
     def doctor(
         self,

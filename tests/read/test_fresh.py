@@ -32,9 +32,9 @@ from omnigraph.storage.versions import TableRef, TableVersions
 STEPS = 8
 QUERIES = 8
 WAYS = (
-    Settings(write=WriteSettings(fold_files=2)),
+    Settings(read=ReadSettings(save_from=1, take_over_from=1), write=WriteSettings(fold_files=2)),
     Settings(
-        read=ReadSettings(spare_positions=4, encode_from=3, order_from=2, order_after=1, select_from=2),
+        read=ReadSettings(spare_positions=4, take_over_from=9, encode_from=3, order_from=2, order_after=1),
         write=WriteSettings(fold_files=3, exact_rows=2),
     ),
 )
@@ -48,7 +48,8 @@ class Story:
     def __init__(self, folder: Path, seed: int, settings: Settings) -> None:
         self.random, self.schema, self.records = random_graph(seed)
         self.graph = omnigraph.init(str(folder / "graph"), self.schema.text)
-        self.graph = omnigraph.open(self.graph.address, embedder=MockClient(), settings=settings)
+        self.settings = settings
+        self.reopen()
         self.graph.load("\n".join(json.dumps(record) for record in self.records).encode(), mode="append")
         data = data_of(self.graph)
         self.queries = [
@@ -88,8 +89,19 @@ class Story:
             self.past.append((commit.graph_commit_id, data_of(self.graph, branch)))
         change(self.random, self.graph, self.schema, self.records, branch)
 
+    def reopen(self) -> None:
+        """Begin with nothing in memory; what `optimize` has saved is followed from there."""
+        self.graph = omnigraph.open(self.graph.address, embedder=MockClient(), settings=self.settings)
+
     def compact(self) -> None:
         self.graph.optimize(branch=self.random.choice(self.branches))
+
+    def restart(self) -> None:
+        """Begin with nothing in memory after a compaction and perhaps one more change."""
+        self.compact()
+        if self.random.random() < 0.7:
+            self.change()
+        self.reopen()
 
     def index(self) -> None:
         self.graph.ensure_indices(branch=self.random.choice(self.branches))
@@ -135,6 +147,8 @@ STEPS_OF_A_STORY: tuple[Callable[[Story], None], ...] = (
     Story.change,
     Story.change,
     Story.compact,
+    Story.compact,
+    Story.restart,
     Story.index,
     Story.clean,
     Story.fork,
@@ -157,7 +171,6 @@ SCHEMA = """
 node Person { slug: String @key  age: I64  motto: String @index  face: Vector(4) @index }
 edge Knows: Person -> Person { since: I64 }
 """
-COLUMNS = 5
 PEOPLE = 3_000
 QUESTIONS = (
     "match { $p: Person $p knows $q  $q knows $r } return { count($r) as n }",
@@ -240,17 +253,24 @@ def test_a_query_after_a_change_reads_what_changed(
         assert found == answers(omnigraph.open(graph.address)), text
 
 
-def test_a_compaction_makes_queries_read_what_it_wrote_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    graph = filled(omnigraph.init(str(tmp_path / "g"), SCHEMA), PEOPLE)
+def test_after_a_compaction_nothing_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(read=ReadSettings(take_over_from=100))
+    graph = filled(omnigraph.init(str(tmp_path / "g"), SCHEMA), 300)
+    graph = omnigraph.open(graph.address, settings=settings)
     for number in range(5):
-        graph.load([person(PEOPLE + number)], mode="append")
-    expected, reads = answers(graph), Reads(monkeypatch)
+        graph.load([person(300 + number)], mode="append")
+    graph.mutate('query m() { delete Person where slug = "p8" }')
+    graph.mutate('query m() { update Person set { age: 7000 } where slug = "p5" }')
+    expected, used, reads = answers(graph), graph._cache.usage().used, Reads(monkeypatch)
     graph.optimize()
     reads.rows = 0
     assert answers(graph) == expected
-    assert reads.rows <= COLUMNS * (PEOPLE + 5)
+    assert reads.rows == 0
+    assert graph._cache.usage().used < 1.1 * used
+    graph.mutate('query m() { delete Person where slug = "p9" }')
+    graph.mutate('query m() { insert Knows { from: "p301", to: "p302", since: 1 } }')
+    assert answers(graph) == answers(omnigraph.open(graph.address))
+    assert reads.rows > 300, "of the new handle"
 
 
 def test_a_branch_shares_what_it_shares_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ RETAINED: Final = "_refs/retained.json"
 INIT_CLAIM: Final = "__init.json"
 PLACE: Final = "__place.json"
 BACKUPS: Final = "__backups"
+TOPOLOGIES: Final = "_topologies"
 
 SCHEMAS: Final = "_schemas"
 SCHEMA_INTENT: Final = "__schema_intent.json"
@@ -101,6 +102,24 @@ def job_note(job: str, data_file: str) -> str:
 def job_draft(job: str, name: str) -> str:
     """Where a data file is written that is not whole yet; nothing else lies in its folder."""
     return f"{job_folder(job)}/drafts/{name.removesuffix('.lance')}/{name}"
+
+
+def topology_folder(location: str, native: str | None) -> str:
+    """Where the topology of an edge table is saved, which can always be derived again."""
+    return f"{TOPOLOGIES}/{location}/{native or 'main'}"
+
+
+def topology_object(location: str, native: str | None, versions: tuple[int, int, int]) -> str:
+    """The saved topology of an edge table and the node tables at its ends, by their versions."""
+    return f"{topology_folder(location, native)}/{'-'.join(map(str, versions))}.topology"
+
+
+def topology_versions(key: str) -> tuple[int, ...]:
+    """The versions that a saved topology was made from; none if the object is not one."""
+    name = key.rpartition("/")[2]
+    numbers = name.removesuffix(".topology").split("-")
+    is_one = name.endswith(".topology") and len(numbers) == 3 and all(map(str.isdecimal, numbers))
+    return tuple(map(int, numbers)) if is_one else ()
 
 
 def backup_entry(backup: str) -> str:

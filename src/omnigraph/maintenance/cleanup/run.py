@@ -123,7 +123,8 @@ class _Cleanup:
                 yield table_garbage(self.repository, table, self._rules(), self.pinned.pop(table.location, None))
 
     def unneeded_objects(self) -> list[str]:
-        """Schemas of no state, hints of branches that are gone, and kept states that nothing needs any more."""
+        """Schemas of no state, hints of branches that are gone, kept states that nothing needs any more, and saved
+        topologies of tables that no newest state has."""
         objects, young = self.repository.objects, self.now - self.policy.grace
         needed = {
             *(layout.schema_object(digest) for digest in self.needed.schemas),
@@ -133,7 +134,13 @@ class _Cleanup:
         folders = (layout.SCHEMAS, layout.HEAD_HINTS, layout.KEPT_STATES)
         old = {entry.key for folder in folders for entry in objects.entries(folder) if entry.modified <= young}
         present = {key for folder in folders for key in objects.list(folder)}
-        return sorted(old & present - needed)
+        return sorted((old & present - needed) | self._unneeded_topologies(young))
+
+    def _unneeded_topologies(self, young: dt.datetime) -> set[str]:
+        current = self.needed.current.items()
+        needed = {layout.topology_folder(place, native) for place, pins in current for native in pins}
+        entries = self.repository.objects.entries(layout.TOPOLOGIES)
+        return {e.key for e in entries if e.modified <= young and e.key.rpartition("/")[0] not in needed}
 
     def counted(self, garbage: Garbage, versions: int, files: int, size: int) -> CleanedTable:
         """What went of a table."""

@@ -284,6 +284,15 @@ def reversed_(adjacency: Adjacency) -> Adjacency:
     return stored([keys], [owners], adjacency.edges, adjacency.width, len(adjacency), adjacency.settings)
 
 
+def both_ways(adjacency: Adjacency) -> Adjacency:
+    """The distinct pairs of a relation between rows of one table, from either end of each."""
+    owners, parts = adjacency.owners(), []
+    for keys in (packed(owners, adjacency.targets), adjacency.repeats):
+        if keys is not None:
+            parts += [keys, packed(low_halves(keys), (keys >> _SHIFT).astype(np.int32))]
+    return from_keys(np.concatenate(parts), len(adjacency), adjacency.width, adjacency.settings)
+
+
 def packed(near: Positions, far: Positions) -> Ints:
     """Pairs as single numbers, sorted as the pairs are; those with a missing end (-1) are left out."""
     keys = near.astype(np.int64)

@@ -6,9 +6,10 @@ branch for instance, it holds anything, because no row of the version is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from omnigraph.read.data.layout import Files, Placement, Stretch
@@ -32,11 +33,11 @@ class GrownColumn:
 
     def suits(self, placement: Placement) -> bool:
         """Has it all rows of a version?"""
-        return len(self.column) >= placement.size and self.known.issuperset(placement.by_files)
+        return len(self.column) >= placement.size and not placement.unknown(self.known)
 
     def followed(self, placement: Placement, read: ReadPieces) -> GrownColumn:
         """The column with the rows of a version that it does not have yet."""
-        missing = [stretch for stretch in placement.stretches if stretch.piece.files not in self.known]
+        missing = placement.unknown(self.known)
         first = min((stretch.start for stretch in missing), default=placement.size)
         known = self.known.union(placement.by_files)
         if first >= len(self.column):
@@ -55,8 +56,7 @@ def first_read(kind: pa.DataType, placement: Placement, read: ReadPieces, settin
 
 def rows_between(kind: pa.DataType, placement: Placement, read: ReadPieces, low: int, high: int) -> pa.Array:
     """The rows of a version between two positions at which stretches begin or end."""
-    inside = [stretch for stretch in placement.stretches if low <= stretch.start and stretch.stop <= high]
-    return _assembled(pa.nulls(0, kind), inside, read, low, high)
+    return _assembled(pa.nulls(0, kind), placement.between(low, high), read, low, high)
 
 
 def _assembled(before: pa.Array, missing: Sequence[Stretch], read: ReadPieces, low: int, high: int) -> pa.Array:
@@ -64,25 +64,38 @@ def _assembled(before: pa.Array, missing: Sequence[Stretch], read: ReadPieces, l
     chunks = read(missing) if missing else pa.chunked_array([], before.type)
     if pa.types.is_large_string(before.type):
         chunks = chunks.cast(before.type)
-    parts = list(_parts(before, missing, chunks, low, high))
-    return Column.of(pa.chunked_array(parts, chunks.type)).arrow
+    if sum(stretch.piece.rows for stretch in missing) != len(chunks):
+        raise RuntimeError(f"{len(chunks)} rows were read where the pieces have others")
+    rows, begin = dict[int, pa.ChunkedArray](), 0
+    for number, stretch in enumerate(missing):
+        rows[number] = chunks.slice(begin, stretch.piece.rows)
+        begin += stretch.piece.rows
+    whole = {stretch: rows[n] for n, stretch in enumerate(missing) if not stretch.is_scattered}
+    parts = list(_parts(before, whole, chunks.type, low, high))
+    scattered = {stretch: rows[n] for n, stretch in enumerate(missing) if stretch.is_scattered}
+    if not scattered:
+        return Column.of(pa.chunked_array(parts, chunks.type)).arrow
+    index = np.arange(high - low)
+    begin = high - low
+    for stretch, some in scattered.items():
+        at = stretch.positions
+        inside = np.flatnonzero((at >= low) & (at < high))
+        index[at[inside] - low] = begin + inside
+        begin += len(at)
+        parts += some.chunks
+    return Column.of(pa.chunked_array(parts, chunks.type).take(pa.array(index))).arrow
 
 
 def _parts(
-    before: pa.Array, missing: Sequence[Stretch], chunks: pa.ChunkedArray, low: int, high: int
+    before: pa.Array, missing: Mapping[Stretch, pa.ChunkedArray], kind: pa.DataType, low: int, high: int
 ) -> Iterator[pa.Array]:
-    begins, begin = dict[int, int](), 0
-    for stretch in missing:
-        begins[stretch.start] = begin
-        begin += stretch.piece.rows
-    if begin != len(chunks):
-        raise RuntimeError(f"{len(chunks)} rows were read where the pieces have {begin}")
+    """What was there before, with the rows of stretches that lie one behind the other."""
     cursor = low
     for stretch in sorted(missing, key=lambda one: one.start):
-        yield from _between(before, cursor, stretch.start, chunks.type)
-        yield from chunks.slice(begins[stretch.start], stretch.piece.rows).chunks
+        yield from _between(before, cursor, stretch.start, kind)
+        yield from missing[stretch].chunks
         cursor = stretch.stop
-    yield from _between(before, cursor, high, chunks.type)
+    yield from _between(before, cursor, high, kind)
 
 
 def _between(before: pa.Array, low: int, high: int, kind: pa.DataType) -> Iterator[pa.Array]:

@@ -2,13 +2,14 @@
 
 Every piece of a table (`storage.pieces`) gets a stretch of positions when it is first seen. It keeps them, so a
 row has one position in all versions that have it, and what was made for one version is right for the next, except
-for the rows that came or went.
+for the rows that came or went. A piece that a compaction has written from others takes over the positions of
+their rows.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -24,11 +25,28 @@ _BESIDE: Final = 512
 """About how many bytes a piece and its names take."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """The positions of a piece: all from ``start`` to ``stop``, or, of one that took them over, ``at`` these, with
+    the pieces they were of. A piece with rows that were in no other piece has no such ``parents``."""
+
+    start: int
+    stop: int
+    at: Positions | None = None
+    parents: frozenset[Files] = frozenset()
+
+    def meets(self, low: int, high: int) -> bool:
+        """Are there any between two positions?"""
+        if self.stop <= low or high <= self.start:
+            return False
+        return self.at is None or bool(((self.at >= low) & (self.at < high)).any())
+
+
 class Layout:
-    """The stretches of positions of one table."""
+    """The positions of the pieces of one table."""
 
     def __init__(self) -> None:
-        self._starts: dict[Files, int] = {}
+        self._places: dict[Files, Place] = {}
         self._size = 0
         self._lock = threading.Lock()
 
@@ -37,19 +55,46 @@ class Layout:
         """How many positions there are."""
         return self._size
 
-    def starts(self, pieces: Sequence[Piece]) -> tuple[int, ...]:
-        """Where the stretch of each piece begins; new pieces get theirs behind all others."""
+    def places(self, pieces: Sequence[Piece]) -> tuple[Place, ...]:
+        """The place of each piece; new pieces get theirs behind all others."""
         with self._lock:
             for piece in pieces:
-                if piece.files not in self._starts:
-                    self._starts[piece.files] = self._size
+                if piece.files not in self._places:
+                    self._places[piece.files] = Place(self._size, self._size + piece.rows)
                     self._size += piece.rows
-            return tuple(self._starts[piece.files] for piece in pieces)
+            return tuple(self._places[piece.files] for piece in pieces)
+
+    def has(self, files: Files) -> bool:
+        """Has a piece its positions?"""
+        return files in self._places
+
+    def take_over(self, piece: Piece, at: Positions, parents: frozenset[Files]) -> None:
+        """Give a piece the positions of rows of other pieces, its parents; rows with -1 get new ones."""
+        with self._lock:
+            if piece.files in self._places or not len(at):
+                return
+            stop = max((self._places[parent].stop for parent in parents), default=0)
+            new = np.flatnonzero(at < 0)
+            if len(new):
+                at, parents = at.copy(), frozenset()
+                at[new] = np.arange(self._size, self._size + len(new))
+                self._size += len(new)
+                stop = self._size
+            self._places[piece.files] = Place(int(at.min()), stop, at, parents)
 
     def unknown_rows(self, pieces: Sequence[Piece]) -> int:
         """How many rows the pieces have that have no position yet."""
         with self._lock:
-            return sum(piece.rows for piece in pieces if piece.files not in self._starts)
+            return sum(piece.rows for piece in pieces if piece.files not in self._places)
+
+    def is_known(self, files: Files, known: Collection[object], low: int = 0, high: int = 2**31) -> bool:
+        """Is a piece, or are those whose positions it took over, among the known ones, as far as it lies between
+        two positions?"""
+        if files in known:
+            return True
+        place = self._places[files]
+        inside = [parent for parent in place.parents if self._places[parent].meets(low, high)]
+        return bool(place.parents) and all(self.is_known(parent, known, low, high) for parent in inside)
 
 
 class Layouts:
@@ -75,18 +120,54 @@ class Layouts:
             return layout, before
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Stretch:
-    """A piece of a version, and the position of its first row."""
+    """A piece of a version, the positions of its rows, and the places of those in the piece that are deleted."""
 
     piece: Piece
-    start: int
-    dead: Positions
+    place: Place
+    gone: Positions
+
+    @property
+    def start(self) -> int:
+        """No row has a position below this."""
+        return self.place.start
 
     @property
     def stop(self) -> int:
-        """The position behind its last row."""
-        return self.start + self.piece.rows
+        """All rows have positions below this; stretches end where others begin, or behind them."""
+        return self.place.stop
+
+    @property
+    def is_scattered(self) -> bool:
+        """Are its rows not one behind the other?"""
+        return self.place.at is not None
+
+    @property
+    def positions(self) -> Positions:
+        """The position of each row, deleted or not, in the order of the piece."""
+        if self.place.at is not None:
+            return self.place.at
+        return np.arange(self.start, self.stop, dtype=np.int32)
+
+    @property
+    def dead(self) -> Positions:
+        """The positions of deleted rows."""
+        if self.place.at is not None:
+            return self.place.at[self.gone]
+        return self.gone + np.int32(self.start)
+
+    @property
+    def live(self) -> Positions:
+        """The positions of the rows that are not deleted, in the order of the piece."""
+        return self.positions if not len(self.gone) else np.delete(self.positions, self.gone)
+
+    def offsets(self, positions: Positions) -> Positions:
+        """The places in the piece of rows at positions."""
+        if self.place.at is None:
+            return positions - np.int32(self.start)
+        order = np.argsort(self.place.at)
+        return order[np.searchsorted(self.place.at, positions, sorter=order)].astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,9 +183,10 @@ class Placement:
     @property
     def nbytes(self) -> int:
         known = [vars(self).get(name) for name in ("live", "everything", "whole")]
+        known += [stretch.gone for stretch in self.stretches]
+        known += [stretch.place.at for stretch in self.stretches]
         parts = {id(part): int(part.nbytes) for part in known if part is not None}
-        dead = sum(stretch.dead.nbytes for stretch in self.stretches)
-        return _BESIDE * (1 + len(self.stretches)) + dead + sum(parts.values())
+        return _BESIDE * (1 + len(self.stretches)) + sum(parts.values())
 
     @cached_property
     def size(self) -> int:
@@ -120,11 +202,14 @@ class Placement:
         """Is it the same version in the same layout?"""
         return self.layout is other.layout and self.ref == other.ref
 
-    def files_between(self, low: int, high: int) -> frozenset[Files]:
-        """The files of the pieces that lie between two positions."""
-        return frozenset(
-            stretch.piece.files for stretch in self.stretches if low <= stretch.start and stretch.stop <= high
-        )
+    def between(self, low: int, high: int) -> list[Stretch]:
+        """The stretches with rows between two positions."""
+        return [stretch for stretch in self.stretches if stretch.place.meets(low, high)]
+
+    def unknown(self, known: Collection[object], low: int = 0, high: int = 2**31) -> list[Stretch]:
+        """The stretches with rows between two positions that are of none of the known pieces."""
+        found = self.stretches if high >= self.size and not low else self.between(low, high)
+        return [each for each in found if not self.layout.is_known(each.piece.files, known, low, high)]
 
     @cached_property
     def live(self) -> Bools | None:
@@ -133,9 +218,19 @@ class Placement:
             return None
         live = np.zeros(self.size, dtype=np.bool_)
         for stretch in self.stretches:
-            live[stretch.start : stretch.stop] = True
+            if stretch.is_scattered:
+                live[stretch.positions] = True
+            else:
+                live[stretch.start : stretch.stop] = True
             live[stretch.dead] = False
         return live
+
+    def _has(self, positions: Positions) -> Bools:
+        """Which positions are rows of the version."""
+        inside: Bools = positions < self.size
+        if self.live is not None:
+            inside[inside] = self.live[positions[inside]]
+        return inside
 
     @cached_property
     def whole(self) -> Positions:
@@ -150,24 +245,32 @@ class Placement:
     def in_order(self) -> Positions | None:
         """The positions of the rows in the order in which the version is read; None if that is 0, 1, 2, …"""
         starts = [stretch.start for stretch in self.stretches]
-        if self.live is None and starts == sorted(starts):
+        scattered = any(stretch.is_scattered for stretch in self.stretches)
+        if self.live is None and starts == sorted(starts) and not scattered:
             return None
-        return np.concatenate([np.zeros(0, dtype=np.int32), *map(_rows, self.stretches)])
+        return np.concatenate([np.zeros(0, dtype=np.int32), *(stretch.live for stretch in self.stretches)])
 
     def positions_of(self, addresses: Ints) -> Ints:
         """The positions of rows by their addresses: the number of the fragment, and below it the row's offset."""
-        starts = {stretch.piece.fragment: stretch.start for stretch in self.stretches}
+        by_fragment = {stretch.piece.fragment: stretch for stretch in self.stretches}
         fragments, owners = np.unique(addresses >> 32, return_inverse=True)
-        firsts = np.array([starts[number] for number in fragments.tolist()], dtype=np.int64)
-        return firsts[owners] + (addresses & 0xFFFFFFFF)
+        offsets = addresses & 0xFFFFFFFF
+        found = np.empty(len(addresses), dtype=np.int64)
+        for number, fragment in enumerate(fragments.tolist()):
+            mine, place = owners == number, by_fragment[fragment].place
+            found[mine] = offsets[mine] + place.start if place.at is None else place.at[offsets[mine]]
+        return found
 
     def rows_beside(self, other: Placement) -> list[tuple[Stretch, Positions]]:
         """The positions of the rows that this version has and another one has not, by stretch, ascending."""
+        scattered = any(each.is_scattered for side in (self, other) for each in side.stretches)
         found = []
         for stretch in self.stretches:
             theirs = other.by_files.get(stretch.piece.files)
             if theirs is None:
-                rows = _rows(stretch)
+                rows = stretch.live
+                if scattered:
+                    rows = np.sort(rows[~other._has(rows)])
             elif theirs.piece.deletions == stretch.piece.deletions:
                 continue
             else:
@@ -177,23 +280,25 @@ class Placement:
         return found
 
 
-def _rows(stretch: Stretch) -> Positions:
-    """The positions of the rows of a stretch that are not deleted."""
-    rows = np.arange(stretch.start, stretch.stop, dtype=np.int32)
-    return rows if not len(stretch.dead) else np.delete(rows, stretch.dead - stretch.start)
-
-
 def placed(
     layout: Layout,
     ref: TableRef,
     pieces: Sequence[Piece],
-    dead: Callable[[Piece], Positions],
+    gone: Callable[[Piece], Positions],
     columns: Mapping[str, int],
 ) -> Placement:
-    """A version in the positions of a layout. ``dead`` says which rows of a piece are deleted; columns are known
+    """A version in the positions of a layout. ``gone`` says which rows of a piece are deleted; columns are known
     by their numbers, because a name may come to mean another one."""
-    starts = layout.starts(pieces)
-    stretches = tuple(
-        Stretch(piece, start, dead(piece) + np.int32(start)) for piece, start in zip(pieces, starts, strict=True)
-    )
+    places = layout.places(pieces)
+    stretches = tuple(Stretch(piece, place, gone(piece)) for piece, place in zip(pieces, places, strict=True))
     return Placement(layout, ref, stretches, {stretch.piece.files: stretch for stretch in stretches}, columns)
+
+
+def located(wanted: Ints, there: Ints) -> Ints:
+    """The place of each number among some distinct ones; -1 where it is not there."""
+    if not len(there):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    order = np.argsort(there, kind="stable")
+    ordered = there[order]
+    places = np.minimum(np.searchsorted(ordered, wanted), len(there) - 1)
+    return np.where(ordered[places] == wanted, order[places], -1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -12,13 +13,15 @@ from typing import Generic, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.errors import OmniError
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.manifest.state import TablePin
 from omnigraph.read.data.cache import QueryCache, Sized
 from omnigraph.read.data.grown import GrownColumn, first_read, rows_between
 from omnigraph.read.data.ids import IdIndex, Ids
-from omnigraph.read.data.layout import Files, Placement, Stretch, placed
+from omnigraph.read.data.layout import Files, Layout, Placement, Stretch, placed
+from omnigraph.read.data.rewriting import take_over
 from omnigraph.read.text.index import TextIndex
 from omnigraph.read.text.postings import Postings
 from omnigraph.read.values.columns import Bools, Column, Ints, Positions
@@ -87,7 +90,7 @@ class _Derived(Generic[Used, Made]):
 
     def valid_for(self, placement: Placement) -> tuple[Segment[Made], ...]:
         """The first segments, as far as they have all rows of a version."""
-        valid = takewhile(lambda one: one.known >= placement.files_between(one.start, one.stop), self.segments)
+        valid = takewhile(lambda one: not placement.unknown(one.known, one.start, one.stop), self.segments)
         return tuple(valid)
 
 
@@ -116,7 +119,7 @@ class WholeTable(Rows):
     ) -> None:
         super().__init__(entity, pin.row_count)
         self.ref = pin.ref
-        self._storage = storage
+        self.storage = storage
         self._cache = cache
         self._settings = settings
         self._columns: dict[str, Column] = {}
@@ -134,19 +137,39 @@ class WholeTable(Rows):
         )
 
     def _placed(self) -> Placement:
-        pieces = pieces_of(self._storage, self.ref) if self.count else ()
+        pieces = pieces_of(self.storage, self.ref) if self.count else ()
+        self._take_over(pieces)
         layout, before = self._cache.layouts.of(self.ref.location, pieces, self._settings.spare_positions)
         if before is not None:
             self._cache.drop(before)
 
-        def dead(piece: Piece) -> Positions:
+        def gone(piece: Piece) -> Positions:
             if piece.deletions is None:
                 return np.zeros(0, dtype=np.int32)
             key = (layout, "deleted", piece.files, piece.deletions.name)
-            return self._cache.get(key, lambda: _Deleted(deleted_rows(self._storage, self.ref, piece))).offsets
+            return self._cache.get(key, lambda: _Deleted(deleted_rows(self.storage, self.ref, piece))).offsets
 
-        columns = column_numbers(self._storage, self.ref) if pieces else {}
-        return placed(layout, self.ref, pieces, dead, columns)
+        columns = column_numbers(self.storage, self.ref) if pieces else {}
+        return placed(layout, self.ref, pieces, gone, columns)
+
+    def _take_over(self, pieces: Sequence[Piece]) -> None:
+        """Let pieces that were written from others take over the positions of their rows, if it is many rows, and
+        an earlier version of the branch is in memory. Fewer are read again."""
+        layout = self._cache.layouts.current(self.ref.location)
+        new = [] if layout is None else [piece for piece in pieces if not layout.has(piece.files)]
+        if layout is None or sum(piece.rows for piece in new) < self._settings.take_over_from:
+            return
+        before = max(self._earlier(layout), key=lambda known: known.ref.version, default=None)
+        if before is not None:
+            with suppress(OmniError):
+                take_over(self.storage, self.ref, pieces, before)
+
+    def _earlier(self, layout: Layout) -> list[Placement]:
+        """Earlier versions on the same branch that are in memory."""
+        place, version = (self.ref.location, self.ref.branch), self.ref.version
+        found: list[Placement] = self._cache.relatives("placement")
+        ours = [one for one in found if one.layout is layout and (one.ref.location, one.ref.branch) == place]
+        return [one for one in ours if one.ref.version < version]
 
     @property
     def size(self) -> int:
@@ -209,7 +232,7 @@ class WholeTable(Rows):
         return table.select(list(names))
 
     def _scanned(self, stretches: Sequence[Stretch], names: Sequence[str]) -> pa.Table:
-        scan = physical_rows(self._storage, self.ref, [stretch.piece for stretch in stretches], names)
+        scan = physical_rows(self.storage, self.ref, [stretch.piece for stretch in stretches], names)
         batches = []
         for batch in scan:
             self._cache.check()
@@ -222,8 +245,7 @@ class WholeTable(Rows):
         for stretch, positions in rows:
             key = (stretch.piece.files, positions.tobytes(), *names)
             if key not in self._gone:
-                offsets = positions - np.int32(stretch.start)
-                self._gone[key] = rows_at(self._storage, stretch.piece, offsets, names)
+                self._gone[key] = rows_at(self.storage, stretch.piece, stretch.offsets(positions), names)
             parts.append(self._gone[key])
         return pa.concat_tables(parts)
 
@@ -238,7 +260,8 @@ class WholeTable(Rows):
         placement = self.placement
 
         def segment(low: int, high: int) -> Segment[Made]:
-            return Segment(low, high, make(low, high), placement.files_between(low, high))
+            known = frozenset(stretch.piece.files for stretch in placement.between(low, high))
+            return Segment(low, high, make(low, high), known)
 
         def follow(known: _Derived[Used, Made] | None) -> _Derived[Used, Made]:
             segments = () if known is None else known.valid_for(placement)
@@ -297,17 +320,17 @@ class WholeTable(Rows):
     def vector_index(self, name: str) -> VectorIndex | None:
         """The index of a vector property, if there is one."""
         key = (self.ref, ("vector index", name))
-        return self._cache.get(key, lambda: _Known(vector_index(self._storage, self.ref, name))).index
+        return self._cache.get(key, lambda: _Known(vector_index(self.storage, self.ref, name))).index
 
     def near(self, near: Near) -> Ints:
         """The positions of the rows that an index finds."""
-        return self.placement.positions_of(addresses_near(self._storage, self.ref, near))
+        return self.placement.positions_of(addresses_near(self.storage, self.ref, near))
 
     def batches(self, names: list[str]) -> Iterator[pa.Table]:
         """Columns some rows at a time, for what is read once and not kept."""
         pending: list[pa.RecordBatch] = []
         rows = 0
-        for batch in self._storage.pass_through(self.ref, names):
+        for batch in self.storage.pass_through(self.ref, names):
             self._cache.check()
             pending.append(batch)
             rows += batch.num_rows

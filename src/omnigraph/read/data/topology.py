@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import OmniError
 from omnigraph.lang.query.ir import Direction
-from omnigraph.read.data.adjacency import Adjacency, from_keys, packed, reversed_, stored
+from omnigraph.read.data.adjacency import Adjacency, both_ways, from_keys, packed, reversed_, stored
 from omnigraph.read.data.cache import QueryCache
 from omnigraph.read.data.following import CannotFollow, Change, EdgeChange, Moves, followed
 from omnigraph.read.data.layout import Placement, Stretch
 from omnigraph.read.data.rows import WholeTable
+from omnigraph.read.data.saved import adjacency_in
+from omnigraph.read.data.shelf import saved_topology
 from omnigraph.read.values.columns import Array, Column, Ints, Positions, filled
 from omnigraph.settings import ReadSettings
 
@@ -92,12 +94,42 @@ class EdgeTables:
                 return self._followed(before, direction, edges=edges)
             except (CannotFollow, OmniError):
                 self.cache.check()
+        saved = None if edges else self._from_saved(direction)
+        if saved is not None:
+            return saved
         if direction is not Direction.BOTH:
             other = self.cache.find(self._key(_REVERSE[direction], edges=edges))
             if isinstance(other, Topology) and self.is_of(other):
                 return self.topology(reversed_(other.adjacency), is_loose=other.is_loose)
         self.cache.check()
         return _Build(self, direction).topology(edges=edges)
+
+    def _from_saved(self, direction: Direction) -> Topology | None:
+        """The topology of distinct pairs, from the one that is saved beside the tables, if that can be done."""
+        if self.edges.count < self.settings.save_from:
+            return None
+        if direction is Direction.BOTH:
+            one = self._from_saved(Direction.OUT)
+            return None if one is None else self.topology(both_ways(one.adjacency), is_loose=one.is_loose)
+        saved = saved_topology(self.edges.storage, self.edges.ref)
+        if saved is None or (saved.sources.ref.location, saved.targets.ref.location) != self._locations():
+            return None
+        edges = saved.edges.placement(self.edges.placement.layout)
+        sources = saved.sources.placement(self.sources.placement.layout)
+        targets = saved.targets.placement(self.targets.placement.layout)
+        near, far = (targets, sources) if direction is Direction.IN else (sources, targets)
+        adjacency = adjacency_in(saved, direction, near, far, self.settings)
+        if adjacency is None:
+            return None
+        before = Topology(adjacency, edges, sources, targets, is_loose=False)
+        try:
+            return self._followed(before, direction, edges=False)
+        except (CannotFollow, OmniError):
+            self.cache.check()
+            return None
+
+    def _locations(self) -> tuple[str, str]:
+        return self.sources.ref.location, self.targets.ref.location
 
     def topology(self, adjacency: Adjacency, *, is_loose: bool) -> Topology:
         """An adjacency as one of these versions of the tables."""
@@ -148,7 +180,7 @@ class EdgeTables:
         table = self.edges.physical([stretch for stretch, _ in came], ["src", "dst"])
         begin, chosen = 0, []
         for stretch, rows in came:
-            chosen.append(rows.astype(np.int64) - stretch.start + begin)
+            chosen.append(stretch.offsets(rows).astype(np.int64) + begin)
             begin += stretch.piece.rows
         table = table.take(pa.array(np.concatenate(chosen)))
         return (
@@ -202,9 +234,9 @@ class _Moved:
         gone = before.rows_beside(table.placement)
         if not gone:
             return cls(Moves(), pa.array([], pa.string()))
-        gone.sort(key=lambda one: one[0].start)
         left, came = _positions(gone), _positions(table.placement.rows_beside(before))
-        ids = table.ids_of(gone, before)
+        ids, order = table.ids_of(gone, before), np.argsort(left)
+        left, ids = left[order], ids.take(pa.array(order))
         found = filled(pc.index_in(ids, value_set=table.column("id").take(came)), -1)
         to = np.where(found < 0, -1, np.append(came, np.int32(-1))[found])
         return cls(Moves(left, to.astype(np.int32)), ids)

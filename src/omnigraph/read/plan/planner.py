@@ -135,6 +135,7 @@ def _arrange_component(plan: _Arrangement, component: set[str], *, last: bool) -
     node = plan.pattern.nodes[start]
     if core == {start} and start not in plan.kept | _entangled(plan) and not _own_links(plan, start):
         plan.steps.append(Total(node))
+        _settle(plan, set(), last=last)
         return
     plan.steps.append(Start(node))
     _bind(plan, start)

@@ -53,6 +53,12 @@ def next_row_id(handle: LanceDataset) -> int:
     return int(stored.get(_NEXT_ROW_ID, 0))
 
 
+def changed_versions(fragment: dict[str, Any], rows: int) -> Versions:
+    """The version that last changed each row of a fragment, or a later one, from Lance's description of it;
+    KeyError, TypeError or ValueError if that is stored in an unknown way."""
+    return _decoded(fragment[_CHANGED], rows)
+
+
 def with_coarser_versions(fragment: FragmentMetadata, exact_rows: int) -> FragmentMetadata:
     """A fragment that lists versions for stretches of its rows; the same one if it has only so many rows, or
     so few versions for all of them."""
