@@ -252,10 +252,14 @@ class Placement:
 
     def positions_of(self, addresses: Ints) -> Ints:
         """The positions of rows by their addresses: the number of the fragment, and below it the row's offset."""
-        starts = {stretch.piece.fragment: stretch.start for stretch in self.stretches}
+        by_fragment = {stretch.piece.fragment: stretch for stretch in self.stretches}
         fragments, owners = np.unique(addresses >> 32, return_inverse=True)
-        firsts = np.array([starts[number] for number in fragments.tolist()], dtype=np.int64)
-        return firsts[owners] + (addresses & 0xFFFFFFFF)
+        offsets = addresses & 0xFFFFFFFF
+        found = np.empty(len(addresses), dtype=np.int64)
+        for number, fragment in enumerate(fragments.tolist()):
+            mine, place = owners == number, by_fragment[fragment].place
+            found[mine] = offsets[mine] + place.start if place.at is None else place.at[offsets[mine]]
+        return found
 
     def rows_beside(self, other: Placement) -> list[tuple[Stretch, Positions]]:
         """The positions of the rows that this version has and another one has not, by stretch, ascending."""

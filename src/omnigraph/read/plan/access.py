@@ -7,7 +7,7 @@ from then on that is cheaper.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, Literal
@@ -74,13 +74,13 @@ def _fixed(node: Node) -> set[str]:
     }
 
 
-def _is_key(node: Node, fixed: Set[str], tables: GraphTables) -> bool:
+def _is_key(node: Node, fixed: set[str], tables: GraphTables) -> bool:
     """Do these properties hold the id or the whole key?"""
     key = tables.catalog.nodes[node.type_name].key
     return "id" in fixed or (bool(key) and fixed >= set(key))
 
 
-def _is_indexed(node: Node, fixed: Set[str], tables: GraphTables) -> bool:
+def _is_indexed(node: Node, fixed: set[str], tables: GraphTables) -> bool:
     """Do these properties hold the id, or all of those that are unique or indexed together?"""
     kind = tables.catalog.nodes[node.type_name]
     return "id" in fixed or any(fixed >= set(group) for group in (*kind.uniques, *kind.indexes))

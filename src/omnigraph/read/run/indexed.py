@@ -20,7 +20,7 @@ REFINE: Final = 4
 """An index knows vectors by a few bits for each number, so it is asked for so many times the rows that are wanted;
 their exact distances decide."""
 
-_FEW: Final = 4
+_FEW: Final = 10
 """Where less than one in so many rows of a table can be chosen, all of them are compared."""
 
 _LOSS: Final = (1.2, 1.3)
