@@ -1,18 +1,20 @@
 """Who may commit: locks across threads and processes that die with their holder.
 
-Two kinds of locks guard a graph. The graph lock is shared by data writers and exclusive for changes of the schema
-or the branches. Each branch has a commit lock on top, for one writer at a time. Readers take neither.
+Each branch has a commit lock, for one writer at a time. Those locks are parts of the lock of the graph, which is
+held as a whole to change the schema or the branches. Readers take neither.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final, Protocol
 
+from omnigraph.errors import OmniError
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.layout import fnv1a64
 from omnigraph.storage.locking.filelocks import FileLocks
@@ -25,7 +27,11 @@ from omnigraph.storage.objects import ObjectStore
 DEFAULT_WAIT: Final = 60.0
 """How long a writer waits for all the locks it needs before it gives up, in seconds."""
 
+LONGEST_HOLD: Final = 1.0
+"""For how many seconds threads of one process hand a lock on to each other before other processes have a chance."""
+
 _GRAPH: Final = "graph"
+_BRANCH: Final = "branch-"
 _MAINTENANCE: Final = "maintenance"
 
 
@@ -39,11 +45,16 @@ class Held(Protocol):
 class Backend(Protocol):
     """How locks are taken on one kind of store."""
 
-    def exclusive(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[Held]:
-        """Hold a lock alone. Errors call it by the name that is shown."""
+    def alone(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[Held]:
+        """Hold a lock that is no part of another. Errors call it by the name that is shown."""
 
-    def shared(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[Held]:
-        """Hold a lock together with other sharers."""
+    def whole(self, name: str, parts: str, shown: str, patience: Patience) -> AbstractContextManager[Held]:
+        """Hold a lock while no process holds one of its parts, whose names begin with ``parts``."""
+
+    def part(
+        self, whole: str, name: str, shown: str, patience: Patience
+    ) -> AbstractContextManager[Sequence[Held]]:
+        """Hold a part of a lock while no process holds the whole."""
 
     def discard(self, name: str) -> None:
         """Remove what is left of a lock that is not needed again."""
@@ -62,7 +73,11 @@ class Backend(Protocol):
 class CommitLock:
     """The locks one writer holds while it commits."""
 
-    def __init__(self, held: list[Held]) -> None:
+    settled: object = None
+    """What its holder knows of the branch, and what stays true while the lock is held. A lock is handed on to the
+    next thread only together with that."""
+
+    def __init__(self, held: Sequence[Held]) -> None:
         self._held = held
 
     def verify(self) -> None:
@@ -93,22 +108,40 @@ class Locks:
 
     @contextmanager
     def commit(self, branch: str) -> Iterator[CommitLock]:
-        """Hold the right to commit to one branch."""
+        """Hold the right to commit to one branch.
+
+        Threads of this process that wait for the same branch get the lock handed on, for a while: it is not
+        released and taken again in between.
+        """
         require_process(self._process, self._address)
         name, patience = branch_lock(branch), Patience(self._wait)
-        with ExitStack() as stack:
-            stack.enter_context(self._turn(name, branch, patience))
-            graph = stack.enter_context(self._backend.shared(_GRAPH, _GRAPH, patience))
-            own = stack.enter_context(self._backend.exclusive(name, branch, patience))
-            yield CommitLock([graph, own])
+        turns = self._turns.setdefault(name, _Turns())
+        if not turns.take(patience):
+            raise patience.timeout(branch, "another thread of this process")
+        hold = turns.handed_on()
+        try:
+            if hold is None:
+                hold = _Hold(self._backend.part(_GRAPH, name, branch, patience))
+            yield hold.lock
+        except BaseException:
+            turns.end(hold)
+            raise
+        if not turns.hand_on(hold):
+            turns.end(hold)
 
     @contextmanager
     def control(self) -> Iterator[CommitLock]:
         """Hold the whole graph, to change its branches or its schema."""
         require_process(self._process, self._address)
         patience = Patience(self._wait)
-        with self._turn(_GRAPH, _GRAPH, patience), self._backend.exclusive(_GRAPH, _GRAPH, patience) as graph:
-            yield CommitLock([graph])
+        turns = self._turns.setdefault(_GRAPH, _Turns())
+        if not turns.take(patience):
+            raise patience.timeout(_GRAPH, "another thread of this process")
+        try:
+            with self._backend.whole(_GRAPH, _BRANCH, _GRAPH, patience) as graph:
+                yield CommitLock([graph])
+        finally:
+            turns.give_back()
 
     @contextmanager
     def job(self, job: str) -> Iterator[CommitLock]:
@@ -133,7 +166,7 @@ class Locks:
     @contextmanager
     def _alone(self, job: str, patience: Patience) -> Iterator[CommitLock]:
         require_process(self._process, self._address)
-        with self._backend.exclusive(f"job-{job}", f"job {job}", patience) as own:
+        with self._backend.alone(f"job-{job}", f"job {job}", patience) as own:
             try:
                 yield CommitLock([own])
             finally:
@@ -154,29 +187,43 @@ class Locks:
         object store that takes as long as a lease lives."""
         return self._backend.holders(watch=watch)
 
-    @contextmanager
-    def _turn(self, name: str, shown: str, patience: Patience) -> Iterator[None]:
-        turns = self._turns.setdefault(name, _Turns())
-        if not turns.take(patience):
-            raise patience.timeout(shown, "another thread of this process")
-        try:
-            yield
-        finally:
-            turns.give_back()
-
 
 def branch_lock(branch: str) -> str:
     """The name of a branch's commit lock."""
-    return f"branch-{fnv1a64(branch)}"
+    return f"{_BRANCH}{fnv1a64(branch)}"
+
+
+class _Hold:
+    """One time of holding a branch's lock, which threads may hand on to each other."""
+
+    def __init__(self, taking: AbstractContextManager[Sequence[Held]]) -> None:
+        self._taken = taking
+        self.lock = CommitLock(taking.__enter__())
+        self._until = time.monotonic() + LONGEST_HOLD
+
+    def may_go_on(self) -> bool:
+        """May another thread take it over? Other processes wait as well, so it comes to an end."""
+        if self.lock.settled is None or time.monotonic() > self._until:
+            return False
+        try:
+            self.lock.verify()
+        except OmniError:
+            return False
+        return True
+
+    def end(self) -> None:
+        """Release the lock."""
+        self._taken.__exit__(None, None, None)
 
 
 class _Turns:
-    """A mutex that threads get in the order in which they asked."""
+    """A mutex that threads get in the order in which they asked, and the lock that they hand on to each other."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._queue: deque[threading.Event] = deque()
         self._taken = False
+        self._handed: _Hold | None = None
 
     def take(self, patience: Patience) -> bool:
         """Wait for one's turn; False if patience is over first."""
@@ -190,7 +237,7 @@ class _Turns:
             mine.wait(patience.left)
         except BaseException:
             if self._is_called(mine):
-                self.give_back()
+                self.end(self.handed_on())
             raise
         return self._is_called(mine)
 
@@ -200,6 +247,30 @@ class _Turns:
             if not mine.is_set():
                 self._queue.remove(mine)
             return mine.is_set()
+
+    def handed_on(self) -> _Hold | None:
+        """The lock that the thread before left to the one whose turn it is."""
+        hold, self._handed = self._handed, None
+        return hold
+
+    def hand_on(self, hold: _Hold) -> bool:
+        """Give the turn, and the lock, to the next one in line; False if the lock has to be released first."""
+        if not self._queue or not hold.may_go_on():
+            return False
+        with self._mutex:
+            if self._queue:
+                self._handed = hold
+                self._queue.popleft().set()
+                return True
+        return False
+
+    def end(self, hold: _Hold | None) -> None:
+        """Release a lock, then let the next one in line have its turn."""
+        try:
+            if hold is not None:
+                hold.end()
+        finally:
+            self.give_back()
 
     def give_back(self) -> None:
         """Let the next one in line have its turn."""
