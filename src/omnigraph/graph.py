@@ -38,6 +38,7 @@ from omnigraph.read.limits import Cancellation, Limits
 from omnigraph.read.requests import shown_plan
 from omnigraph.read.result.result import Result, Target
 from omnigraph.upkeep import MaintainedGraph
+from omnigraph.write.entry import enter
 from omnigraph.write.evolution.apply import SchemaResult
 from omnigraph.write.evolution.branches import apply_to_all, finish_intent
 from omnigraph.write.evolution.fills import parse_fills
@@ -154,13 +155,15 @@ class Graph(MaintainedGraph):
         """
 
         def run() -> MutationResult:
-            state = self.snapshot(branch)
-            query = compile_mutation(text_argument("text", text), state.catalog, optional_text("name", name))
+            repository = self._repository
+            entry = enter(repository, repository.branches.find(self._named(branch)))
+            catalog = entry.snapshot.catalog
+            query = compile_mutation(text_argument("text", text), catalog, optional_text("name", name))
             values = bind_parameters(query.name, query.params, params)
-            self._repository.require_writable()
+            repository.require_writable()
             return mutate(
-                self._repository,
-                state,
+                repository,
+                entry,
                 query,
                 values,
                 actor=self._who(actor),

@@ -28,7 +28,10 @@ DEFAULT_WAIT: Final = 60.0
 """How long a writer waits for all the locks it needs before it gives up, in seconds."""
 
 LONGEST_HOLD: Final = 1.0
-"""For how many seconds threads of one process hand a lock on to each other before other processes have a chance."""
+"""For how many seconds threads of one process hand a lock on to each other before other processes get a chance."""
+
+_LOCKED_FIRST: Final = 7
+"""How many writes to a contended branch take the lock before they prepare, until one tries without again."""
 
 _GRAPH: Final = "graph"
 _BRANCH: Final = "branch-"
@@ -61,6 +64,9 @@ class Backend(Protocol):
 
     def is_held(self, name: str) -> bool:
         """Does a living process hold a lock alone? Only looks, and writes nothing."""
+
+    def seems_held(self, name: str) -> bool:
+        """Does a process hold a lock, which may be dead where that takes time to find out?"""
 
     def holders(self, *, watch: bool) -> list[HeldLock]:
         """The locks that are held. With ``watch`` it is found out which holders live, where that takes time."""
@@ -104,6 +110,7 @@ class Locks:
         self._address = str(address)
         self._process = os.getpid()
         self._turns: dict[str, _Turns] = {}
+        self._contended: dict[str, int] = {}
         self._wait = wait
 
     @contextmanager
@@ -178,6 +185,22 @@ class Locks:
         require_process(self._process, self._address)
         return self._backend.is_held(f"job-{job}")
 
+    def seems_held(self, branch: str) -> bool:
+        """Does it look as if a writer held the right to commit to a branch? It may be dead."""
+        turns = self._turns.get(branch_lock(branch))
+        return (turns is not None and turns.is_taken) or self._backend.seems_held(branch_lock(branch))
+
+    def note_contention(self, branch: str) -> None:
+        """A writer of this process has prepared a change in vain, because others wrote to the branch meanwhile."""
+        self._contended[branch] = _LOCKED_FIRST
+
+    def is_contended(self, branch: str) -> bool:
+        """Have others lately been faster? Now and then it is tried again whether they still are."""
+        left = self._contended.get(branch, 0)
+        if left:
+            self._contended[branch] = left - 1
+        return left > 0
+
     def is_committing(self, branch: str) -> bool:
         """Does a living writer hold the right to commit to a branch?"""
         return self._backend.is_held(branch_lock(branch)) or self._backend.is_held(_GRAPH)
@@ -247,6 +270,11 @@ class _Turns:
             if not mine.is_set():
                 self._queue.remove(mine)
             return mine.is_set()
+
+    @property
+    def is_taken(self) -> bool:
+        """Is it a thread's turn now?"""
+        return self._taken
 
     def handed_on(self) -> _Hold | None:
         """The lock that the thread before left to the one whose turn it is."""

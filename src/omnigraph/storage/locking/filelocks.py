@@ -107,9 +107,9 @@ class FileLocks:
     @contextmanager
     def part(self, whole: str, name: str, shown: str, patience: Patience) -> Iterator[tuple[HeldFile, ...]]:
         """Hold a part of a lock: the whole is shared with the holders of other parts, once no one waits for it."""
-        with self._held(whole, whole, fcntl.LOCK_SH, patience) as shared:
-            with self._held(name, shown, fcntl.LOCK_EX, patience) as own:
-                yield shared, own
+        group = self._held(whole, whole, fcntl.LOCK_SH, patience)
+        with group as shared, self._held(name, shown, fcntl.LOCK_EX, patience) as own:
+            yield shared, own
 
     def discard(self, name: str) -> None:
         """Remove a lock's files."""
@@ -129,6 +129,10 @@ class FileLocks:
             return not _locked(descriptor, fcntl.LOCK_SH, Patience(0))
         finally:
             os.close(descriptor)
+
+    def seems_held(self, name: str) -> bool:
+        """The kernel knows at once."""
+        return self.is_held(name)
 
     def holders(self, *, watch: bool) -> list[HeldLock]:  # noqa: ARG002  the kernel knows at once who is alive
         """The locks that are held. The kernel frees those of the dead, so all holders are alive."""

@@ -156,7 +156,7 @@ class LeaseLocks:
 
     @contextmanager
     def whole(self, name: str, parts: str, shown: str, patience: Patience) -> Iterator[Lease]:
-        """Hold a lock with all its parts: take its lease, then wait until the holders of parts are gone or dead."""
+        """Hold a lock with all its parts: take its lease, then wait until no living process holds a part."""
         with self.alone(name, shown, patience) as lease:
             self._wait_for_parts(parts, shown, patience)
             yield lease
@@ -195,6 +195,10 @@ class LeaseLocks:
             seen = present.token
             time.sleep(_FIRST_PAUSE * 4)
         return False
+
+    def seems_held(self, name: str) -> bool:
+        """Does the lease have a holder?"""
+        return self._holder(_key(name)) is not None
 
     def holders(self, *, watch: bool) -> list[HeldLock]:
         """The leases that have a holder. A holder that does not renew its lease while
@@ -302,8 +306,8 @@ class LeaseLocks:
 
     def _taken(self, prefix: str) -> list[str]:
         """The leases whose keys begin alike and that may have a holder. The size of a free one gives it away."""
-        entries = self._objects.entries(layout.LOCKS)
-        return [e.key for e in entries if e.key.startswith(prefix) and e.key.endswith(".json") and e.size != _FREE_SIZE]
+        taken = [entry.key for entry in self._objects.entries(layout.LOCKS) if entry.size != _FREE_SIZE]
+        return [key for key in taken if key.startswith(prefix) and key.endswith(".json")]
 
 
 class _Watch:
