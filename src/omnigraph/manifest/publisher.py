@@ -82,6 +82,7 @@ class Manifest:
         self.archive = Archive(tables)
         self.kept = KeptStates(objects)
         self._states: OrderedDict[tuple[str | None, int], ManifestState] = OrderedDict()
+        self._changes: OrderedDict[tuple[str | None, int], object] = OrderedDict()
         self._newest: dict[str | None, int] = {}
         self._confirmed: dict[str | None, float] = {}
         self._staging: dict[str | None, LanceDataset] = {}
@@ -387,6 +388,18 @@ class Manifest:
             self._states.move_to_end((native, state.version))
             while len(self._states) > _STATES:
                 self._states.popitem(last=False)
+
+    def remember_change(self, native: str | None, version: int, change: object) -> None:
+        """Keep what a writer of this process says of a version that it made."""
+        with self._lock:
+            self._changes[native, version] = change
+            while len(self._changes) > _STATES:
+                self._changes.popitem(last=False)
+
+    def change_of(self, native: str | None, version: int) -> object:
+        """What the writer of a version has said of it; None if it was another process, or long ago."""
+        with self._lock:
+            return self._changes.get((native, version))
 
     def _archived(self, state: ManifestState) -> ManifestState:
         """The state with at most `COMMIT_TAIL` commits; the oldest are moved to the archive first."""

@@ -58,6 +58,8 @@ class Prepared(Generic[Result]):
 
     repeatable: bool
     lineage_only: bool = False
+    is_blind: bool = False
+    """Was it computed without looking at any row of the graph?"""
     stages: Mapping[str, Stage] = field(default_factory=dict)
     """Tables that the writer has validated and stages itself."""
 

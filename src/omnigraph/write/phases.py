@@ -23,6 +23,7 @@ from omnigraph.storage.together import side_by_side
 from omnigraph.write.changes import Ready, Result, StagedMove, WriteRequest
 from omnigraph.write.entry import Settled
 from omnigraph.write.outcomes import InDoubt
+from omnigraph.write.rebasing import remember
 
 
 def commit(
@@ -53,6 +54,8 @@ def commit(
         hit("write.after_publish")
     except Exception as error:  # noqa: BLE001  whatever it is, recovery may finish the write
         return InDoubt(sidecar, error)
+    if state.version == known.state.version + 1:
+        remember(repository, sidecar.branch.native, state.version, ready.prepared)
     if _finish(repository, sidecar, state):
         lock.settled = known.followed_by(state, list(moved.values()))
     hit("write.after_sidecar_delete")

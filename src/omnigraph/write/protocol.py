@@ -56,6 +56,7 @@ from omnigraph.write.evaluator import validate
 from omnigraph.write.folding import Folding
 from omnigraph.write.outcomes import InDoubt, find_out, require_noted
 from omnigraph.write.phases import commit
+from omnigraph.write.rebasing import rebased
 from omnigraph.write.revalidation import HEALED, LATE_VERSION_UNDONE, REARRANGED, find_conflict, require_unchanged
 
 OPTIMISTIC_ATTEMPTS: Final = 2
@@ -127,6 +128,11 @@ def _prepare_and_commit(
         with locks.commit(name) as lock:
             hit("write.after_lock")
             conflict = find_conflict(request, ready, lock)
+            if isinstance(conflict, ManifestConflict):
+                state, _, _ = settle(repository, request.branch, lock)
+                moved = rebased(ready, state, folding, operation_id)
+                ready = ready if moved is None else moved
+                conflict = conflict if moved is None else find_conflict(request, moved, lock)
             if conflict is None:
                 return ready, commit(repository, request, operation_id, ready, lock, job_lock)
             if not _is_retried(ready, conflict):

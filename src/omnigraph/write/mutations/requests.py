@@ -64,7 +64,8 @@ def mutate(
 
     def prepare(base: Base) -> Prepared[Executed]:
         run = execute(query.ir, bound, base, embedder, settings.mutation_bytes)
-        return Prepared(run.pending.delta(), run, repeatable=_inserts_only(query.ir))
+        inserts_only = _inserts_only(query.ir)
+        return Prepared(run.pending.delta(), run, repeatable=inserts_only, is_blind=inserts_only)
 
     branch, state = entry.branch, entry.snapshot
     request = WriteRequest(
