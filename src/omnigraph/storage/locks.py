@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final, Protocol
 
@@ -29,6 +29,9 @@ DEFAULT_WAIT: Final = 60.0
 
 LONGEST_HOLD: Final = 1.0
 """For how many seconds threads of one process hand a lock on to each other before other processes get a chance."""
+
+_HANDED_ON: Final = 8
+"""So often they do in any case, however long a request takes."""
 
 _LOCKED_FIRST: Final = 7
 """How many writes to a contended branch take the lock before they prepare, until one tries without again."""
@@ -83,8 +86,25 @@ class CommitLock:
     """What its holder knows of the branch, and what stays true while the lock is held. A lock is handed on to the
     next thread only together with that."""
 
-    def __init__(self, held: Sequence[Held]) -> None:
+    def __init__(self, held: Sequence[Held], is_wanted: Callable[[], bool] = lambda: False) -> None:
         self._held = held
+        self._is_wanted = is_wanted
+        self._deferred: list[Callable[[], object]] = []
+
+    def defer(self, work: Callable[[], object]) -> bool:
+        """Leave the last piece of work to the thread that gets the lock next; False if no thread waits for it.
+
+        It is done at the latest before the lock is released.
+        """
+        if self._is_wanted():
+            self._deferred.append(work)
+            return True
+        return False
+
+    def take_deferred(self) -> list[Callable[[], object]]:
+        """The work that was left to this thread, which has to do it now."""
+        deferred, self._deferred = self._deferred, []
+        return deferred
 
     def verify(self) -> None:
         """Raise LockLost unless everything is still held; called before each durable step."""
@@ -128,7 +148,7 @@ class Locks:
         hold = turns.handed_on()
         try:
             if hold is None:
-                hold = _Hold(self._backend.part(_GRAPH, name, branch, patience))
+                hold = _Hold(self._backend.part(_GRAPH, name, branch, patience), turns)
             yield hold.lock
         except BaseException:
             turns.end(hold)
@@ -219,14 +239,24 @@ def branch_lock(branch: str) -> str:
 class _Hold:
     """One time of holding a branch's lock, which threads may hand on to each other."""
 
-    def __init__(self, taking: AbstractContextManager[Sequence[Held]]) -> None:
+    def __init__(self, taking: AbstractContextManager[Sequence[Held]], turns: _Turns) -> None:
         self._taken = taking
-        self.lock = CommitLock(taking.__enter__())
+        self._turns = turns
+        self.lock = CommitLock(taking.__enter__(), self._is_wanted)
         self._until = time.monotonic() + LONGEST_HOLD
+        self._times = 0
+
+    def _is_wanted(self) -> bool:
+        return self._turns.is_awaited and not self._is_over
+
+    @property
+    def _is_over(self) -> bool:
+        return self._times > _HANDED_ON and time.monotonic() > self._until
 
     def may_go_on(self) -> bool:
         """May another thread take it over? Other processes wait as well, so it comes to an end."""
-        if self.lock.settled is None or time.monotonic() > self._until:
+        self._times += 1
+        if self.lock.settled is None or self._is_over:
             return False
         try:
             self.lock.verify()
@@ -235,8 +265,12 @@ class _Hold:
         return True
 
     def end(self) -> None:
-        """Release the lock."""
-        self._taken.__exit__(None, None, None)
+        """Do what was left to the next thread, and release the lock."""
+        try:
+            for work in self.lock.take_deferred():
+                work()
+        finally:
+            self._taken.__exit__(None, None, None)
 
 
 class _Turns:
@@ -275,6 +309,11 @@ class _Turns:
     def is_taken(self) -> bool:
         """Is it a thread's turn now?"""
         return self._taken
+
+    @property
+    def is_awaited(self) -> bool:
+        """Does another thread wait for its turn?"""
+        return bool(self._queue)
 
     def handed_on(self) -> _Hold | None:
         """The lock that the thread before left to the one whose turn it is."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from ulid import ULID
 
@@ -46,7 +47,7 @@ def commit(
         job_lock.verify()
     known = lock.settled
     assert isinstance(known, Settled)  # noqa: S101  the change was revalidated under this lock
-    following = _begin(repository, sidecar, known)
+    following = _begin(repository, sidecar, known, lock)
     try:
         hit("write.after_sidecar")
         moved = _move_all(repository, ready.staged, lock)
@@ -56,22 +57,24 @@ def commit(
         return InDoubt(sidecar, error)
     if state.version == known.state.version + 1:
         remember(repository, sidecar.branch.native, state.version, ready.prepared)
-    if _finish(repository, sidecar, state):
+    if lock.defer(partial(_finish, repository, sidecar, state)) or _finish(repository, sidecar, state):
         lock.settled = known.followed_by(state, list(moved.values()))
     hit("write.after_sidecar_delete")
     return _commit_of(repository, state, sidecar)
 
 
-def _begin(repository: Repository, sidecar: Sidecar, known: Settled) -> Following:
-    """Phase A: write the sidecar. What will be published is prepared beside it."""
+def _begin(repository: Repository, sidecar: Sidecar, known: Settled, lock: CommitLock) -> Following:
+    """Phase A: write the sidecar. What will be published is prepared beside it, and the write of the thread before
+    comes to its end."""
     if not sidecar.moves:
         return Following(known.state)
-    _, following = side_by_side(
+    made: tuple[Any, Following] = side_by_side(
         repository.address,
         lambda: write_sidecar(repository.objects, sidecar),
         lambda: repository.manifest.follow(sidecar.branch, known.state, sidecar.change, sidecar.draft),
+        *lock.take_deferred(),
     )
-    return following
+    return made[1]
 
 
 def _move_all(repository: Repository, staged: list[StagedMove], lock: CommitLock) -> dict[str, TableRef]:

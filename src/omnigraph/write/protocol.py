@@ -91,8 +91,11 @@ def commit_write(
     optional_text("actor", request.actor, LONGEST_ACTOR)
     optional_text("message", request.message, LONGEST_MESSAGE)
     folding = Folding(repository.tables, repository.settings)
-    ready, end = _prepare_and_commit(repository, request, prepare, folding, job_lock)
-    folding.discard_unused()
+    try:
+        ready, end = _prepare_and_commit(repository, request, prepare, folding, job_lock)
+        folding.discard_unused()
+    finally:
+        folding.end()
     made = find_out(repository, end) if isinstance(end, InDoubt) else end
     files = (one.table.files for one in ready.staged)
     return Written(made, ready.prepared.result, frozenset().union(*files))
@@ -112,10 +115,9 @@ def _prepare_and_commit(
     cleanups = None if entry is None else entry.cleanups
     is_first_locked = request.is_quick and locks.is_contended(name)
     for _ in range(0 if is_first_locked else OPTIMISTIC_ATTEMPTS):
-        if entry is None or not entry.is_quiet:
+        entry = enter(repository, request.branch) if entry is None else entry
+        if heal_dead(repository, entry):
             entry = enter(repository, request.branch)
-            if heal_dead(repository, entry):
-                entry = enter(repository, request.branch)
         cleanups = entry.cleanups if cleanups is None else cleanups
         base = Base(repository, request.branch, entry.snapshot)
         entry = None
