@@ -30,7 +30,7 @@ DEFAULT_WAIT: Final = 60.0
 LONGEST_HOLD: Final = 1.0
 """For how many seconds threads of one process hand a lock on to each other before other processes get a chance."""
 
-_HANDED_ON: Final = 8
+_HANDED_ON: Final = 16
 """So often they do in any case, however long a request takes."""
 
 _LOCKED_FIRST: Final = 7
