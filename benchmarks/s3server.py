@@ -1,6 +1,9 @@
 """An S3-compatible server on this machine that counts what it is asked: operations and bytes, both ways.
 
-It answers one request at a time, so that conditions are atomic. Other processes get the counts from `/-/traffic`.
+It does one request at a time, so that conditions are atomic. Other processes get the counts from `/-/traffic`. It
+can answer late, as a distant store does, and in waves, which shows how many requests wait for each other. Run as a
+module with the name of a bucket and a delay in seconds it prints its storage options and serves until its standard
+input closes.
 """
 
 from __future__ import annotations
@@ -8,7 +11,10 @@ from __future__ import annotations
 import io
 import json
 import logging
+import subprocess
+import sys
 import threading
+import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +25,7 @@ from typing import Any
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from moto.s3.models import s3_backends
+from tests.faults.waves import Waves
 from werkzeug.serving import make_server
 
 StartResponse = Callable[..., Any]
@@ -31,6 +38,8 @@ class Traffic:
     operations: Counter[str] = field(default_factory=Counter)
     received: int = 0
     sent: int = 0
+    waves: set[int] = field(default_factory=set)
+    """The waves that the requests came in, if they are answered in waves."""
 
     @property
     def total(self) -> int:
@@ -38,6 +47,7 @@ class Traffic:
 
     def reset(self) -> None:
         self.operations.clear()
+        self.waves.clear()
         self.received = self.sent = 0
 
 
@@ -50,7 +60,9 @@ class _KeepAlive(MotoRequestHandler):
 class CountingServer:
     """moto behind a counter."""
 
-    def __init__(self) -> None:
+    def __init__(self, delay: float = 0.0) -> None:
+        self.delay = delay
+        self.waves: Waves | None = None
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         self._app = DomainDispatcherApplication(create_backend_app)
         self.traffic = Traffic()
@@ -66,7 +78,10 @@ class CountingServer:
             return self._told(start_response)
         method = environ["REQUEST_METHOD"]
         listing = method == "GET" and "list-type=2" in environ.get("QUERY_STRING", "")
+        wave = 0 if self.waves is None else self.waves.wait()
+        time.sleep(self.delay)
         with self._turn:
+            self.traffic.waves.add(wave)
             answer = b"".join(self._app(environ, start_response))
             self.traffic.operations["LIST" if listing else method] += 1
             self.traffic.received += length
@@ -113,3 +128,29 @@ def counting_server(bucket: str) -> Iterator[CountingServer]:
         yield server
     finally:
         server.stop()
+
+
+@contextmanager
+def distant_server(bucket: str, delay: float) -> Iterator[dict[str, str]]:
+    """The storage options of a server in a process of its own, which answers each request after a delay."""
+    command = [sys.executable, "-m", "benchmarks.s3server", bucket, str(delay)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin
+        assert process.stdout
+        try:
+            yield json.loads(process.stdout.readline())
+        finally:
+            process.stdin.close()
+
+
+def main() -> None:
+    """Serve until the standard input closes."""
+    server = CountingServer(float(sys.argv[2]))
+    server.create_bucket(sys.argv[1])
+    sys.stdout.write(json.dumps(server.storage_options) + "\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

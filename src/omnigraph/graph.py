@@ -156,17 +156,20 @@ class Graph(MaintainedGraph):
         ``if_commit`` makes it conditional on the branch being at that commit.
         """
         from omnigraph.lang.parameters import bind_parameters
+        from omnigraph.write.entry import enter
         from omnigraph.write.mutations.requests import mutate
         from omnigraph.write.protocol import repeated_if_schema_changed
 
         def run() -> MutationResult:
-            state = self.snapshot(branch)
-            query = compile_mutation(text_argument("text", text), state.catalog, optional_text("name", name))
+            repository = self._repository
+            entry = enter(repository, repository.branches.find(self._named(branch)))
+            catalog = entry.snapshot.catalog
+            query = compile_mutation(text_argument("text", text), catalog, optional_text("name", name))
             values = bind_parameters(query.name, query.params, params)
-            self._repository.require_writable()
+            repository.require_writable()
             return mutate(
-                self._repository,
-                state,
+                repository,
+                entry,
                 query,
                 values,
                 actor=self._who(actor),

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, unquote
 
+from tests.faults.waves import Waves
+
 Environment = dict[str, Any]
 Application = Callable[[Environment, Callable[..., Any]], Iterable[bytes]]
 
@@ -61,6 +63,7 @@ class _Faults:
     late: list[Environment] = field(default_factory=list)
     journal: list[dict[str, Any]] = field(default_factory=list)
     mutex: threading.Lock = field(default_factory=threading.Lock)
+    waves: Waves | None = None
 
     def serve(self, environ: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
@@ -70,6 +73,7 @@ class _Faults:
             start_response("200 OK", [("Content-Length", str(len(answer)))])
             return [answer]
         method, key = _asked(environ, body)
+        environ["omnigraph.wave"] = 0 if self.waves is None else self.waves.wait()
         rule = self._struck_by(method, key)
         if rule is None:
             return self._apply(environ, start_response, "")
@@ -125,7 +129,8 @@ class _Faults:
     def _note(self, environ: Environment, status: str, fault: str) -> None:
         method, key = environ["omnigraph.asked"]
         with self.mutex:
-            self.journal.append({"method": method, "key": key, "status": status.partition(" ")[0], "fault": fault})
+            entry = {"method": method, "key": key, "status": status.partition(" ")[0], "fault": fault}
+            self.journal.append(entry | {"wave": environ["omnigraph.wave"]})
 
     def _control(self, verb: str, body: bytes) -> Any:
         if verb == "release":
@@ -133,6 +138,10 @@ class _Faults:
         if verb in ("save", "restore"):
             return getattr(self.copies, verb)(json.loads(body)["prefix"])
         with self.mutex:
+            if verb == "waves":
+                quiet = json.loads(body)["quiet"]
+                self.waves = Waves(quiet) if quiet else None
+                return None
             if verb == "arm":
                 given = json.loads(body)
                 self.rules.append(_Rule(**{**given, "key": _expression(given["key"])}))

@@ -40,12 +40,15 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request as it was answered, its key relative to the graph. Without a status it is still on its way."""
+    """One request as it was answered, its key relative to the graph. Without a status it is still on its way.
+
+    ``wave`` is the number of the wave it came in, if requests are answered in waves."""
 
     method: Method
     key: str
     status: str
     fault: str
+    wave: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,15 @@ class Faults:
         """Forget all rules; how often each of them has struck."""
         fired: list[int] = self._ask("disarm")
         return fired
+
+    @contextmanager
+    def waves(self, quiet: float) -> Iterator[None]:
+        """Answer requests in waves: those that come within so many seconds of each other wait for the last."""
+        self._ask("waves", {"quiet": quiet})
+        try:
+            yield
+        finally:
+            self._ask("waves", {"quiet": 0})
 
     def save(self) -> None:
         """Keep a copy of the graph as it is, for `restore`."""

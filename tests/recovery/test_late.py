@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.faults.store import Rule, faulty_store
-from tests.recovery.racers import with_short_leases
+from tests.recovery.racers import once, with_short_leases
 from tests.recovery.scenes import (
     BEGINNING,
     PERSON,
@@ -32,6 +32,7 @@ from omnigraph.errors import (
     TableMoved,
     TagOutcomeUnknown,
 )
+from omnigraph.manifest.state import ManifestState
 from omnigraph.recovery.sidecar import Sidecar, TableMove
 from omnigraph.storage.stage.changes import Staged, stage_append
 from omnigraph.storage.tables import TableRef
@@ -204,16 +205,20 @@ def test_a_writer_that_lost_its_lock_does_not_take_the_next_one_for_a_stranger(s
     """It stalls after it has read the manifest; another writer takes the lock, and moves the table meanwhile."""
     graph = with_short_leases(new_graph(s3_store), s3_store)
     other = with_short_leases(graph, s3_store)
-    moved = graph._repository.tables.moved
+    manifest = graph._repository.manifest
+    latest = manifest.latest
 
-    def be_overtaken(ref: TableRef) -> bool:
-        graph._repository.tables.moved = moved  # type: ignore[method-assign]
+    def be_overtaken(native: str | None) -> ManifestState:
+        manifest.latest = latest  # type: ignore[method-assign]
+        state = latest(native)
         take_lease_away(s3_store)
         WRITES["delete"].run(other, "main")
-        return moved(ref)
+        return state
 
-    graph._repository.tables.moved = be_overtaken  # type: ignore[method-assign]
-    with pytest.raises(LockLost) as caught:
+    def stall_soon() -> None:
+        manifest.latest = be_overtaken  # type: ignore[method-assign]
+
+    with failpoints.armed("write.after_lock", once(stall_soon)), pytest.raises(LockLost) as caught:
         WRITES["merge"].run(graph, "main")
     assert caught.value.outcome is Outcome.NOTHING_WRITTEN
     assert contents(graph) == WRITES["delete"].effect(BEGINNING)

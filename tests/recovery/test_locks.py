@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from threading import Thread
 
 import pytest
 from tests.processes import children
-from tests.recovery.racers import once, with_short_leases, write_and_wait
+from tests.recovery.racers import LEASE, once, with_short_leases, write_and_wait
 from tests.recovery.scenes import (
     BEGINNING,
     WRITES,
@@ -21,7 +22,7 @@ from tests.recovery.scenes import (
 )
 from tests.recovery.test_windows import Interrupted
 from tests.sampling import sampled
-from tests.stores import Store, present
+from tests.stores import Store
 
 from omnigraph import Graph, failpoints
 from omnigraph.errors import LockLost, LockTimeout
@@ -72,11 +73,13 @@ class TestHealingBesideALiveWriter:
 
 
 def take_lease_away(store: Store) -> None:
-    """Somebody else takes the branch's lease, as after a stall longer than its time to live."""
-    objects = store.objects()
+    """Another process takes the branch's lease, as after a stall longer than its time to live, and gives it back.
+
+    Nobody does that sooner, and the holder relies on it; so it takes some time here too.
+    """
     key = f"{layout.LOCKS}/branch-{fnv1a64('main')}.json"
-    lease = json.loads(present(objects, key).content)
-    objects.put(key, json.dumps({**lease, "holder": None, "fence": lease["fence"] + 1}).encode())
+    store.objects().put(key, json.dumps({"holder": None, "fence": 1_000}).encode())
+    time.sleep(LEASE * 0.6)
 
 
 class TestLostLocks:

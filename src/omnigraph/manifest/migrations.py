@@ -77,6 +77,7 @@ class Migrator:
         tail = tuple(islice(_made_on_the_way(head, commits), COMMIT_TAIL))[::-1]
         successor = replace(state, version=state.version + 1, commits=tail, stamp=INTERNAL_SCHEMA_VERSION)
         self._manifest.write(branch.ref, successor)
+        self._manifest.note_newest(branch.native, successor.version)
 
     def _write_ref(self, branch: Branch, commits: Mapping[str, Commit]) -> None:
         fork = self._branches.head_among(branch, branch.fork_version or 0, commits.values())
@@ -90,6 +91,7 @@ class Migrator:
         schema = MANIFEST_SCHEMA.with_metadata({STAMP: str(stamp)})
         columns = [rows.column(field.name).cast(field.type) for field in schema]
         self._manifest.write_rows(branch.native, pa.Table.from_arrays(columns, schema=schema), state.version + 1)
+        self._manifest.note_newest(branch.native, state.version + 1)
 
 
 def _made_on_the_way(head: Commit | None, known: Mapping[str, Commit]) -> Iterator[Commit]:

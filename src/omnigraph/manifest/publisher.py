@@ -12,10 +12,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
+from lance import LanceDataset
 
 from omnigraph.errors import (
     BranchNotFound,
@@ -40,11 +41,13 @@ from omnigraph.manifest.stamp import EVOLVED_SCHEMA_VERSION
 from omnigraph.manifest.state import Commit, ManifestState, decode, encode
 from omnigraph.manifest.streams import Batch, is_done, marked
 from omnigraph.storage import layout
+from omnigraph.storage.address import Scheme
 from omnigraph.storage.control.sealed import number, seal, unseal
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.stage.changes import stage_overwrite
+from omnigraph.storage.stage.changes import Staged, stage_overwrite
 from omnigraph.storage.tables import TableRef, Tables
+from omnigraph.storage.together import side_by_side
 
 PUBLISHER_RETRY_BUDGET: Final = 5
 COMMIT_TAIL: Final = 32
@@ -55,9 +58,19 @@ _STATES: Final = 64
 _LONGEST_WALK: Final = 16
 _PAUSE: Final = 0.01
 _LAST_VERSION: Final = 2**63 - 1
+_AT_ONCE: Final = 0.5
 
 TRUSTED: Final = 600.0
 """For how many seconds the newest version that this process has seen is a place to start searching from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """The newest state of a branch under its lock, and what will be published after it, if that is ready."""
+
+    current: ManifestState
+    successor: ManifestState | None = None
+    staged: Staged | None = None
 
 
 class Manifest:
@@ -69,8 +82,10 @@ class Manifest:
         self.archive = Archive(tables)
         self.kept = KeptStates(objects)
         self._states: OrderedDict[tuple[str | None, int], ManifestState] = OrderedDict()
+        self._changes: OrderedDict[tuple[str | None, int], object] = OrderedDict()
         self._newest: dict[str | None, int] = {}
         self._confirmed: dict[str | None, float] = {}
+        self._staging: dict[str | None, LanceDataset] = {}
         self._lock = threading.Lock()
 
     def latest(self, native: str | None) -> ManifestState:
@@ -147,6 +162,21 @@ class Manifest:
         ``expected`` has the version that each table must be at; ManifestConflict if one has moved, and nothing is
         published. A draft that is published already (by recovery, which took the writer for dead) is a success.
         """
+        done = self.swap_in(branch, change, expected, draft, lock)
+        self.note_newest(branch.native, done.version)
+        return done
+
+    def swap_in(
+        self,
+        branch: BranchName,
+        change: Change,
+        expected: Mapping[str, int],
+        draft: CommitDraft,
+        lock: CommitLock | None,
+        following: Following | None = None,
+    ) -> ManifestState:
+        """Publish without leaving a hint. ``following`` is the state that was the newest when the lock was taken:
+        it is not looked for again, unless another writer has made the next version meanwhile."""
 
         def successor(current: ManifestState) -> ManifestState | None:
             if any(c.graph_commit_id == draft.graph_commit_id for c in current.commits):
@@ -159,7 +189,19 @@ class Manifest:
                 raise
             return self._archived(apply(current, branch, change, draft))
 
-        return self._swap(branch, successor, lock)
+        return self._swap(branch, successor, lock, following)
+
+    def follow(self, branch: BranchName, current: ManifestState, change: Change, draft: CommitDraft) -> Following:
+        """Prepare what will be published after a state that cannot change before. On an object store the rows of
+        the next state are written already; nothing refers to them yet."""
+        if self._tables.address.scheme is not Scheme.S3 or len(current.commits) >= COMMIT_TAIL:
+            return Following(current)
+        successor = apply(current, branch, change, draft)
+        try:
+            staged = self._stage(branch.native, encode(successor, branch.name), successor.version)
+        except StorageUnavailable:
+            return Following(current)
+        return Following(current, successor, staged)
 
     def find_commit(self, native: str | None, graph_commit_id: str) -> Commit | None:
         """A commit of a branch, from its newest state or the archive; None if there is none.
@@ -182,7 +224,9 @@ class Manifest:
             streams = marked(current.streams, branch.native, batch, None)
             return replace(current, version=current.version + 1, streams=streams)
 
-        return self._swap(branch, successor, lock)
+        done = self._swap(branch, successor, lock)
+        self.note_newest(branch.native, done.version)
+        return done
 
     def has_batch(self, native: str | None, batch: Batch) -> bool:
         """Is a stream's batch marked as done in the newest state of a branch?
@@ -200,25 +244,30 @@ class Manifest:
         branch: BranchName,
         next_state: Callable[[ManifestState], ManifestState | None],
         lock: CommitLock | None,
+        following: Following | None = None,
     ) -> ManifestState:
         """Replace the newest state by its successor, with retries; ``next_state`` gives None to leave it as is."""
-        self._require_branch(branch)
+        if following is None:
+            self.require_branch(branch)
         for attempt in range(PUBLISHER_RETRY_BUDGET + 1):
             if attempt:
                 time.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311  jitter, not a secret
-            current = self.latest(branch.native)
-            successor = next_state(current)
+            current = self.latest(branch.native) if following is None else following.current
+            made, staged = (None, None) if following is None else (following.successor, following.staged)
+            successor = next_state(current) if made is None else made
+            following = None
             if successor is None:
                 return current
             if lock is not None:
                 lock.verify()
+                lock.settled = None
             try:
-                return self.write(branch, successor)
+                return self.write(branch, successor, staged)
             except TableMoved:
                 continue
         raise PublishContention(branch.name, PUBLISHER_RETRY_BUDGET + 1)
 
-    def _require_branch(self, branch: BranchName) -> None:
+    def require_branch(self, branch: BranchName) -> None:
         """Raise BranchNotFound if the branch was deleted; its files may still exist and could be written to."""
         if branch.native is None:
             return
@@ -227,21 +276,39 @@ class Manifest:
         if ref is None or unseal(key, ref.content).get("native") != branch.native:
             raise BranchNotFound(branch.name)
 
-    def write(self, branch: BranchName, successor: ManifestState) -> ManifestState:
-        """Write a state as the next version; TableMoved if another writer has made that version."""
-        self.write_rows(branch.native, encode(successor, branch.name), successor.version)
+    def write(self, branch: BranchName, successor: ManifestState, staged: Staged | None = None) -> ManifestState:
+        """Write a state as the next version; TableMoved if another writer has made that version. Its rows may be
+        staged already."""
+        hit("publish.before_stage")
+        if staged is None:
+            staged = self._stage(branch.native, encode(successor, branch.name), successor.version)
+        self._commit(branch.native, staged)
         self._remember(branch.native, successor)
         return successor
 
     def write_rows(self, native: str | None, rows: pa.Table, version: int) -> None:
         """Write rows as one version of the manifest, on top of the version before."""
+        self._commit(native, self._stage(native, rows, version))
+
+    def _stage(self, native: str | None, rows: pa.Table, version: int) -> Staged:
+        """Stage rows as one version. On an object store that takes no more than any open version of the branch."""
         before = TableRef(layout.MANIFEST, native, version - 1)
-        hit("publish.before_stage")
-        staged = stage_overwrite(self._tables.open(before), before.location, native, rows, "publish")
+        with self._lock:
+            handle = self._staging.get(native)
+        if handle is None:
+            handle = self._tables.open(before)
+            if self._tables.address.scheme is Scheme.S3:
+                with self._lock:
+                    self._staging[native] = handle
+        staged = stage_overwrite(handle, before.location, native, rows, "publish")
+        transaction = replace(staged.transaction, read_version=before.version)
+        return replace(staged, read_version=before.version, transaction=transaction)
+
+    def _commit(self, native: str | None, staged: Staged) -> None:
         hit("publish.before_commit")
-        self._tables.commit_staged(staged)
+        done = self._tables.commit_staged(staged)
         hit("publish.after_commit")
-        self.note_newest(native, version)
+        self._note(native, done.version)
 
     def note_newest(self, native: str | None, version: int) -> None:
         """Remember the newest version of a branch, here and in a hint for other processes."""
@@ -253,6 +320,7 @@ class Manifest:
         """Drop what is remembered of a deleted branch."""
         with self._lock:
             self._newest.pop(native, None)
+            self._staging.pop(native, None)
             self._confirmed.pop(native, None)
         self._objects.delete(layout.head_hint(native))
 
@@ -280,8 +348,18 @@ class Manifest:
     def _walk(self, native: str | None, version: int) -> int | None:
         """The newest version, searched one by one from an older one; None if it is too far away.
 
-        None also if the older one was removed: then versions after it may be missing as well.
+        None also if the older one was removed: then versions after it may be missing as well. Cleanup removes
+        older versions first, so the older one has to be looked for behind a newer one, unless both take no longer
+        than a cleanup needs for two.
         """
+        began = time.monotonic()
+        is_next, is_there = side_by_side(
+            self._tables.address,
+            lambda: self._tables.exists(TableRef(layout.MANIFEST, native, version + 1)),
+            lambda: self._tables.exists(TableRef(layout.MANIFEST, native, version)),
+        )
+        if not is_next and time.monotonic() - began < _AT_ONCE:
+            return version if is_there else None
         for known in range(version, version + _LONGEST_WALK):
             if not self._tables.exists(TableRef(layout.MANIFEST, native, known + 1)):
                 return known if self._tables.exists(TableRef(layout.MANIFEST, native, version)) else None
@@ -310,6 +388,18 @@ class Manifest:
             self._states.move_to_end((native, state.version))
             while len(self._states) > _STATES:
                 self._states.popitem(last=False)
+
+    def remember_change(self, native: str | None, version: int, change: object) -> None:
+        """Keep what a writer of this process says of a version that it made."""
+        with self._lock:
+            self._changes[native, version] = change
+            while len(self._changes) > _STATES:
+                self._changes.popitem(last=False)
+
+    def change_of(self, native: str | None, version: int) -> object:
+        """What the writer of a version has said of it; None if it was another process, or long ago."""
+        with self._lock:
+            return self._changes.get((native, version))
 
     def _archived(self, state: ManifestState) -> ManifestState:
         """The state with at most `COMMIT_TAIL` commits; the oldest are moved to the archive first."""

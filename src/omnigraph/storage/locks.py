@@ -1,18 +1,20 @@
 """Who may commit: locks across threads and processes that die with their holder.
 
-Two kinds of locks guard a graph. The graph lock is shared by data writers and exclusive for changes of the schema
-or the branches. Each branch has a commit lock on top, for one writer at a time. Readers take neither.
+Each branch has a commit lock, for one writer at a time. Those locks are parts of the lock of the graph, which is
+held as a whole to change the schema or the branches. Readers take neither.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final, Protocol
 
+from omnigraph.errors import OmniError
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.layout import fnv1a64
 from omnigraph.storage.locking.filelocks import FileLocks
@@ -25,7 +27,17 @@ from omnigraph.storage.objects import ObjectStore
 DEFAULT_WAIT: Final = 60.0
 """How long a writer waits for all the locks it needs before it gives up, in seconds."""
 
+LONGEST_HOLD: Final = 1.0
+"""For how many seconds threads of one process hand a lock on to each other before other processes get a chance."""
+
+_HANDED_ON: Final = 16
+"""So often they do in any case, however long a request takes."""
+
+_LOCKED_FIRST: Final = 7
+"""How many writes to a contended branch take the lock before they prepare, until one tries without again."""
+
 _GRAPH: Final = "graph"
+_BRANCH: Final = "branch-"
 _MAINTENANCE: Final = "maintenance"
 
 
@@ -39,17 +51,25 @@ class Held(Protocol):
 class Backend(Protocol):
     """How locks are taken on one kind of store."""
 
-    def exclusive(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[Held]:
-        """Hold a lock alone. Errors call it by the name that is shown."""
+    def alone(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[Held]:
+        """Hold a lock that is no part of another. Errors call it by the name that is shown."""
 
-    def shared(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[Held]:
-        """Hold a lock together with other sharers."""
+    def whole(self, name: str, parts: str, shown: str, patience: Patience) -> AbstractContextManager[Held]:
+        """Hold a lock while no process holds one of its parts, whose names begin with ``parts``."""
+
+    def part(
+        self, whole: str, name: str, shown: str, patience: Patience
+    ) -> AbstractContextManager[Sequence[Held]]:
+        """Hold a part of a lock while no process holds the whole."""
 
     def discard(self, name: str) -> None:
         """Remove what is left of a lock that is not needed again."""
 
     def is_held(self, name: str) -> bool:
         """Does a living process hold a lock alone? Only looks, and writes nothing."""
+
+    def seems_held(self, name: str) -> bool:
+        """Does a process hold a lock, which may be dead where that takes time to find out?"""
 
     def holders(self, *, watch: bool) -> list[HeldLock]:
         """The locks that are held. With ``watch`` it is found out which holders live, where that takes time."""
@@ -62,8 +82,29 @@ class Backend(Protocol):
 class CommitLock:
     """The locks one writer holds while it commits."""
 
-    def __init__(self, held: list[Held]) -> None:
+    settled: object = None
+    """What its holder knows of the branch, and what stays true while the lock is held. A lock is handed on to the
+    next thread only together with that."""
+
+    def __init__(self, held: Sequence[Held], is_wanted: Callable[[], bool] = lambda: False) -> None:
         self._held = held
+        self._is_wanted = is_wanted
+        self._deferred: list[Callable[[], object]] = []
+
+    def defer(self, work: Callable[[], object]) -> bool:
+        """Leave the last piece of work to the thread that gets the lock next; False if no thread waits for it.
+
+        It is done at the latest before the lock is released.
+        """
+        if self._is_wanted():
+            self._deferred.append(work)
+            return True
+        return False
+
+    def take_deferred(self) -> list[Callable[[], object]]:
+        """The work that was left to this thread, which has to do it now."""
+        deferred, self._deferred = self._deferred, []
+        return deferred
 
     def verify(self) -> None:
         """Raise LockLost unless everything is still held; called before each durable step."""
@@ -89,26 +130,45 @@ class Locks:
         self._address = str(address)
         self._process = os.getpid()
         self._turns: dict[str, _Turns] = {}
+        self._contended: dict[str, int] = {}
         self._wait = wait
 
     @contextmanager
     def commit(self, branch: str) -> Iterator[CommitLock]:
-        """Hold the right to commit to one branch."""
+        """Hold the right to commit to one branch.
+
+        Threads of this process that wait for the same branch get the lock handed on, for a while: it is not
+        released and taken again in between.
+        """
         require_process(self._process, self._address)
         name, patience = branch_lock(branch), Patience(self._wait)
-        with ExitStack() as stack:
-            stack.enter_context(self._turn(name, branch, patience))
-            graph = stack.enter_context(self._backend.shared(_GRAPH, _GRAPH, patience))
-            own = stack.enter_context(self._backend.exclusive(name, branch, patience))
-            yield CommitLock([graph, own])
+        turns = self._turns.setdefault(name, _Turns())
+        if not turns.take(patience):
+            raise patience.timeout(branch, "another thread of this process")
+        hold = turns.handed_on()
+        try:
+            if hold is None:
+                hold = _Hold(self._backend.part(_GRAPH, name, branch, patience), turns)
+            yield hold.lock
+        except BaseException:
+            turns.end(hold)
+            raise
+        if not turns.hand_on(hold):
+            turns.end(hold)
 
     @contextmanager
     def control(self) -> Iterator[CommitLock]:
         """Hold the whole graph, to change its branches or its schema."""
         require_process(self._process, self._address)
         patience = Patience(self._wait)
-        with self._turn(_GRAPH, _GRAPH, patience), self._backend.exclusive(_GRAPH, _GRAPH, patience) as graph:
-            yield CommitLock([graph])
+        turns = self._turns.setdefault(_GRAPH, _Turns())
+        if not turns.take(patience):
+            raise patience.timeout(_GRAPH, "another thread of this process")
+        try:
+            with self._backend.whole(_GRAPH, _BRANCH, _GRAPH, patience) as graph:
+                yield CommitLock([graph])
+        finally:
+            turns.give_back()
 
     @contextmanager
     def job(self, job: str) -> Iterator[CommitLock]:
@@ -133,7 +193,7 @@ class Locks:
     @contextmanager
     def _alone(self, job: str, patience: Patience) -> Iterator[CommitLock]:
         require_process(self._process, self._address)
-        with self._backend.exclusive(f"job-{job}", f"job {job}", patience) as own:
+        with self._backend.alone(f"job-{job}", f"job {job}", patience) as own:
             try:
                 yield CommitLock([own])
             finally:
@@ -145,6 +205,22 @@ class Locks:
         require_process(self._process, self._address)
         return self._backend.is_held(f"job-{job}")
 
+    def seems_held(self, branch: str) -> bool:
+        """Does it look as if a writer held the right to commit to a branch? It may be dead."""
+        turns = self._turns.get(branch_lock(branch))
+        return (turns is not None and turns.is_taken) or self._backend.seems_held(branch_lock(branch))
+
+    def note_contention(self, branch: str) -> None:
+        """A writer of this process has prepared a change in vain, because others wrote to the branch meanwhile."""
+        self._contended[branch] = _LOCKED_FIRST
+
+    def is_contended(self, branch: str) -> bool:
+        """Have others lately been faster? Now and then it is tried again whether they still are."""
+        left = self._contended.get(branch, 0)
+        if left:
+            self._contended[branch] = left - 1
+        return left > 0
+
     def is_committing(self, branch: str) -> bool:
         """Does a living writer hold the right to commit to a branch?"""
         return self._backend.is_held(branch_lock(branch)) or self._backend.is_held(_GRAPH)
@@ -154,29 +230,57 @@ class Locks:
         object store that takes as long as a lease lives."""
         return self._backend.holders(watch=watch)
 
-    @contextmanager
-    def _turn(self, name: str, shown: str, patience: Patience) -> Iterator[None]:
-        turns = self._turns.setdefault(name, _Turns())
-        if not turns.take(patience):
-            raise patience.timeout(shown, "another thread of this process")
-        try:
-            yield
-        finally:
-            turns.give_back()
-
 
 def branch_lock(branch: str) -> str:
     """The name of a branch's commit lock."""
-    return f"branch-{fnv1a64(branch)}"
+    return f"{_BRANCH}{fnv1a64(branch)}"
+
+
+class _Hold:
+    """One time of holding a branch's lock, which threads may hand on to each other."""
+
+    def __init__(self, taking: AbstractContextManager[Sequence[Held]], turns: _Turns) -> None:
+        self._taken = taking
+        self._turns = turns
+        self.lock = CommitLock(taking.__enter__(), self._is_wanted)
+        self._until = time.monotonic() + LONGEST_HOLD
+        self._times = 0
+
+    def _is_wanted(self) -> bool:
+        return self._turns.is_awaited and not self._is_over
+
+    @property
+    def _is_over(self) -> bool:
+        return self._times > _HANDED_ON and time.monotonic() > self._until
+
+    def may_go_on(self) -> bool:
+        """May another thread take it over? Other processes wait as well, so it comes to an end."""
+        self._times += 1
+        if self.lock.settled is None or self._is_over:
+            return False
+        try:
+            self.lock.verify()
+        except OmniError:
+            return False
+        return True
+
+    def end(self) -> None:
+        """Do what was left to the next thread, and release the lock."""
+        try:
+            for work in self.lock.take_deferred():
+                work()
+        finally:
+            self._taken.__exit__(None, None, None)
 
 
 class _Turns:
-    """A mutex that threads get in the order in which they asked."""
+    """A mutex that threads get in the order in which they asked, and the lock that they hand on to each other."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._queue: deque[threading.Event] = deque()
         self._taken = False
+        self._handed: _Hold | None = None
 
     def take(self, patience: Patience) -> bool:
         """Wait for one's turn; False if patience is over first."""
@@ -190,7 +294,7 @@ class _Turns:
             mine.wait(patience.left)
         except BaseException:
             if self._is_called(mine):
-                self.give_back()
+                self.end(self.handed_on())
             raise
         return self._is_called(mine)
 
@@ -200,6 +304,40 @@ class _Turns:
             if not mine.is_set():
                 self._queue.remove(mine)
             return mine.is_set()
+
+    @property
+    def is_taken(self) -> bool:
+        """Is it a thread's turn now?"""
+        return self._taken
+
+    @property
+    def is_awaited(self) -> bool:
+        """Does another thread wait for its turn?"""
+        return bool(self._queue)
+
+    def handed_on(self) -> _Hold | None:
+        """The lock that the thread before left to the one whose turn it is."""
+        hold, self._handed = self._handed, None
+        return hold
+
+    def hand_on(self, hold: _Hold) -> bool:
+        """Give the turn, and the lock, to the next one in line; False if the lock has to be released first."""
+        if not self._queue or not hold.may_go_on():
+            return False
+        with self._mutex:
+            if self._queue:
+                self._handed = hold
+                self._queue.popleft().set()
+                return True
+        return False
+
+    def end(self, hold: _Hold | None) -> None:
+        """Release a lock, then let the next one in line have its turn."""
+        try:
+            if hold is not None:
+                hold.end()
+        finally:
+            self.give_back()
 
     def give_back(self) -> None:
         """Let the next one in line have its turn."""

@@ -24,8 +24,12 @@ from omnigraph.storage.handles import TableRef
 MOST_FRAGMENTS: Final = 1_000
 """Of a table with more fragments the file of a version is larger than the listing that is saved."""
 
+_LARGEST: Final = 1 << 20
+"""Nor is a file remembered that has more bytes."""
+
 _COMPUTED: Final = (
     LanceOperation.Append,
+    LanceOperation.Overwrite,
     LanceOperation.Update,
     LanceOperation.Delete,
     LanceOperation.Rewrite,
@@ -36,9 +40,9 @@ _REMEMBERED: Final = 64
 _TABLE: Final = "table"
 
 
-def is_computed(handle: LanceDataset, transaction: Transaction) -> bool:
-    """Is the next version worth being computed from the file of this one?"""
-    return isinstance(transaction.operation, _COMPUTED) and len(handle.fragment_ids()) <= MOST_FRAGMENTS
+def is_computed(transaction: Transaction) -> bool:
+    """Is it an operation of which the next version can be computed from the file of this one?"""
+    return isinstance(transaction.operation, _COMPUTED)
 
 
 def next_version(ref: TableRef, current: bytes, transaction: Transaction) -> bytes | None:
@@ -80,7 +84,9 @@ class VersionFiles:
     def keep(self, ref: TableRef, content: bytes) -> None:
         """Remember the content of the file of the newest version of a table."""
         with self._lock:
+            self._made.pop((ref.location, ref.branch), None)
+            if len(content) > _LARGEST:
+                return
             self._made[ref.location, ref.branch] = (ref.version, content)
-            self._made.move_to_end((ref.location, ref.branch))
             if len(self._made) > _REMEMBERED:
                 self._made.popitem(last=False)

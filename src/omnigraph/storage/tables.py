@@ -23,7 +23,7 @@ from omnigraph.storage.address import Scheme
 from omnigraph.storage.files.checksums import is_whole, require_whole
 from omnigraph.storage.files.durability import sync_files
 from omnigraph.storage.forkpoints import clear_torn_entries, fork_point, fork_points
-from omnigraph.storage.next_version import is_computed, next_version
+from omnigraph.storage.next_version import MOST_FRAGMENTS, is_computed, next_version
 from omnigraph.storage.stage.changes import (
     OPERATION_PROPERTY,
     Staged,
@@ -178,10 +178,12 @@ class Tables(TableVersions):
 
     def _computed_next(self, read: TableRef, transaction: Transaction) -> bytes | None:
         """The file that makes the next version of a table on an object store; None if Lance has to make it."""
-        if self.address.scheme is not Scheme.S3 or not is_computed(self.open(read), transaction):
+        if self.address.scheme is not Scheme.S3 or not is_computed(transaction):
             return None
         current = self.version_files.find(read)
         if current is None:
+            if len(self.open(read).fragment_ids()) > MOST_FRAGMENTS:
+                return None
             found = self.objects.get(layout.version_file(read.location, read.branch, read.version))
             if found is None:
                 raise self.missing(read)
@@ -198,10 +200,6 @@ class Tables(TableVersions):
             if present is None or present.content != content:
                 raise TableMoved(read.location, read.version)
         self.version_files.keep(done, content)
-        handle = self.dataset(done.location, done.branch, done.version)
-        if handle is None:
-            raise self.missing(done)
-        self.remember(done, handle)
         self.follow(read, done)
         return done
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
@@ -21,7 +20,7 @@ from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.control.place import read_place
 from omnigraph.storage.files.checksums import checksum, is_whole
 from omnigraph.storage.files.verification import LOOKUP_BYTES, Verification
-from omnigraph.storage.files.versionfiles import relocated
+from omnigraph.storage.files.versionfiles import description, relocated
 from omnigraph.storage.handles import DEFAULT_LIMITS, HandleLimits, Handles
 from omnigraph.storage.handles import TableRef as TableRef
 from omnigraph.storage.next_version import VersionFiles
@@ -75,7 +74,7 @@ class TableVersions:
         if handle is not None:
             return handle
         self.check_version(ref)
-        handle = self.dataset(ref.location, ref.branch, ref.version)
+        handle = self.dataset(ref.location, ref.branch, ref.version, self.version_files.find(ref))
         if handle is None:
             raise self.missing(ref)
         if handle.version != ref.version:
@@ -124,13 +123,19 @@ class TableVersions:
             return ObjectDamaged(self.shown(layout.native_prefix(ref.location, ref.branch)), "it is missing")
         return HistoryReclaimed(described(ref))
 
-    def dataset(self, location: str, branch: str | None = None, version: int | None = None) -> LanceDataset | None:
-        """A table as it is on the store, the newest version if none is named; None only if it is not there."""
+    def dataset(
+        self, location: str, branch: str | None = None, version: int | None = None, content: bytes | None = None
+    ) -> LanceDataset | None:
+        """A table as it is on the store, the newest version if none is named; None only if it is not there.
+
+        With the ``content`` of the version's file that is not read again, but the file must be there.
+        """
         with translated(self.shown(location)):
             try:
-                handle = lance.dataset(
+                handle = LanceDataset(
                     self.uri(location, branch),
                     version=version,
+                    serialized_manifest=None if content is None else description(content),
                     session=self._session,
                     storage_options=self.options,
                 )

@@ -13,6 +13,7 @@ answers for are left to `optimize`, which brings the index along. `tails` indexe
 from __future__ import annotations
 
 import os
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -102,6 +103,12 @@ def _fitting(members: Iterable[Fragment], settings: WriteSettings) -> list[Fragm
     return chosen
 
 
+_folded_now: set[tuple[str, str, str | None]] = set()
+"""The tables that writers of this process fold: the graph, the location and the native branch."""
+
+_mutex = threading.Lock()
+
+
 class Folding:
     """What one write folds: at most one group of files per table, written during its first attempt.
 
@@ -114,6 +121,7 @@ class Folding:
         self._seen: dict[tuple[str, str | None], Rewritten | None] = {}
         self._used: set[tuple[str, str | None]] = set()
         self._tails: dict[tuple[str, str | None], list[BuiltSegment]] = {}
+        self._claimed: set[tuple[str, str, str | None]] = set()
 
     def begin(self) -> None:
         """A new attempt begins, and uses nothing yet. What was indexed is of no use for it."""
@@ -131,7 +139,7 @@ class Folding:
         the change. Nothing if there is nothing to fold, or it fails."""
         place = ref.location, ref.branch
         shrunk = shrunk_fragments(change)
-        if shrunk is not None and place not in self._seen and is_on(self._settings):
+        if shrunk is not None and place not in self._seen and is_on(self._settings) and self._is_alone(place):
             self._seen[place] = None
             with suppress(OmniError):
                 self._seen[place] = self._write(ref, shrunk)
@@ -139,6 +147,22 @@ class Folding:
                 self._tails[place] = index_tail(self._tables, ref, shrunk, self._settings)
                 return self._with_tail(ref, change, self.reuse(ref, change, operation), operation)
         return self.reuse(ref, change, operation)
+
+    def _is_alone(self, place: tuple[str, str | None]) -> bool:
+        """Does no other writer of this process fold the same table now? One of the two would work in vain."""
+        with _mutex:
+            folded = (str(self._tables.address), *place)
+            if folded in _folded_now:
+                return False
+            _folded_now.add(folded)
+            self._claimed.add(folded)
+        return True
+
+    def end(self) -> None:
+        """The write is over; others may fold its tables."""
+        with _mutex:
+            _folded_now.difference_update(self._claimed)
+            self._claimed.clear()
 
     def _with_tail(
         self, ref: TableRef, change: Staged, folded: tuple[Staged, ...], operation: str

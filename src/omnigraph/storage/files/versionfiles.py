@@ -73,6 +73,11 @@ class _Sections:
         return self.before + length + self.description + struct.pack("<q", len(self.before)) + self.end
 
 
+def description(content: bytes) -> bytes:
+    """The message in a version file that describes the version; ValueError if it cannot be read."""
+    return _Sections.of(content).description
+
+
 class VersionReader:
     """Reads version files of one native branch of a table, and yields each file they refer to once."""
 

@@ -16,7 +16,7 @@ from omnigraph.storage.locking.holders import HeldLock
 from omnigraph.storage.locking.patience import Patience, process_name
 
 _FIRST_PAUSE: Final = 0.0005
-_LONGEST_PAUSE: Final = 0.02
+_LONGEST_PAUSE: Final = 0.004
 _ATTEMPTS: Final = 20
 _LOCKS_OF_THE_KERNEL: Final = Path("/proc/locks")
 
@@ -95,13 +95,21 @@ class FileLocks:
     def __init__(self, root: str) -> None:
         self._folder = Path(root) / layout.LOCKS
 
-    def exclusive(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[HeldFile]:
-        """Hold a lock alone. The gate is kept while waiting, so that sharers cannot starve it."""
+    def alone(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[HeldFile]:
+        """Hold a lock that is no part of another."""
         return self._held(name, shown, fcntl.LOCK_EX, patience)
 
-    def shared(self, name: str, shown: str, patience: Patience) -> AbstractContextManager[HeldFile]:
-        """Hold a lock together with others, once no one waits to hold it alone."""
-        return self._held(name, shown, fcntl.LOCK_SH, patience)
+    def whole(self, name: str, parts: str, shown: str, patience: Patience) -> AbstractContextManager[HeldFile]:  # noqa: ARG002  sharers hold the same file
+        """Hold a lock with all its parts. The gate is kept while waiting, so that holders of parts cannot starve
+        it."""
+        return self._held(name, shown, fcntl.LOCK_EX, patience)
+
+    @contextmanager
+    def part(self, whole: str, name: str, shown: str, patience: Patience) -> Iterator[tuple[HeldFile, ...]]:
+        """Hold a part of a lock: the whole is shared with the holders of other parts, once no one waits for it."""
+        group = self._held(whole, whole, fcntl.LOCK_SH, patience)
+        with group as shared, self._held(name, shown, fcntl.LOCK_EX, patience) as own:
+            yield shared, own
 
     def discard(self, name: str) -> None:
         """Remove a lock's files."""
@@ -121,6 +129,10 @@ class FileLocks:
             return not _locked(descriptor, fcntl.LOCK_SH, Patience(0))
         finally:
             os.close(descriptor)
+
+    def seems_held(self, name: str) -> bool:
+        """The kernel knows at once."""
+        return self.is_held(name)
 
     def holders(self, *, watch: bool) -> list[HeldLock]:  # noqa: ARG002  the kernel knows at once who is alive
         """The locks that are held. The kernel frees those of the dead, so all holders are alive."""

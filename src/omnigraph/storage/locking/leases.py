@@ -1,13 +1,19 @@
 """Locks on an object store: lease objects taken by conditional put and renewed while held.
 
 No clocks are compared. A lease is alive as long as it changes: a waiter watches its token, and takes
-it over when the token has stood still for longer than the lease's time to live. Each taking raises the fence, and
-a holder that was away checks the fence before it does anything durable.
+it over when the token has stood still for longer than the lease's time to live. The holder measures the time since
+its last renewal by its own clock: up to half of the time to live no other process can have taken the lease, and
+after that it renews the lease, on condition, before it does anything durable. Each taking raises the fence.
+
+A lock may be a part of another one, as the commit lock of a branch is of the lock of the graph. The holder of a
+part has one lease, its own; it looks at the whole's after it has taken that. The holder of the whole looks at the
+leases of the parts after it has taken its own. Each leaves a trace before it looks, so one of them sees the other.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 import uuid
@@ -28,13 +34,19 @@ TIME_TO_LIVE: Final = 10.0
 _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.25
 _REPEATS: Final = 3
+_FREE: Final = b"free after %020d\n"
+_FREE_FORM: Final = re.compile(rb"free after (\d{20})\n")
+_FREE_SIZE: Final = len(_FREE % 0)
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _UNKNOWN: Final = "a holder whose lease cannot be read"
 
 
 class Lease:
     """A held lease, renewed by a thread until it is released."""
 
-    def __init__(self, objects: ObjectStore, key: str, shown: str, content: dict[str, Any], token: str) -> None:
+    def __init__(
+        self, objects: ObjectStore, key: str, shown: str, content: dict[str, Any], token: str, asked_at: float
+    ) -> None:
         self._objects = objects
         self._key = key
         self._shown = shown
@@ -44,20 +56,22 @@ class Lease:
         self._mutex = threading.Lock()
         self._lost = False
         self._stop = threading.Event()
-        self._renewed_at = time.monotonic()
+        self._renewed_at = asked_at
         self._renewals = threading.Thread(target=self._keep, name=f"lease {shown}", daemon=True)
         self._renewals.start()
 
     def verify(self) -> None:
-        """Raise LockLost unless the store still names this holder."""
+        """Raise LockLost unless this holder can still rely on its lease.
+
+        Another process takes a lease only after it has seen it stand still for its whole time to live. So the
+        store is asked only if the last renewal was sent longer ago than half of that.
+        """
         with self._mutex:
-            stale = time.monotonic() - self._renewed_at > self._content["ttl"] / 2
-        if stale:
+            is_old = now() - self._renewed_at > self._content["ttl"] / 2
+        if is_old:
             self._renew()
-        present = self._objects.get(self._key)
         with self._mutex:
-            if self._lost or present is None or not self._is_mine(present.content):
-                self._lost = True
+            if self._lost:
                 raise LockLost(self._shown)
 
     @property
@@ -65,15 +79,20 @@ class Lease:
         """Is this the process that took the lease? A child that was forked since must let it alone."""
         return os.getpid() == self._process
 
-    def release(self) -> None:
-        """Give the lease up, unless another holder has it. If the store fails, the lease runs out by itself."""
+    def release(self) -> Versioned | None:
+        """Give the lease up, unless another holder has it: the object as it is afterwards, if that is known.
+
+        If the store fails, the lease runs out by itself.
+        """
         if not self.is_mine:
-            return
+            return None
         self._stop.set()
         self._renewals.join()
+        free = _free(self._content["fence"])
         with self._mutex, suppress(StorageError):
-            if not self._lost:
-                self._replaced({**self._content, "holder": None})
+            token = None if self._lost else self._replaced(free)
+            return None if token is None else Versioned(free, token)
+        return None
 
     def _keep(self) -> None:
         while not self._stop.wait(self._content["ttl"] / 4):
@@ -86,29 +105,29 @@ class Lease:
         with self._mutex:
             if self._lost:
                 return
-            asked_at = time.monotonic()
+            asked_at = now()
             content = {**self._content, "beat": self._content["beat"] + 1}
-            token = self._replaced(content)
+            token = self._replaced(seal(content))
             if token is None:
                 self._lost = True
             else:
                 self._content, self._token, self._renewed_at = content, token, asked_at
 
-    def _replaced(self, content: dict[str, Any]) -> str | None:
+    def _replaced(self, content: bytes) -> str | None:
         """Write the lease anew while it is this holder's; its token, or None if another holder has it.
 
         Where an answer was lost on the way the token is not the one we know, but the lease is still ours.
         """
-        token = self._objects.put_if_match(self._key, seal(content), self._token)
+        token = self._objects.put_if_match(self._key, content, self._token)
         for _ in range(_REPEATS):
             if token is not None:
                 break
             present = self._objects.get(self._key)
+            if present is not None and present.content == content:
+                return present.token
             if present is None or not self._is_mine(present.content):
                 break
-            if _decode(self._key, present.content) == content:
-                return present.token
-            token = self._objects.put_if_match(self._key, seal(content), present.token)
+            token = self._objects.put_if_match(self._key, content, present.token)
         return token
 
     def _is_mine(self, content: bytes) -> bool:
@@ -124,29 +143,43 @@ class LeaseLocks:
     def __init__(self, objects: ObjectStore, ttl: float = TIME_TO_LIVE) -> None:
         self._objects = objects
         self._ttl = ttl
+        self._released: dict[str, Versioned] = {}
 
     @contextmanager
-    def exclusive(self, name: str, shown: str, patience: Patience) -> Iterator[Lease]:
-        """Hold a lock alone: take its lease, then wait until the sharers are gone or dead."""
+    def alone(self, name: str, shown: str, patience: Patience) -> Iterator[Lease]:
+        """Hold a lock that is no part of another."""
         lease = self._take(_key(name), shown, patience)
         try:
-            self._wait_for_sharers(name, shown, patience)
             yield lease
         finally:
-            lease.release()
+            self._release(_key(name), lease)
 
     @contextmanager
-    def shared(self, name: str, shown: str, patience: Patience) -> Iterator[Lease]:
-        """Hold a lock with others: announce oneself, then make sure that it is not held alone."""
+    def whole(self, name: str, parts: str, shown: str, patience: Patience) -> Iterator[Lease]:
+        """Hold a lock with all its parts: take its lease, then wait until no living process holds a part."""
+        with self.alone(name, shown, patience) as lease:
+            self._wait_for_parts(parts, shown, patience)
+            yield lease
+
+    @contextmanager
+    def part(self, whole: str, name: str, shown: str, patience: Patience) -> Iterator[tuple[Lease, ...]]:
+        """Hold a part of a lock: take its own lease, then make sure that the whole is not held."""
         while True:
-            with self._announced(name, shown, patience) as lease:
-                if self._holder(_key(name)) is None:
-                    yield lease
+            with self.alone(name, shown, patience) as lease:
+                if self._holder(_key(whole)) is None:
+                    yield (lease,)
                     return
-            self._wait_until_free(_key(name), shown, patience)
+            self._wait_until_free(_key(whole), whole, patience)
+
+    def _release(self, key: str, lease: Lease) -> None:
+        """Give a lease up, and remember the free one: the next time it is taken without looking."""
+        free = lease.release()
+        if free is not None:
+            self._released[key] = free
 
     def discard(self, name: str) -> None:
         """Remove a lock's object."""
+        self._released.pop(_key(name), None)
         with suppress(StorageError):
             self._objects.delete(_key(name))
 
@@ -163,10 +196,14 @@ class LeaseLocks:
             time.sleep(_FIRST_PAUSE * 4)
         return False
 
+    def seems_held(self, name: str) -> bool:
+        """Does the lease have a holder?"""
+        return self._holder(_key(name)) is not None
+
     def holders(self, *, watch: bool) -> list[HeldLock]:
         """The leases that have a holder. A holder that does not renew its lease while
         that lives is dead."""
-        keys = [key for key in self._objects.list(layout.LOCKS) if key.endswith(".json")]
+        keys = sorted(self._taken(layout.LOCKS))
         watches = {key: _Watch(self._ttl) for key in keys}
         first: dict[str, str] = {}
         known: dict[str, HeldLock] = {}
@@ -193,53 +230,44 @@ class LeaseLocks:
         """A holder that lives renews its lease within its time to live."""
         return 1.5 * self._ttl
 
-    @contextmanager
-    def _announced(self, name: str, shown: str, patience: Patience) -> Iterator[Lease]:
-        key = f"{_shared(name)}/{uuid.uuid4().hex}.json"
-        lease = self._take(key, shown, patience)
-        try:
-            yield lease
-        finally:
-            lease.release()
-            if lease.is_mine:
-                with suppress(StorageError):
-                    self._objects.delete(key)
-
     def _take(self, key: str, shown: str, patience: Patience) -> Lease:
         holder = f"{process_name(os.getpid())}:{uuid.uuid4().hex[:8]}"
         watch = _Watch(self._ttl)
         pause = _FIRST_PAUSE
+        present = self._released.pop(key, None) or self._objects.get(key)
         while True:
-            present = self._objects.get(key)
             found = {} if present is None else _decode(key, present.content)
             content = {"holder": holder, "fence": found.get("fence", 0) + 1, "beat": 0, "ttl": self._ttl}
-            token = None
             if present is None or found.get("holder") is None or watch.is_still(present.token, found):
-                token = self._placed(key, content, present)
-            if token is not None:
-                return Lease(self._objects, key, shown, content, token)
+                asked_at = now()
+                before, present = present, self._placed(key, seal(content), present)
+                if present is not None and present.content == seal(content):
+                    return Lease(self._objects, key, shown, content, present.token, asked_at)
+                if before is None or present is None or before.token != present.token:
+                    continue
             if not patience.left:
                 raise patience.timeout(shown, found.get("holder"))
             patience.pause(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
+            present = self._objects.get(key)
 
-    def _placed(self, key: str, content: dict[str, Any], before: Versioned | None) -> str | None:
-        """Put a lease where another one or none was; its token, also if only the answer was lost."""
+    def _placed(self, key: str, content: bytes, before: Versioned | None) -> Versioned | None:
+        """Put a lease where another one or none was. What is there afterwards: it, also if only the answer was
+        lost, or what another process has put there."""
         failure: StorageError | None = None
         try:
             if before is None:
-                token = self._objects.put_if_absent(key, seal(content))
+                token = self._objects.put_if_absent(key, content)
             else:
-                token = self._objects.put_if_match(key, seal(content), before.token)
+                token = self._objects.put_if_match(key, content, before.token)
         except StorageError as error:
             token, failure = None, error
-        if token is None:
-            present = self._objects.get(key)
-            if present is not None and _decode(key, present.content) == content:
-                return present.token
-            if failure is not None:
-                raise failure
-        return token
+        if token is not None:
+            return Versioned(content, token)
+        present = self._objects.get(key)
+        if failure is not None and (present is None or present.content != content):
+            raise failure
+        return present
 
     def _holder(self, key: str) -> str | None:
         present = self._objects.get(key)
@@ -258,25 +286,28 @@ class LeaseLocks:
             else:
                 patience.pause(_FIRST_PAUSE * 4)
 
-    def _wait_for_sharers(self, name: str, shown: str, patience: Patience) -> None:
+    def _wait_for_parts(self, parts: str, shown: str, patience: Patience) -> None:
         watches: dict[str, _Watch] = {}
-        while keys := self._objects.list(_shared(name)):
-            for key in keys:
+        while True:
+            is_held = False
+            for key in self._taken(f"{layout.LOCKS}/{parts}"):
                 present = self._objects.get(key)
-                if present is None:
+                found = {} if present is None else _decode(key, present.content)
+                if present is None or found.get("holder") is None:
                     continue
-                found = _decode(key, present.content)
-                still = watches.setdefault(key, _Watch(self._ttl)).is_still(present.token, found)
-                if found.get("holder") is None or still:
-                    self._evict(key, found, present.token)
+                if watches.setdefault(key, _Watch(self._ttl)).is_still(present.token, found):
+                    self._objects.put_if_match(key, _freed(found), present.token)
+                is_held = True
+            if not is_held:
+                return
             if not patience.left:
                 raise patience.timeout(shown, "writers that share it")
             patience.pause(_FIRST_PAUSE * 2)
 
-    def _evict(self, key: str, found: dict[str, Any], token: str) -> None:
-        """Take a dead sharer's lease away from it, then remove the object."""
-        if self._objects.put_if_match(key, _freed(found), token) is not None:
-            self._objects.delete(key)
+    def _taken(self, prefix: str) -> list[str]:
+        """The leases whose keys begin alike and that may have a holder. The size of a free one gives it away."""
+        taken = [entry.key for entry in self._objects.entries(layout.LOCKS) if entry.size != _FREE_SIZE]
+        return [key for key in taken if key.startswith(prefix) and key.endswith(".json")]
 
 
 class _Watch:
@@ -288,11 +319,11 @@ class _Watch:
         self._since = 0.0
 
     def is_still(self, token: str, found: dict[str, Any]) -> bool:
-        now = time.monotonic()
+        seen_at = now()
         if token != self._token:
-            self._token, self._since = token, now
+            self._token, self._since = token, seen_at
             return False
-        return now - self._since > float(found.get("ttl", self._ttl))
+        return seen_at - self._since > float(found.get("ttl", self._ttl))
 
 
 def _key(name: str) -> str:
@@ -300,21 +331,30 @@ def _key(name: str) -> str:
 
 
 def _name(key: str) -> str:
-    """The name of the lock that a lease is of; sharers have leases of their own."""
-    return key.removeprefix(f"{layout.LOCKS}/").removesuffix(".json").partition(".shared/")[0]
+    """The name of the lock that a lease is of."""
+    return key.removeprefix(f"{layout.LOCKS}/").removesuffix(".json")
 
 
-def _shared(name: str) -> str:
-    return f"{layout.LOCKS}/{name}.shared"
+def _free(fence: int) -> bytes:
+    """A lease without a holder. All of them have the same size, by which a listing tells them from others."""
+    return _FREE % fence
 
 
 def _freed(found: dict[str, Any]) -> bytes:
     """A lease that was taken away from its holder."""
-    return seal({**found, "holder": None, "fence": found.get("fence", 0) + 1})
+    return _free(found.get("fence", 0) + 1)
+
+
+def now() -> float:
+    """The seconds that have passed since some moment, those included in which the machine was suspended."""
+    return time.clock_gettime(_CLOCK)
 
 
 def _decode(key: str, content: bytes) -> dict[str, Any]:
     """The fields of a lease. A damaged one may be a living holder's, and is left alone until it runs out."""
+    free = _FREE_FORM.fullmatch(content)
+    if free is not None:
+        return {"holder": None, "fence": int(free[1])}
     try:
         found = unseal(key, content)
     except ObjectDamaged:

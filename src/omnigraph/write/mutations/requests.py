@@ -11,11 +11,12 @@ from omnigraph.embed.client import EmbeddingClient
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledMutation
+from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
 from omnigraph.settings import WriteSettings
 from omnigraph.write.base import Base
+from omnigraph.write.entry import Entry
 from omnigraph.write.mutations.execution import Executed, execute
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
 from omnigraph.write.vectors import warn_unembedded
@@ -45,7 +46,7 @@ class MutationResult:
 
 def mutate(
     repository: Repository,
-    state: Snapshot,
+    entry: Entry,
     query: CompiledMutation,
     values: Mapping[str, Value],
     *,
@@ -54,18 +55,28 @@ def mutate(
     embedder: EmbeddingClient | None,
     settings: WriteSettings,
 ) -> MutationResult:
-    """Run a mutation as one commit on the branch of a state, or none if it changes nothing.
+    """Run a mutation as one commit on a branch, or none if it changes nothing.
 
-    The query was compiled for the schema of that state: SchemaChanged if the branch has another by now.
+    The query was compiled for the schema of the state that the branch was found at: SchemaChanged if the branch
+    has another by now.
     """
     bound = {**values, ir.NOW: _now()}
 
     def prepare(base: Base) -> Prepared[Executed]:
         run = execute(query.ir, bound, base, embedder, settings.mutation_bytes)
-        return Prepared(run.pending.delta(), run, repeatable=_inserts_only(query.ir))
+        inserts_only = _inserts_only(query.ir)
+        return Prepared(run.pending.delta(), run, repeatable=inserts_only, is_blind=inserts_only)
 
-    branch = repository.branches.find(state.branch)
-    request = WriteRequest("mutation", branch, actor, if_commit=if_commit, compiled_for=state)
+    branch, state = entry.branch, entry.snapshot
+    request = WriteRequest(
+        "mutation",
+        branch,
+        actor,
+        if_commit=if_commit,
+        entry=entry,
+        is_quick=embedder is None or not _embeds(query.ir, state.catalog),
+        compiled_for=state,
+    )
     written = commit_write(repository, request, prepare)
     run = written.result
     warn_unembedded(run.unembedded)
@@ -74,6 +85,11 @@ def mutate(
 
 def _inserts_only(mutation: ir.MutationIR) -> bool:
     return all(isinstance(op, ir.InsertOp) for op in mutation.ops)
+
+
+def _embeds(mutation: ir.MutationIR, catalog: Catalog) -> bool:
+    """Are there types among those it writes whose vectors are computed?"""
+    return any(op.type_name in catalog.nodes and catalog.nodes[op.type_name].embeds for op in mutation.ops)
 
 
 def _now() -> dt.datetime:

@@ -1,7 +1,7 @@
-"""What writes cost: object-store operations, latency, throughput with several writers, a large upsert, and memory.
+"""What writes cost: requests, latency, throughput with several writers, a large upsert, and memory.
 
-Run with `make bench`; each part alone with `--only operations|latency|writers|upsert|trust|memory`. `--writes` is
-how many writes the last one makes: 20,000 take a quarter of an hour.
+Run with `make bench`; each part alone with `--only trips|latency|writers|upsert|trust|memory`. `--commits` is the
+longest history of the trips, `--writes` how many writes the memory part makes: 20,000 take a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -19,66 +19,19 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import cycle
 from multiprocessing.connection import Connection
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
 import lance
 import pyarrow as pa
-from benchmarks.s3server import counting_server
+from benchmarks.writes.trips import trips
+from benchmarks.writes.work import cases, person, schema
+from benchmarks.writes.writers import writers
 from rich.console import Console
 from rich.table import Table
 
 import omnigraph
 from omnigraph.graph import Graph
-
-BUCKET = "bench"
-INSERT = "query q($n: String) { insert Person { name: $n, age: 1 } }"
-UPDATE = "query q($n: String) { update Person set { age: 2 } where name = $n }"
-DELETE = "query q($n: String) { delete Person where name = $n }"
-EDGE = 'query q($n: String) { insert Knows { from: "p0", to: $n } }'
-
-
-def schema(types: int) -> str:
-    """Person and Knows, and as many other types as it takes."""
-    others = "\n".join(f"node Other{i} {{ name: String @key }}" for i in range(types - 2))
-    return f"node Person {{ name: String @key  age: I32? }}\nedge Knows: Person -> Person\n{others}"
-
-
-def person(name: str) -> dict[str, object]:
-    return {"type": "Person", "data": {"name": name, "age": 0}}
-
-
-def operations(out: Console) -> None:
-    """Object-store operations of single-row writes, at growing history and with more tables."""
-    table = Table(
-        "tables", "commits", "write", "operations", "bytes up", "bytes down", title="One-row writes on S3"
-    )
-    with counting_server(BUCKET) as server:
-        for types, histories in ((8, (10, 100, 1000)), (200, (10,))):
-            uri = f"s3://{BUCKET}/w{types}.omni"
-            graph = omnigraph.init(uri, schema(types), storage_options=server.storage_options)
-            graph.load([person("p0"), person("p1")], mode="append")
-            done = 2
-            for commits in histories:
-                while done < commits:
-                    graph.mutate(UPDATE, {"n": "p1"})
-                    done += 1
-                for verb, text, name in _cases(commits):
-                    server.traffic.reset()
-                    graph.mutate(text, {"n": name})
-                    traffic = server.traffic
-                    cells = (str(traffic.total), f"{traffic.received:,}", f"{traffic.sent:,}")
-                    table.add_row(str(types), f"{commits:,}", verb, *cells)
-                    done += 1
-    out.print(table)
-
-
-def _cases(turn: int) -> Iterator[tuple[str, str, str]]:
-    yield "insert", INSERT, f"n{turn}"
-    yield "update", UPDATE, f"n{turn}"
-    yield "edge insert", EDGE, f"n{turn}"
-    yield "delete, with its edge", DELETE, f"n{turn}"
 
 
 def latency(out: Console) -> None:
@@ -89,7 +42,7 @@ def latency(out: Console) -> None:
         graph.load([person("p0")], mode="append")
         samples: dict[str, list[float]] = {}
         for turn in range(200):
-            for verb, text, name in _cases(turn):
+            for verb, text, name in cases(turn):
                 start = time.perf_counter()
                 graph.mutate(text, {"n": name})
                 samples.setdefault(verb, []).append((time.perf_counter() - start) * 1000)
@@ -112,7 +65,7 @@ def trust(out: Console) -> None:
             graphs[setting] = omnigraph.init(f"{folder}/{setting}.omni", schema(8))
             graphs[setting].load([person("p0")], mode="append")
         for turn in range(150):
-            for verb, text, name in _cases(turn):
+            for verb, text, name in cases(turn):
                 for setting, graph in graphs.items():
                     os.environ["OMNIGRAPH_SYNC"] = setting
                     with _counted_syncs() as counted:
@@ -171,50 +124,6 @@ def _first_reads(out: Console) -> None:
         checked, unchecked = (statistics.median(samples[name, setting]) for setting in ("on", "off"))
         table.add_row(name, f"{checked:.1f}", f"{unchecked:.1f}", f"{checked / unchecked:.2f}")
     out.print(table)
-
-
-def _write_many(uri: str, branch: str, who: int, count: int, start: Barrier) -> None:
-    graph = omnigraph.open(uri)
-    graph.mutate(INSERT, {"n": f"warm-{who}"}, branch=branch)
-    start.wait()
-    for turn in range(count):
-        graph.mutate(INSERT, {"n": f"w{who}-{turn}"}, branch=branch)
-    start.wait()
-
-
-def writers(out: Console) -> None:
-    """Commits per second with several writer processes, on one branch and on a branch each."""
-    table = Table(
-        "writers", "one branch, commits/s", "a branch each, commits/s", title="Several writers, local disk"
-    )
-    for number in (1, 4, 8):
-        rates = [_rate(number, apart) for apart in (False, True)]
-        table.add_row(str(number), *(f"{rate:.0f}" for rate in rates))
-    out.print(table)
-
-
-def _rate(number: int, apart: bool) -> float:
-    each = 120 // number
-    context = mp.get_context("spawn")
-    with tempfile.TemporaryDirectory() as folder:
-        uri = f"{folder}/g.omni"
-        graph = omnigraph.init(uri, schema(8))
-        for who in range(number):
-            graph.create_branch(f"b{who}")
-        start = context.Barrier(number + 1)
-        processes = [
-            context.Process(target=_write_many, args=(uri, f"b{who}" if apart else "main", who, each, start))
-            for who in range(number)
-        ]
-        for process in processes:
-            process.start()
-        start.wait()
-        began = time.perf_counter()
-        start.wait()
-        took = time.perf_counter() - began
-        for process in processes:
-            process.join()
-    return number * each / took
 
 
 def upsert(out: Console) -> None:
@@ -307,7 +216,6 @@ def _resident() -> int:
 
 
 PARTS: dict[str, Callable[[Console], None]] = {
-    "operations": operations,
     "latency": latency,
     "writers": writers,
     "upsert": upsert,
@@ -318,11 +226,14 @@ PARTS: dict[str, Callable[[Console], None]] = {
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=[*PARTS, "memory"])
+    parser.add_argument("--only", choices=["trips", *PARTS, "memory"])
+    parser.add_argument("--commits", type=int, default=1_000, help="the longest history of the trips")
     parser.add_argument("--writes", type=int, default=2_000, help="how many writes the memory part makes")
     arguments = parser.parse_args()
     only = arguments.only
     out = Console(width=110)
+    if only in (None, "trips"):
+        trips(out, arguments.commits)
     for name, part in PARTS.items():
         if only in (None, name):
             part(out)

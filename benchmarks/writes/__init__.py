@@ -1,0 +1,1 @@
+"""What writes cost. Run `python -m benchmarks.writes`."""
