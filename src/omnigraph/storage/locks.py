@@ -106,6 +106,12 @@ class CommitLock:
         deferred, self._deferred = self._deferred, []
         return deferred
 
+    def finish(self) -> None:
+        """Do what was left to this thread, and forget what is known of the branch: its holder is no write, or ends."""
+        for work in self.take_deferred():
+            work()
+        self.settled = None
+
     def verify(self) -> None:
         """Raise LockLost unless everything is still held; called before each durable step."""
         for lock in self._held:
@@ -135,10 +141,19 @@ class Locks:
 
     @contextmanager
     def commit(self, branch: str) -> Iterator[CommitLock]:
-        """Hold the right to commit to one branch.
+        """Hold the right to commit to one branch, with no write in flight on it by this process."""
+        with self.turn(branch) as lock:
+            lock.finish()
+            yield lock
+            lock.finish()
+
+    @contextmanager
+    def turn(self, branch: str) -> Iterator[CommitLock]:
+        """Hold the right to commit to one branch, for a write that begins where the thread before it ended.
 
         Threads of this process that wait for the same branch get the lock handed on, for a while: it is not
-        released and taken again in between.
+        released and taken again in between. What the lock says about the branch is true, and the last piece of the
+        thread before may be left to this one.
         """
         require_process(self._process, self._address)
         name, patience = branch_lock(branch), Patience(self._wait)
@@ -267,8 +282,7 @@ class _Hold:
     def end(self) -> None:
         """Do what was left to the next thread, and release the lock."""
         try:
-            for work in self.lock.take_deferred():
-                work()
+            self.lock.finish()
         finally:
             self._taken.__exit__(None, None, None)
 

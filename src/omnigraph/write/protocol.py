@@ -127,7 +127,7 @@ def _prepare_and_commit(
             _finish_empty(repository, request, None)
             return ready, None
         hit("write.after_stage")
-        with locks.commit(name) as lock:
+        with locks.turn(name) as lock:
             hit("write.after_lock")
             conflict = find_conflict(request, ready, lock)
             if isinstance(conflict, ManifestConflict):
@@ -151,7 +151,7 @@ def _prepare_and_commit(
                     repository, request, prepare, folding, lock, job_lock, operation_id, cleanups
                 )
         _discard(ready)
-    with locks.commit(name) as lock:
+    with locks.turn(name) as lock:
         return _prepare_under_lock(repository, request, prepare, folding, lock, job_lock, operation_id, cleanups)
 
 
