@@ -107,7 +107,7 @@ class CommitLock:
         return deferred
 
     def finish(self) -> None:
-        """Do what was left to this thread, and forget what is known of the branch: its holder is no write, or ends."""
+        """Do what was left to this thread, and forget what is known of the branch, because no write follows."""
         for work in self.take_deferred():
             work()
         self.settled = None

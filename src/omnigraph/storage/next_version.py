@@ -81,6 +81,11 @@ class VersionFiles:
             version, content = self._made.get((ref.location, ref.branch), (None, None))
         return content if version == ref.version else None
 
+    def forget(self, location: str, branch: str | None) -> None:
+        """A branch of a table is gone, or versions of it are."""
+        with self._lock:
+            self._made.pop((location, branch), None)
+
     def keep(self, ref: TableRef, content: bytes) -> None:
         """Remember the content of the file of the newest version of a table."""
         with self._lock:

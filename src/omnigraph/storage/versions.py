@@ -162,6 +162,7 @@ class TableVersions:
     def forget(self, location: str, branch: str | None) -> None:
         """Let go of the handles of a branch that is gone."""
         self._handles.forget(location, branch)
+        self.version_files.forget(location, branch)
         self._left.pop((location, branch), None)
 
     def close(self) -> None:
