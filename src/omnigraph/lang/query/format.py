@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from omnigraph.errors import QueryError
 from omnigraph.lang.comments import WIDTH, Block, Item, Line, Original, no_original, render
@@ -10,20 +10,18 @@ from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.query.grammar.parser import parse_queries
 from omnigraph.lang.query.spelling import (
     spell_assignment,
-    spell_comparison,
-    spell_condition,
     spell_expression,
     spell_ordering,
     spell_parameter,
     spell_projection,
     spell_traversal,
+    spell_where,
 )
 from omnigraph.lang.query.syntax import (
     Assignment,
     Binding,
     Clause,
     Comparison,
-    Condition,
     Delete,
     Insert,
     MutationBody,
@@ -34,6 +32,7 @@ from omnigraph.lang.query.syntax import (
     QueryFileSyntax,
     QuerySyntax,
     ReadBody,
+    Requirement,
     Statement,
     TextPredicate,
     Traversal,
@@ -118,10 +117,10 @@ class _Printer:
                 return self._assigned(f"{head} {{", clause.span.to(brace), matches, "}", clause.span)
             case Traversal():
                 return Line(spell_traversal(clause), clause.span)
-            case Comparison():
-                return Line(spell_comparison(clause), clause.span)
-            case NullTest(operand, negated):
-                return Line(f"{spell_expression(operand)} is {'not null' if negated else 'null'}", clause.span)
+            case Comparison() | NullTest():
+                return Line(spell_expression(clause), clause.span)
+            case Requirement(condition):
+                return Line(spell_expression(condition), clause.span)
             case TextPredicate(call):
                 return Line(spell_expression(call), clause.span)
 
@@ -133,16 +132,16 @@ class _Printer:
                 return self._assigned(f"insert {name} {{", head, assignments, "}", span)
             case Update(_, assignments, where):
                 head = span.to(self.original.behind(name.span, 2))
-                tail = f"}} {_where(where)}"
+                tail = f"}} {spell_where(where)}"
                 return self._assigned(f"update {name} set {{", head, assignments, tail, span)  # noqa: S608  not SQL
             case Delete(_, where):
-                return Line(f"delete {name} {_where(where)}", span)
+                return Line(f"delete {name} {spell_where(where)}", span)
 
     def _assigned(
         self,
         head: str,
         head_span: Span,
-        entries: Sequence[Assignment | PropertyMatch],
+        entries: Sequence[Assignment | PropertyMatch | Requirement],
         tail: str,
         span: Span,
     ) -> Block:
@@ -167,7 +166,3 @@ def _header(query: QuerySyntax, span: Span) -> Line:
     lines += [f"  {annotation}" for annotation in annotations]
     wrapped = (*lines[:-1], ") {") if lines[-1] == ")" else (*lines, "{")
     return Line(" ".join([head, *annotations, "{"]), span, wrapped)
-
-
-def _where(conditions: Iterable[Condition]) -> str:
-    return f"where {' and '.join(spell_condition(c) for c in conditions)}"

@@ -12,6 +12,7 @@ from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import EmbeddingUnavailable, ParameterError
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
+from omnigraph.read.run.computing import computed, truth
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.values.columns import Array, Bools, Column, Floats
 from omnigraph.read.values.comparing import Operand, Series, compare
@@ -30,6 +31,8 @@ class Expressions:
 
     def holds(self, condition: ir.Filter, frame: Frame) -> Bools:
         """For which rows a condition is true; false and unknown are alike."""
+        if isinstance(condition.left, ir.Call | ir.Filter) and condition.right == ir.TRUE:
+            return truth(condition, frame, self).true
         right = None if condition.right is None else self.operand(condition.right, frame)
         return compare(condition.op, self.operand(condition.left, frame), right, frame.count)
 
@@ -44,6 +47,10 @@ class Expressions:
                 return self.constant(expression)
             case ir.TextMatch():
                 return Series(self._text_match(expression, frame))
+            case ir.Call():
+                return computed(expression, frame, self)
+            case ir.Filter():
+                return Series(truth(expression, frame, self).column())
             case _:
                 raise TypeError(f"{type(expression).__name__} has no value by row")
 

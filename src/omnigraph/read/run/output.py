@@ -133,6 +133,10 @@ def _row_key(order: ir.Order, query: ir.QueryIR, frame: Frame, values: _Values) 
         kind = frame.rows[expression.variable].column(expression.property).arrow.type
     else:
         kind = next((arrow_type(c.type) for c in query.columns if c.expression == expression), pa.string())
+        if isinstance(expression, ir.Call):
+            kind = arrow_type(expression.type)
+        elif isinstance(expression, ir.Filter):
+            kind = pa.bool_()
     return SortKey(lambda rows: values(expression, rows, kind), order.descending)
 
 

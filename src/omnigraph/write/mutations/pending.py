@@ -50,7 +50,7 @@ class PendingChanges:
     def matching(self, table_key: str, where: Where) -> pa.Table:
         """The rows a statement sees: pending ones, and committed ones that no pending row replaces."""
         pending = self._pending(table_key)
-        committed = self.base.whole_rows(table_key, where.sql, self._limit)
+        committed = where.holding(self.base.whole_rows(table_key, where.sql, self._limit))
         if pending is None:
             return committed
         committed = without(committed, one_chunk(pending["id"]))

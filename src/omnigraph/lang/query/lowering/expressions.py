@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.lowering.computed import Typing, lower_computed
 from omnigraph.lang.query.syntax import (
+    COMPUTED,
     Aggregate,
     AliasRef,
     BoolLiteral,
@@ -58,6 +60,9 @@ def lower_expression(expression: Expression, scope: Scope, params: Mapping[str, 
         case ScoreCall(function, operands):
             lowered = [lower_expression(one, scope, params) for one in operands]
             return RULES[function].ranking(function, lowered, scope)
+        case _ if isinstance(expression, COMPUTED):
+            typing = Typing(scope, params)
+            return lower_computed(expression, lambda part: lower_expression(part, scope, params), typing)
         case _:
             return lower_literal(expression)
 

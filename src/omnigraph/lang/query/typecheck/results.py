@@ -8,13 +8,16 @@ from functools import partial
 
 from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.query.scores import SCORES
+from omnigraph.lang.query.spelling import spell_expression
 from omnigraph.lang.query.syntax import (
+    COMPUTED,
     LITERALS,
     Aggregate,
     AliasRef,
     Expression,
     IntegerLiteral,
     Now,
+    NullTest,
     Ordering,
     Projection,
     PropertyRef,
@@ -23,7 +26,8 @@ from omnigraph.lang.query.syntax import (
     TextCall,
     Variable,
 )
-from omnigraph.lang.query.typecheck.operands import bare_edge, literal_type, unknown_variable
+from omnigraph.lang.query.typecheck.computed import computed_type
+from omnigraph.lang.query.typecheck.operands import bare_edge, literal_type, unknown_variable, value_type
 from omnigraph.lang.query.typecheck.rankings import check_ranking
 from omnigraph.lang.query.typecheck.scope import Context, Scope, property_type
 from omnigraph.lang.schema.catalog import EdgeType
@@ -48,7 +52,7 @@ def check_results(body: ReadBody, scope: Scope, context: Context) -> list[Result
     grouped = any(isinstance(p.expression, Aggregate) for p in body.projections)
     if grouped:
         for projection, column in zip(body.projections, columns, strict=True):
-            is_key = isinstance(projection.expression, Aggregate | PropertyRef | Variable)
+            is_key = isinstance(projection.expression, (Aggregate, PropertyRef, Variable, *COMPUTED))
             if not is_key and column.type is not None:
                 context.report(
                     "T9",
@@ -86,6 +90,8 @@ def column_name(expression: Expression) -> str:
             return "now"
         case AliasRef(name):
             return name
+        case _ if isinstance(expression, COMPUTED):
+            return spell_expression(expression)
         case _:
             return "literal"
 
@@ -132,9 +138,22 @@ def _projected_type(expression: Expression, scope: Scope, context: Context) -> V
                 "put it into `match`; return `bm25(…) as score` for a score",
             )
             return None
+        case NullTest(Variable(name)) if name not in context.parameters:
+            return value_type(expression, scope, context, "returned")
+        case _ if isinstance(expression, COMPUTED):
+            return computed_type(expression, lambda part: _operand_type(part, scope, context), context)
         case _ if isinstance(expression, LITERALS):
             return literal_type(expression, context)
     return None
+
+
+def _operand_type(expression: Expression, scope: Scope, context: Context) -> ValueType | None:
+    """The type of a part of a returned expression."""
+    if isinstance(expression, TextCall | ScoreCall | AliasRef):
+        return value_type(expression, scope, context, "a part of a returned expression")
+    if isinstance(expression, Variable) and expression.name not in context.parameters:
+        return value_type(expression, scope, context, "an operand")
+    return _projected_type(expression, scope, context)
 
 
 def _node_or_parameter(variable: Variable, scope: Scope, context: Context) -> ValueType | None:
@@ -259,6 +278,8 @@ class _Orderings:
                         ordering.span,
                         "return the score with an alias to sort it the other way",
                     )
+            case _ if isinstance(expression, COMPUTED):
+                self._by_value(expression)
             case _:
                 remedy = "order by a property `$x.p` or by an alias of `return`"
                 if isinstance(expression, Aggregate):
@@ -276,6 +297,19 @@ class _Orderings:
                 partial(suggest, name, self.columns),
             )
         self._orderable(found, reference)
+
+    def _by_value(self, expression: Expression) -> None:
+        """By something computed; a grouped query has computed it as a column."""
+        name = column_name(expression)
+        if self.projected_only and (name not in self.columns or self.columns[name].aliased):
+            self.context.report(
+                "Q110",
+                f"{self.projected_only} query can be ordered by its own columns only, and this is none",
+                expression.span,
+                "return it with an alias and order by that",
+            )
+            return
+        self._orderable(_projected_type(expression, self.scope, self.context), expression)
 
     def _by_alias(self, name: str, reference: AliasRef) -> None:
         column = self.columns.get(name)
