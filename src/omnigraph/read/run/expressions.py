@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import EmbeddingUnavailable, ParameterError
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
+from omnigraph.read.pattern.pattern import mentioned
 from omnigraph.read.run.computing import computed, truth
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.values.columns import Array, Bools, Column, Floats
@@ -47,12 +49,17 @@ class Expressions:
                 return self.constant(expression)
             case ir.TextMatch():
                 return Series(self._text_match(expression, frame))
-            case ir.Call():
-                return computed(expression, frame, self)
-            case ir.Filter():
-                return Series(truth(expression, frame, self).column())
+            case ir.Call() | ir.Filter() if not any(mentioned(expression)):
+                return _only(self._computed(expression, Frame(1)))
+            case ir.Call() | ir.Filter():
+                return self._computed(expression, frame)
             case _:
                 raise TypeError(f"{type(expression).__name__} has no value by row")
+
+    def _computed(self, expression: ir.Call | ir.Filter, frame: Frame) -> Operand:
+        if isinstance(expression, ir.Filter):
+            return Series(truth(expression, frame, self).column())
+        return computed(expression, frame, self)
 
     def constant(self, expression: ir.Expr) -> Value:
         """A literal's or a parameter's value."""
@@ -117,6 +124,14 @@ class Expressions:
                 f"'{client.model}'; configure that model, or pass a vector"
             )
         return np.asarray(client.embed([text], near.dimension, "query")[0], dtype=np.float64)
+
+
+def _only(found: Operand) -> Operand:
+    """A value that is the same for all rows, computed for one."""
+    if not isinstance(found, Series):
+        return found
+    value: Any = found.arrow[0].as_py()
+    return tuple(value) if isinstance(value, list) else value
 
 
 def this_moment() -> dt.datetime:

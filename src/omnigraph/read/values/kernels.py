@@ -275,11 +275,13 @@ def month(moments: Array) -> Array:
 
 
 def day(moments: Array) -> Array:
-    return (moments.astype("M8[D]") - moments.astype("M8[M]").astype("M8[D]")).astype(np.int64) + 1
+    days: Array = moments.astype("M8[D]") - moments.astype("M8[M]").astype("M8[D]")
+    return days.astype(np.int64) + 1
 
 
 def hour(moments: Array) -> Array:
-    return (moments.astype("M8[h]") - moments.astype("M8[D]").astype("M8[h]")).astype(np.int64)
+    hours: Array = moments.astype("M8[h]") - moments.astype("M8[D]").astype("M8[h]")
+    return hours.astype(np.int64)
 
 
 def weekday(moments: Array) -> Array:
@@ -295,7 +297,8 @@ def _started(unit: str, moments: Array) -> Array:
     if unit == "quarter":
         return (moments.astype("M8[M]").astype(np.int64) // 3 * 3).astype("M8[M]")
     if unit == "week":
-        return moments.astype("M8[D]") - (weekday(moments) - 1).astype("m8[D]")
+        monday: Array = moments.astype("M8[D]") - (weekday(moments) - 1).astype("m8[D]")
+        return monday
     return moments.astype(f"M8[{_UNITS[unit]}]")
 
 

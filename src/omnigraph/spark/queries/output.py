@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -13,20 +13,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from omnigraph.errors import NotOnSpark, SumOverflow
-from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.explain import show
-from omnigraph.lang.values import DATETIME, F64, INTEGER_BOUNDS, INTEGERS, Scalar, ValueType
+from omnigraph.lang.values import INTEGER_BOUNDS, INTEGERS, ValueType
 from omnigraph.read.pattern.needs import entities_of
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.output import Window, arrow_type
 from omnigraph.read.run.ranking import resolved
-from omnigraph.read.values.comparing import plain
 from omnigraph.spark.frames import spark_type
 from omnigraph.spark.queries.comparing import comparable
-from omnigraph.spark.queries.matching import Matched
 from omnigraph.spark.queries.ranking import Scored, is_ranked
-from omnigraph.spark.queries.scanning import Tables, kind_of
+from omnigraph.spark.queries.rows import Matched, Valued
+from omnigraph.spark.queries.scanning import Tables
 
 _WIDE: Final = "decimal(38,0)"
 """Room for the sum of any integers."""
@@ -65,10 +63,19 @@ class Output:
         self.tables = tables
         self.expressions = expressions
         self.rows = rows
+        self.valued = Valued(tables.once() if rows.frame is None else rows.frame, rows, tables, expressions)
+
+    def _computed(self) -> Iterator[ir.Expr]:
+        """What the columns, the groups and the order need of each row."""
+        keys = (resolved(order.expression, self.query) for order in self.query.order)
+        for expression in (*(one.expression for one in self.query.columns), *keys):
+            yield expression.argument if isinstance(expression, ir.Agg) else expression
 
     def result(self, scored: Scored, page: Page) -> DataFrame:
         """One column for each column of the query, in their order, under names of their own."""
-        ranked = self._ranked(scored)
+        self.valued.frame = self._ranked(scored)
+        self.valued.compute(self._computed())
+        ranked = self.valued.frame
         if self.query.aggregates:
             return page.of_frame(self._grouped(ranked))
         if self.query.distinct:
@@ -87,8 +94,7 @@ class Output:
     def _plain(self, frame: DataFrame, scored: Scored) -> DataFrame:
         """One result for each row; ties go by the places in the arms of fusions, then by the ids of entities."""
         columns = [
-            self._value(one.expression, one.type, scored.scores).alias(self.tables.fresh())
-            for one in self.query.columns
+            self._value(one.expression, scored.scores).alias(self.tables.fresh()) for one in self.query.columns
         ]
         if not self.query.order:
             return frame.select(*columns)
@@ -96,8 +102,8 @@ class Output:
         places: list[Column] = []
         for order in self.query.order:
             expression = resolved(order.expression, self.query)
-            kind = self._kind(expression)
-            value = comparable(self._value(expression, kind, scored.scores), kind)
+            kind = self.valued.kind(expression)
+            value = comparable(self._value(expression, scored.scores), kind)
             keys.append(_directed(value, descending=order.descending))
             if isinstance(expression, ir.Rrf):
                 places += [fn.col(place).asc_nulls_last() for place in scored.places[expression]]
@@ -109,7 +115,7 @@ class Output:
         """Each result once; ties go by the columns."""
         names = [self.tables.fresh() for _ in self.query.columns]
         values = [
-            comparable(self._value(one.expression, one.type, scores), one.type).alias(name)
+            comparable(self._value(one.expression, scores), one.type).alias(name)
             for one, name in zip(self.query.columns, names, strict=True)
         ]
         every = range(len(names))
@@ -121,13 +127,13 @@ class Output:
         names = [self.tables.fresh() for _ in columns]
         keys = [index for index, one in enumerate(columns) if not isinstance(one.expression, ir.Agg)]
         arguments = {
-            name: comparable(self._value(argument, kind := self._kind(argument), {}), kind)
+            name: comparable(self._value(argument, {}), self.valued.kind(argument))
             for one, name in zip(columns, names, strict=True)
             for argument in (one.expression.argument if isinstance(one.expression, ir.Agg) else one.expression,)
         }
         prepared = frame.select(*(value.alias(name) for name, value in arguments.items()))
         aggregates = [
-            _aggregated(one.expression, fn.col(name), self._kind(one.expression.argument))
+            _aggregated(one.expression, fn.col(name), self.valued.kind(one.expression.argument))
             .cast(_WIDE if _is_integer_sum(one) else spark_type(one.type))
             .alias(name)
             for one, name in zip(columns, names, strict=True)
@@ -155,48 +161,11 @@ class Output:
                 return index
         raise TypeError("an order key that is no column")
 
-    def _kind(self, expression: ir.Expr) -> ValueType:
-        """The type of an expression."""
-        match expression:
-            case ir.Prop(variable) | ir.Var(variable):
-                return kind_of(expression, self.rows.variables[variable].entity)
-            case ir.Constant(_, kind):
-                return kind
-            case ir.Param(name):
-                return DATETIME if name == ir.NOW else self.query.params[name]
-            case ir.Score() | ir.Rrf():
-                return F64
-            case _:
-                raise TypeError(f"{type(expression).__name__} has no type of its own")
-
-    def _value(self, expression: ir.Expr, kind: ValueType, scores: Mapping[ir.Ranking, str]) -> Column:
+    def _value(self, expression: ir.Expr, scores: Mapping[ir.Ranking, str]) -> Column:
         """An expression as a column."""
-        match expression:
-            case ir.Var(name):
-                return fn.col(self.rows.variables[name].id)
-            case ir.Prop(variable):
-                return fn.col(self.rows.variables[variable].named(expression))
-            case ir.Param() | ir.Constant():
-                return _literal(self.expressions.constant(expression), kind)
-            case ir.Score() | ir.Rrf():
-                return fn.col(scores[expression])
-            case _:
-                raise TypeError(f"{type(expression).__name__} has no value by row")
-
-
-def _literal(value: Value, kind: ValueType) -> Column:
-    """A value as a column. Days and instants go as numbers, which no calendar and no time zone can change."""
-    if value is None:
-        return fn.lit(None).cast(spark_type(kind))
-    if isinstance(value, tuple):
-        return fn.array(*(_literal(item, kind.item) for item in value)).cast(spark_type(kind))
-    if kind.scalar is Scalar.DATE:
-        return fn.date_from_unix_date(fn.lit(plain(value)))
-    if kind.scalar is Scalar.DATETIME:
-        return fn.timestamp_millis(fn.lit(plain(value)))
-    if isinstance(value, int) and not isinstance(value, bool):
-        return fn.lit(Decimal(value)).cast(spark_type(kind))
-    return fn.lit(value).cast(spark_type(kind))
+        if isinstance(expression, ir.Score | ir.Rrf):
+            return fn.col(scores[expression])
+        return self.valued.value(expression)
 
 
 def _directed(key: Column, *, descending: bool) -> Column:

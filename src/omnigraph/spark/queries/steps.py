@@ -16,7 +16,7 @@ from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
 from omnigraph.read.pattern.pattern import mentioned
 
 Entity = EntityType
-Carried = ir.Prop | ir.TextMatch | ir.Score | ir.Filter
+Carried = ir.Prop | ir.TextMatch | ir.Score | ir.Filter | ir.Call
 """A value that a variable carries as a column: a property, or something computed while its table is read."""
 
 
@@ -180,6 +180,21 @@ def values_in(expression: ir.Expr | None) -> Iterator[tuple[str, Carried]]:
             yield from ((arm.variable, arm) for arm in expression.arms())
         case ir.Agg(_, argument, _):
             yield from values_in(argument)
+        case ir.Call() | ir.Filter():
+            names = set(mentioned(expression))
+            if len(names) == 1 and is_of_rows(expression):
+                yield names.pop(), expression
+            else:
+                operands = (
+                    expression.operands if isinstance(expression, ir.Call) else (expression.left, expression.right)
+                )
+                for operand in operands:
+                    yield from values_in(operand)
+
+
+def is_of_rows(expression: ir.Expr) -> bool:
+    """Is it computed from rows, and not from groups of them?"""
+    return not any(isinstance(part, ir.Agg) for part in ir.parts(expression))
 
 
 def scans_in(steps: Sequence[Step]) -> Iterator[Scan]:

@@ -53,7 +53,9 @@ class Where:
         return columns_in(self.conditions)
 
 
-def where_clause(op: ir.UpdateOp | ir.DeleteOp, entity: EntityType, schema: pa.Schema, given: Expressions) -> Where:
+def where_clause(
+    op: ir.UpdateOp | ir.DeleteOp, entity: EntityType, schema: pa.Schema, given: Expressions
+) -> Where:
     """The predicates and conditions of a statement with its values. A null on either side matches nothing."""
     comparisons: list[Comparison] = []
     for predicate in op.predicates:

@@ -32,9 +32,7 @@ _UNIT: Final = Parameter("unit", Kind.UNIT)
 _PAIR: Final = (Parameter("left", Kind.NUMBER), Parameter("right", Kind.NUMBER))
 
 _OPERATORS: Final = (
-    Function(
-        "+", "operators", _PAIR, numeric, "the sum", ("2 + 3", "5"), lambda k, a, b: k.add(a, b), True, True
-    ),
+    Function("+", "operators", _PAIR, numeric, "the sum", ("2 + 3", "5"), lambda k, a, b: k.add(a, b), True, True),
     Function(
         "-",
         "operators",

@@ -102,9 +102,7 @@ class PrimaryParser(Cursor, ABC):
         name = self.advance()
         function = name.text
         if function not in _NAMES:
-            self.fail(
-                f"unknown function `{shorten(function)}`", span=name.span, remedy=suggest(function, _NAMES)
-            )
+            self.fail(f"unknown function `{shorten(function)}`", span=name.span, remedy=suggest(function, _NAMES))
         self.advance()
         if function == "now":
             self.expect(")", "`)`; `now()` takes no arguments")

@@ -21,6 +21,7 @@ from omnigraph.lang.query.syntax import (
     Arithmetic,
     Case,
     Comparison,
+    ComparisonOperator,
     Computed,
     Connected,
     Duration,
@@ -184,7 +185,7 @@ def _call(
             return None
         found.append(kind)
     if function.name in ("nullif", "has"):
-        operator = "=" if function.name == "nullif" else "contains"
+        operator: ComparisonOperator = "=" if function.name == "nullif" else "contains"
         problem = comparison_problem(Comparison(operands[0], operator, operands[1], call.span), *found)
         if problem is not None:
             context.report("T25", problem, call.span)
