@@ -184,9 +184,11 @@ def _days(year: int, month: int) -> int:
     return calendar.monthrange(year, month)[1]
 
 
-def _real(
-    function: Callable[..., float], *, allowed: Callable[..., bool] = lambda *_: True
-) -> Callable[..., float]:
+def _anything(*_: float) -> bool:
+    return True
+
+
+def _real(function: Callable[..., float], allowed: Callable[..., bool] = _anything) -> Callable[..., float]:
     def computed(*numbers: Any) -> float:
         given = [float(number) for number in numbers]
         if not allowed(*given):
@@ -235,9 +237,9 @@ KNOWN: Final[Mapping[str, Known]] = {
     "round": Known(_rounded, "round({0})"),
     "floor": Known(lambda a: float(math.floor(a)) if isinstance(a, float) else a, "floor({0})"),
     "ceil": Known(lambda a: float(math.ceil(a)) if isinstance(a, float) else a, "ceil({0})"),
-    "sqrt": Known(_real(math.sqrt, allowed=lambda a: a >= 0), "sqrt({0})"),
+    "sqrt": Known(_real(math.sqrt, lambda a: a >= 0), "sqrt({0})"),
     "power": Known(_real(math.pow), "power({0}, {1})"),
-    "ln": Known(_real(math.log, allowed=lambda a: a > 0), "ln({0})"),
+    "ln": Known(_real(math.log, lambda a: a > 0), "ln({0})"),
     "exp": Known(_real(math.exp), "exp({0})"),
     "year": Known(lambda moment: moment.year, "year({0})"),
     "month": Known(lambda moment: moment.month, "month({0})"),
@@ -258,7 +260,7 @@ SPECIAL: Final = frozenset({"coalesce", "nullif", "has"})
 """Functions with a rule of their own for nulls, which the interpreter has itself."""
 
 DIFFERENCES: Final[Mapping[str, str]] = {
-    "/": "integers give an integer here, a double there; a division by zero is an error here, null or infinity there",
+    "/": "integers give an integer here, a double there; a division by zero is an error here, and not there",
     "%": "a rest of a division by zero is an error here, null there",
     "to_string": "floats and instants are written in other ways",
     "to_integer": "a float loses its fraction here, and is rounded there",

@@ -85,8 +85,7 @@ class ExpressionParser(PrimaryParser):
     def _comparison(self) -> Expression:
         start = self.token
         left = self._sum()
-        if self.at_word("is") and self.peek().text in ("null", "not"):
-            self.advance()
+        if self.accept_word("is"):
             negated = self.accept_word("not") is not None
             self.expect_word("null", "write `is null` or `is not null`")
             return NullTest(left, negated, self._since(start))
