@@ -92,6 +92,7 @@ QUERY: Final = {
     "Q114": "limit or offset is not an integer",
     "Q115": "optional block shares no variable with its surroundings",
     "Q116": "query annotation repeated, blank or unknown",
+    "Q117": "having without an aggregate",
 }
 
 LINT: Final = {

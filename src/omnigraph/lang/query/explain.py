@@ -20,6 +20,8 @@ def _read(query: ir.QueryIR) -> Iterator[str]:
     yield from explain_operations(query.pipeline, "")
     shown = ", ".join(_column(column) for column in query.columns)
     yield f"{'Aggregate' if query.aggregates else 'Return'}{' distinct' if query.distinct else ''} {shown}"
+    if query.having:
+        yield f"Having {' and '.join(map(show_condition, query.having))}"
     if query.order:
         keys = (f"{show(o.expression)}{' desc' if o.descending else ''}" for o in query.order)
         yield f"Order {', '.join(keys)}"
@@ -92,8 +94,11 @@ def show(expression: ir.Expr) -> str:
             return name
         case ir.Constant(value):
             return _constant(value)
+        case ir.Agg("count", ir.Constant()):
+            return "count(*)"
         case ir.Agg(function, argument, distinct):
-            return f"{function}({'distinct ' if distinct else ''}{show(argument)})"
+            last = "" if expression.fraction is None else f", {expression.fraction}"
+            return f"{function}({'distinct ' if distinct else ''}{show(argument)}{last})"
         case ir.TextMatch(function, variable, name, query, edits):
             last = "" if edits is None else f", {show(edits)}"
             return f"{function}(${variable}.{name}, {show(query)}{last})"

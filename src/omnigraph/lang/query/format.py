@@ -23,6 +23,7 @@ from omnigraph.lang.query.syntax import (
     Clause,
     Comparison,
     Delete,
+    Existence,
     Insert,
     MutationBody,
     Negation,
@@ -80,6 +81,9 @@ class _Printer:
         sections: list[Item] = [self._clauses("match", body.match, inline=False)]
         projections = [Line(spell_projection(p), p.span) for p in body.projections]
         sections.append(self._list("return distinct {" if body.distinct else "return {", projections))
+        if body.having:
+            lines = [Line(spell_expression(one.condition), one.span) for one in body.having]
+            sections.append(self._conditions("having {", lines))
         if body.order:
             sections.append(self._list("order {", [Line(spell_ordering(o), o.span) for o in body.order]))
         if body.limit is not None:
@@ -103,10 +107,18 @@ class _Printer:
         close = self.original.closing(items[-1].span)
         return Block(Line(head, start.to(brace)), tuple(items), Line("}", close), ",", inline=True)
 
+    def _conditions(self, head: str, items: Sequence[Line]) -> Block:
+        """The block of `having`."""
+        start, brace = self.original.before(items[0].span, 2), self.original.before(items[0].span)
+        close = self.original.behind(items[-1].span)
+        return Block(Line(head, start.to(brace)), tuple(items), Line("}", close), inline=len(items) == 1)
+
     def _clause(self, clause: Clause) -> Item:
         match clause:
             case Negation(clauses):
                 return self._clauses("not", clauses, inline=len(clauses) == 1)
+            case Existence(clauses):
+                return self._clauses("exists", clauses, inline=len(clauses) == 1)
             case OptionalBlock(clauses):
                 return self._clauses("optional", clauses, inline=len(clauses) == 1)
             case Binding(variable, type_name, matches):

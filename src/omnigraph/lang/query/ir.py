@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal as OneOf
 
-from omnigraph.lang.values import BOOL, ValueType
+from omnigraph.lang.values import BOOL, I64, ValueType
 
 Scalar = str | int | float | bool | dt.date | dt.datetime
 NOW = "__now"
@@ -86,9 +86,12 @@ class Alias:
 class Agg:
     """An aggregate over the rows of a group."""
 
-    function: OneOf["count", "sum", "avg", "min", "max"]
+    function: OneOf["count", "sum", "avg", "min", "max", "collect", "median", "stddev", "percentile"]
     argument: Expr
     distinct: bool = False
+    type: ValueType = I64
+    fraction: float | None = None
+    """The share of the values that `percentile` puts below its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +213,11 @@ def replaced(expression: Expr, by: Callable[[Expr], Expr | None]) -> Expr:
             return expression
 
 
+def is_aggregate(expression: Expr) -> bool:
+    """Is an expression computed from groups of rows?"""
+    return any(isinstance(part, Agg) for part in parts(expression))
+
+
 def parts(expression: Expr | None) -> Iterator[Expr]:
     """An expression, and all expressions that it is computed from."""
     if expression is None:
@@ -318,6 +326,7 @@ class QueryIR:
     order: tuple[Order, ...] = ()
     limit: Constant | Param | None = None
     offset: Constant | Param | None = None
+    having: tuple[Filter, ...] = ()
 
     @property
     def rankings(self) -> tuple[Ranking, ...]:
@@ -328,7 +337,7 @@ class QueryIR:
     @property
     def aggregates(self) -> bool:
         """Does the query group its rows?"""
-        return any(isinstance(column.expression, Agg) for column in self.columns)
+        return any(is_aggregate(column.expression) for column in self.columns) or bool(self.having)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from omnigraph.lang.query.syntax import (
     DateLiteral,
     DateTimeLiteral,
     Duration,
+    Everything,
     Expression,
     FloatLiteral,
     FunctionCall,
@@ -72,8 +73,11 @@ def spell_expression(expression: Expression) -> str:
             return "now()"
         case _ if isinstance(expression, COMPUTED):
             return _computed(expression)
-        case Aggregate(function, argument, distinct):
-            return f"{function}({'distinct ' if distinct else ''}{spell_expression(argument)})"
+        case Everything():
+            return "*"
+        case Aggregate(function, argument, distinct, fraction):
+            last = "" if fraction is None else f", {spell_expression(fraction)}"
+            return f"{function}({'distinct ' if distinct else ''}{spell_expression(argument)}{last})"
         case TextCall(function, subject, query, edits):
             return _call(function, subject, query, edits)
         case ScoreCall(function, operands):

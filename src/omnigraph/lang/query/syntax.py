@@ -126,17 +126,37 @@ class AliasRef:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-AggregateFunction = OneOf["count", "sum", "avg", "min", "max"]
-AGGREGATES: tuple[AggregateFunction, ...] = ("count", "sum", "avg", "min", "max")
+AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect", "median", "stddev", "percentile"]
+AGGREGATES: tuple[AggregateFunction, ...] = (
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "collect",
+    "median",
+    "stddev",
+    "percentile",
+)
+DISTINCT: tuple[AggregateFunction, ...] = ("count", "collect")
+"""The aggregates that take `distinct`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """The `*` of `count(*)`."""
+
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`count($x)`, `count(distinct $x.p)`, `sum($x.p)`, …"""
+    """`count(*)`, `count(distinct $x.p)`, `sum($x.p)`, `percentile($x.p, 0.9)`, …"""
 
     function: AggregateFunction
     argument: Expression
     distinct: bool = False
+    fraction: Expression | None = None
     span: Span = field(default=NOWHERE, compare=False)
 
 
@@ -278,6 +298,7 @@ class FunctionCall:
 Expression = (
     Literal
     | Now
+    | Everything
     | Variable
     | PropertyRef
     | AliasRef
@@ -421,6 +442,14 @@ class Negation:
 
 
 @dataclass(frozen=True, slots=True)
+class Existence:
+    """`exists { … }`: a match of the inner clauses exists."""
+
+    clauses: tuple[Clause, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class OptionalBlock:
     """`optional { … }`: the inner clauses where they match, nulls where they do not."""
 
@@ -428,7 +457,17 @@ class OptionalBlock:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-Clause = Binding | Traversal | Comparison | NullTest | TextPredicate | Requirement | Negation | OptionalBlock
+Clause = (
+    Binding
+    | Traversal
+    | Comparison
+    | NullTest
+    | TextPredicate
+    | Requirement
+    | Negation
+    | Existence
+    | OptionalBlock
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,7 +490,7 @@ class Ordering:
 
 @dataclass(frozen=True, slots=True)
 class ReadBody:
-    """`match { … } return { … } order { … } limit n offset m`."""
+    """`match { … } return { … } having { … } order { … } limit n offset m`."""
 
     match: tuple[Clause, ...]
     projections: tuple[Projection, ...]
@@ -459,6 +498,7 @@ class ReadBody:
     order: tuple[Ordering, ...] = ()
     limit: IntegerLiteral | Variable | None = None
     offset: IntegerLiteral | Variable | None = None
+    having: tuple[Requirement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,8 @@ def _hashable(value: object) -> object:
 
 def _of_nothing(agg: ir.Agg) -> pa.Array:
     """An aggregate over no rows: zero for a count, null for the rest."""
+    if agg.function == "collect":
+        return pa.array([[]], pa.list_(pa.null()))
     return pa.array([0], pa.int64()) if agg.function == "count" else pa.nulls(1)
 
 

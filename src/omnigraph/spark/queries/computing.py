@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from omnigraph.formats.columns import column
 from omnigraph.lang.parameters import Value
@@ -22,7 +21,7 @@ from omnigraph.read.data.tables import Rows
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import NO_ROW, Frame
 from omnigraph.read.values.columns import Column as Values
-from omnigraph.spark.frames import arrow_type, spark_type
+from omnigraph.spark.frames import arrow_type, spark_schema, spark_type
 from omnigraph.spark.queries.failures import failing_in_words
 from omnigraph.spark.queries.reading import Batch
 from omnigraph.spark.queries.steps import Entity
@@ -82,10 +81,9 @@ def with_computed(
     used = {part.property for one, _ in replaced.values() for part in ir.parts(one) if isinstance(part, ir.Prop)}
     columns = {name: kind for name, kind in operands.values() if name in used}
     computation = Computation(expressions.query, expressions.params, columns, replaced)
-    schema = StructType(list(frame.schema.fields))
-    for name, (_, kind) in replaced.items():
-        schema = schema.add(name, spark_type(kind))
-    return frame.mapInArrow(computation.batches, schema)
+    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    types |= {name: spark_type(kind) for name, (_, kind) in replaced.items()}
+    return frame.mapInArrow(computation.batches, spark_schema(types))
 
 
 def without_rows(

@@ -15,13 +15,14 @@ from pyspark.sql import functions as fn
 from omnigraph.errors import NotOnSpark, SumOverflow
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.explain import show
-from omnigraph.lang.values import INTEGER_BOUNDS, INTEGERS, ValueType
-from omnigraph.read.pattern.needs import entities_of
+from omnigraph.lang.values import BOOL, INTEGER_BOUNDS, INTEGERS, ValueType
+from omnigraph.read.pattern.needs import aggregates_of, entities_of
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.output import Window, arrow_type
 from omnigraph.read.run.ranking import resolved
 from omnigraph.spark.frames import spark_type
 from omnigraph.spark.queries.comparing import comparable
+from omnigraph.spark.queries.computing import with_computed
 from omnigraph.spark.queries.ranking import Scored, is_ranked
 from omnigraph.spark.queries.rows import Matched, Valued
 from omnigraph.spark.queries.scanning import Tables
@@ -68,8 +69,11 @@ class Output:
     def _computed(self) -> Iterator[ir.Expr]:
         """What the columns, the groups and the order need of each row."""
         keys = (resolved(order.expression, self.query) for order in self.query.order)
-        for expression in (*(one.expression for one in self.query.columns), *keys):
-            yield expression.argument if isinstance(expression, ir.Agg) else expression
+        for expression in (*(one.expression for one in self.query.columns), *keys, *self.query.having):
+            if ir.is_aggregate(expression):
+                yield from (part.argument for part in ir.parts(expression) if isinstance(part, ir.Agg))
+            else:
+                yield expression
 
     def result(self, scored: Scored, page: Page) -> DataFrame:
         """One column for each column of the query, in their order, under names of their own."""
@@ -124,23 +128,76 @@ class Output:
     def _grouped(self, frame: DataFrame) -> DataFrame:
         """One result for each group; ties go by the keys of the groups."""
         columns = self.query.columns
-        names = [self.tables.fresh() for _ in columns]
-        keys = [index for index, one in enumerate(columns) if not isinstance(one.expression, ir.Agg)]
-        arguments = {
-            name: comparable(self._value(argument, {}), self.valued.kind(argument))
-            for one, name in zip(columns, names, strict=True)
-            for argument in (one.expression.argument if isinstance(one.expression, ir.Agg) else one.expression,)
+        keys: dict[ir.Expr, str] = {
+            one.expression: self.tables.fresh() for one in columns if not ir.is_aggregate(one.expression)
         }
-        prepared = frame.select(*(value.alias(name) for name, value in arguments.items()))
-        aggregates = [
-            _aggregated(one.expression, fn.col(name), self.valued.kind(one.expression.argument))
-            .cast(_WIDE if _is_integer_sum(one) else spark_type(one.type))
+        aggregates = {agg: self.tables.fresh() for agg in aggregates_of(self.query)}
+        arguments: dict[ir.Expr, ir.Expr] = {key: key for key in keys}
+        arguments.update({agg: agg.argument for agg in aggregates})
+        names: dict[ir.Expr, str] = dict(keys)
+        names.update(aggregates)
+        prepared = frame.select(
+            *(
+                comparable(self._value(argument, {}), self.valued.kind(argument)).alias(names[one])
+                for one, argument in arguments.items()
+            )
+        )
+        made = [
+            _aggregated(agg, fn.col(name), self.valued.kind(agg.argument))
+            .cast(_WIDE if _is_integer_sum(agg) else spark_type(agg.type))
             .alias(name)
-            for one, name in zip(columns, names, strict=True)
-            if isinstance(one.expression, ir.Agg)
+            for agg, name in aggregates.items()
         ]
-        grouped = prepared.groupBy(*(names[index] for index in keys)).agg(*aggregates)
-        return self._by_columns(grouped, names, keys)
+        return self._of_groups(prepared.groupBy(*keys.values()).agg(*made), keys, aggregates)
+
+    def _of_groups(
+        self, grouped: DataFrame, keys: Mapping[ir.Expr, str], aggregates: Mapping[ir.Agg, str]
+    ) -> DataFrame:
+        """The columns of the result from the keys and the aggregates of groups."""
+        wanted: dict[ir.Expr, str] = {
+            one: self.tables.fresh()
+            for one in (*(c.expression for c in self.query.columns), *self.query.having, *self._sorted_by())
+            if ir.is_aggregate(one) and not isinstance(one, ir.Agg)
+        }
+        if wanted:
+            grouped = self._narrowed(grouped, aggregates)
+            operands: dict[ir.Expr, tuple[str, ValueType]] = {
+                **{key: (name, self.valued.kind(key)) for key, name in keys.items()},
+                **{agg: (name, agg.type) for agg, name in aggregates.items()},
+            }
+            computed = {name: (one, _kind_of(one)) for one, name in wanted.items()}
+            grouped = with_computed(grouped, computed, operands, self.expressions)
+        names: dict[ir.Expr, str] = dict(keys)
+        names.update(aggregates)
+        names.update(wanted)
+        for condition in self.query.having:
+            grouped = grouped.where(fn.col(names[condition]))
+        if self.query.order:
+            sorts = [
+                _directed(fn.col(names[one]), descending=order.descending)
+                for one, order in zip(self._sorted_by(), self.query.order, strict=True)
+            ]
+            plain = [name for key, name in keys.items() if self._is_plain(key)]
+            grouped = grouped.orderBy(*sorts, *(fn.col(name).asc_nulls_first() for name in plain))
+        return grouped.select(
+            *(fn.col(names[one.expression]).alias(self.tables.fresh()) for one in self.query.columns)
+        )
+
+    def _sorted_by(self) -> list[ir.Expr]:
+        return [resolved(order.expression, self.query) for order in self.query.order]
+
+    def _is_plain(self, key: ir.Expr) -> bool:
+        return next(one.type.is_plain for one in self.query.columns if one.expression == key)
+
+    def _narrowed(self, grouped: DataFrame, aggregates: Mapping[ir.Agg, str]) -> DataFrame:
+        """Sums of integers with their types, which a computation needs; one that is too large fails."""
+        sums = {name: agg for agg, name in aggregates.items() if _is_integer_sum(agg)}
+        return grouped.select(
+            *(
+                _narrow(fn.col(name), sums[name], self.query).alias(name) if name in sums else fn.col(name)
+                for name in grouped.columns
+            )
+        )
 
     def _by_columns(self, frame: DataFrame, names: Sequence[str], ties: Iterable[int]) -> DataFrame:
         """Rows ordered by their own columns. Lists and vectors have no order; they never break ties."""
@@ -182,14 +239,32 @@ def _aggregated(agg: ir.Agg, values: Column, kind: ValueType) -> Column:
             return fn.min(values)
         case "max":
             return fn.max(values)
+        case "collect":
+            return fn.sort_array(fn.collect_set(values) if agg.distinct else fn.collect_list(values))
+        case "stddev":
+            return fn.stddev_samp(values.cast("double"))
+        case "median" | "percentile":
+            return fn.percentile(values.cast("double"), 0.5 if agg.fraction is None else agg.fraction)
     total = fn.sum(values.cast("decimal(20,0)" if kind.scalar in INTEGERS else "double"))
     return total if agg.function == "sum" else fn.try_divide(total.cast("double"), fn.count(values))
 
 
-def _is_integer_sum(column: ir.Column) -> bool:
+def _is_integer_sum(expression: ir.Expr) -> bool:
     """Is it a sum over integers, which may exceed its type?"""
-    expression = column.expression
-    return isinstance(expression, ir.Agg) and expression.function == "sum" and column.type.is_integer
+    return isinstance(expression, ir.Agg) and expression.function == "sum" and expression.type.is_integer
+
+
+def _narrow(value: Column, agg: ir.Agg, query: ir.QueryIR) -> Column:
+    """A sum with its type; one that is too large fails when it is computed."""
+    low, high = INTEGER_BOUNDS[agg.type.scalar]
+    refusal = fn.raise_error(str(SumOverflow(query.name, show(agg))))
+    fits = value.isNull() | value.between(fn.lit(Decimal(low)), fn.lit(Decimal(high)))
+    return fn.when(fits, value).otherwise(refusal.cast(_WIDE)).cast(spark_type(agg.type))
+
+
+def _kind_of(expression: ir.Expr) -> ValueType:
+    """The type of an expression over groups."""
+    return expression.type if isinstance(expression, ir.Agg | ir.Call) else BOOL
 
 
 def as_frame(query: ir.QueryIR, result: DataFrame) -> DataFrame:
@@ -197,11 +272,8 @@ def as_frame(query: ir.QueryIR, result: DataFrame) -> DataFrame:
     columns: list[Column] = []
     for one, name in zip(query.columns, result.columns, strict=True):
         value = fn.col(name)
-        if _is_integer_sum(one):
-            low, high = INTEGER_BOUNDS[one.type.scalar]
-            refusal = fn.raise_error(str(SumOverflow(query.name, show(one.expression))))
-            fits = value.isNull() | value.between(fn.lit(Decimal(low)), fn.lit(Decimal(high)))
-            value = fn.when(fits, value).otherwise(refusal.cast(_WIDE)).cast(spark_type(one.type))
+        if isinstance(one.expression, ir.Agg) and _is_integer_sum(one.expression):
+            value = _narrow(value, one.expression, query)
         columns.append(value)
     return result.select(*columns).toDF(*(one.name for one in query.columns))
 

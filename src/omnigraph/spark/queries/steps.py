@@ -86,7 +86,8 @@ def match_of(query: ir.QueryIR, catalog: Catalog) -> Match:
     arranging = _Arranging(catalog)
     variables: dict[str, Entity] = {}
     steps = arranging.block(query.pipeline, variables)
-    for expression in (*(c.expression for c in query.columns), *(o.expression for o in query.order)):
+    every = (*(c.expression for c in query.columns), *(o.expression for o in query.order), *query.having)
+    for expression in every:
         arranging.carry(values_in(expression), variables)
     return Match(steps, variables, {key: tuple(items) for key, items in arranging.carried.items()})
 

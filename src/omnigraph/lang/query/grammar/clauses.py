@@ -12,6 +12,7 @@ from omnigraph.lang.query.syntax import (
     Binding,
     Clause,
     Comparison,
+    Existence,
     Expression,
     Hops,
     Negation,
@@ -75,7 +76,9 @@ class ClauseParser(ExpressionParser):
             self.advance()
 
     def _may_begin_clause(self) -> bool:
-        return self.token.kind is VARIABLE or self.at_word("not", "optional", *TEXT_PREDICATES, *FUNCTIONS)
+        return self.token.kind is VARIABLE or self.at_word(
+            "not", "exists", "optional", *TEXT_PREDICATES, *FUNCTIONS
+        )
 
     def _clause(self) -> Clause:
         start = self.token
@@ -83,6 +86,9 @@ class ClauseParser(ExpressionParser):
             if start.text == "not":
                 self.advance()
                 return Negation(self.clause_block("not"), start.span.to(self.last))
+            if start.text == "exists":
+                self.advance()
+                return Existence(self.clause_block("exists"), start.span.to(self.last))
             if start.text == "optional":
                 self.advance()
                 return OptionalBlock(self.clause_block("optional"), start.span.to(self.last))

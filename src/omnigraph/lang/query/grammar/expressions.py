@@ -132,15 +132,13 @@ class ExpressionParser(PrimaryParser):
         return None
 
     def _begins_item(self) -> bool:
-        """Does a minus belong to a literal that begins the next clause or column? It stands apart from what is
-        before it, and touches the number."""
+        """Does a minus begin the next clause or column? It is the first on its line, or it stands apart from what
+        is before it and touches a number."""
+        if self.depth != self.loose:
+            return False
         after = self.peek()
-        return (
-            self.depth == self.loose
-            and self.token.start > self.last.end
-            and after.kind in (INTEGER, FLOAT)
-            and after.start == self.token.end
-        )
+        touches = after.kind in (INTEGER, FLOAT) and after.start == self.token.end
+        return self.starts_line(self.at) or (touches and self.token.start > self.last.end)
 
     def _signed(self) -> Expression:
         start = self.token

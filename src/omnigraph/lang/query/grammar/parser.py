@@ -180,6 +180,7 @@ class _Parser(ClauseParser):
         projections = [self._projection()]
         while not self.accept("}"):
             projections.append(self._projection())
+        having = self._having() if self.accept_word("having") else ()
         order: list[Ordering] = []
         if self.accept_word("order"):
             self.expect("{", "`{`")
@@ -196,15 +197,32 @@ class _Parser(ClauseParser):
             offset = self._count("offset")
         if self.token.kind != "}":
             self._section_out_of_place()
-        return ReadBody(clauses, tuple(projections), distinct, tuple(order), limit, offset)
+        return ReadBody(clauses, tuple(projections), distinct, tuple(order), limit, offset, having)
+
+    def _having(self) -> tuple[Requirement, ...]:
+        self.expect("{", "`{`")
+        conditions: list[Requirement] = []
+        while not self.accept("}"):
+            start = self.token
+            condition = self.loosely()
+            if not isinstance(condition, COMPUTED):
+                self.fail(
+                    "expected a condition on groups",
+                    span=start.span.to(self.last),
+                    remedy="write `having { count(*) > 3 }`",
+                )
+            conditions.append(Requirement(condition, start.span.to(self.last)))
+        if not conditions:
+            self.fail("`having { }` is empty", span=self.last, remedy="it needs at least one condition")
+        return tuple(conditions)
 
     def _section_out_of_place(self) -> None:
-        if self.at_word("match", "return", "order", "limit", "offset", "distinct"):
+        if self.at_word("match", "return", "having", "order", "limit", "offset", "distinct"):
             self.fail(
                 f"`{self.token.text}` is out of place",
-                remedy="the order is `match`, `return`, `order`, `limit`, `offset`, each at most once",
+                remedy="the order is `match`, `return`, `having`, `order`, `limit`, `offset`, each at most once",
             )
-        self._misplaced(("order", "limit", "offset"), "`order`, `limit`, `offset` or `}`")
+        self._misplaced(("having", "order", "limit", "offset"), "`having`, `order`, `limit`, `offset` or `}`")
 
     def _projection(self) -> Projection:
         start = self.token

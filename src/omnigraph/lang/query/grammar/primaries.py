@@ -11,9 +11,11 @@ from omnigraph.lang.query.functions.table import FUNCTIONS
 from omnigraph.lang.query.scores import ARMS, SCORES, Operand, ScoreFunction
 from omnigraph.lang.query.syntax import (
     AGGREGATES,
+    DISTINCT,
     NO_NULL,
     TEXT_PREDICATES,
     Aggregate,
+    AggregateFunction,
     AliasRef,
     BoolLiteral,
     Branch,
@@ -21,6 +23,7 @@ from omnigraph.lang.query.syntax import (
     DateLiteral,
     DateTimeLiteral,
     Duration,
+    Everything,
     Expression,
     FloatLiteral,
     FunctionCall,
@@ -114,16 +117,26 @@ class PrimaryParser(Cursor, ABC):
             return DateLiteral(text.text, span) if function == "date" else DateTimeLiteral(text.text, span)
         for aggregate in AGGREGATES:
             if function == aggregate:
-                distinct = aggregate == "count" and self._accept_distinct()
-                argument = self.expression()
-                self.expect(")", "`)`")
-                return Aggregate(aggregate, argument, distinct, name.span.to(self.last))
+                return self._aggregate(name, aggregate)
         for text_function in TEXT_PREDICATES:
             if function == text_function:
                 return self._text_call(name, text_function)
         if function in FUNCTIONS:
             return self._function_call(name, FUNCTIONS[function])
         return self._score_call(name, SCORES[function])
+
+    def _aggregate(self, name: Token, function: AggregateFunction) -> Aggregate:
+        if function == "count" and (star := self.accept("*")):
+            self.expect(")", "`)`")
+            return Aggregate(function, Everything(star.span), span=name.span.to(self.last))
+        distinct = function in DISTINCT and self._accept_distinct()
+        argument = self.expression()
+        fraction = None
+        if function == "percentile":
+            self.expect(",", "`,` and a share such as 0.9")
+            fraction = self.expression()
+        self.expect(")", "`)`")
+        return Aggregate(function, argument, distinct, fraction, name.span.to(self.last))
 
     def _function_call(self, name: Token, function: Function) -> FunctionCall:
         operands: list[Expression] = []

@@ -23,7 +23,7 @@ from omnigraph.lang.query.syntax import (
     NullTest,
 )
 from omnigraph.lang.query.typecheck.scope import Scope
-from omnigraph.lang.values import BOOL, DATETIME, F64, I64, STRING, ValueType
+from omnigraph.lang.values import BOOL, DATETIME, F64, I64, STRING, U64, Scalar, ValueType
 
 COMPARISONS: Final[Mapping[str, ir.Op]] = {
     op.value: op for op in (ir.Op.EQ, ir.Op.NE, ir.Op.GT, ir.Op.LT, ir.Op.GE, ir.Op.LE)
@@ -45,7 +45,7 @@ class Typing:
                 return self._property(variable, name)
             case ir.Param(name):
                 return DATETIME if name == ir.NOW else self.params[name]
-            case ir.Constant(_, kind) | ir.Call(_, _, kind):
+            case ir.Constant(_, kind) | ir.Call(_, _, kind) | ir.Agg(_, _, _, kind):
                 return kind
             case ir.Filter() | ir.TextMatch():
                 return _TRUTH
@@ -62,6 +62,21 @@ class Typing:
         if found is None:
             return STRING
         return found.type.or_null() if bound.nullable else found.type
+
+
+def aggregate_type(function: str, found: ValueType) -> ValueType:
+    """The type of an aggregate over values of a type."""
+    match function:
+        case "count":
+            return I64
+        case "collect":
+            return ValueType(found.scalar, is_list=True)
+        case "min" | "max":
+            return found.or_null()
+        case "sum" if found.is_integer:
+            return (U64 if found.scalar in (Scalar.U32, Scalar.U64) else I64).or_null()
+        case _:
+            return F64.or_null()
 
 
 def lower_computed(expression: Computed, lower: Callable[[Expression], ir.Expr], typing: Typing) -> ir.Expr:

@@ -12,6 +12,7 @@ from omnigraph.lang.query.lowering.expressions import lower_expression
 from omnigraph.lang.query.lowering.renaming import rename
 from omnigraph.lang.query.scores import SCORES
 from omnigraph.lang.query.syntax import (
+    COMPUTED,
     AliasRef,
     Expression,
     IntegerLiteral,
@@ -24,7 +25,7 @@ from omnigraph.lang.query.syntax import (
     Variable,
 )
 from omnigraph.lang.query.typecheck.patterns import Condition, Pattern, Step
-from omnigraph.lang.query.typecheck.results import ResultColumn
+from omnigraph.lang.query.typecheck.results import ResultColumn, without_aliases
 from omnigraph.lang.query.typecheck.scope import Scope
 from omnigraph.lang.values import STRING, U64, ValueType
 
@@ -58,7 +59,19 @@ def lower_read(
         order=tuple(_order(ordering, by_name, scope, params) for ordering in body.order),
         limit=_count(body.limit),
         offset=_count(body.offset),
+        having=tuple(
+            condition
+            for one in body.having
+            for condition in conditions_of(_of_groups(one.condition, by_name, scope, params))
+        ),
     )
+
+
+def _of_groups(
+    expression: Expression, columns: Mapping[str, ResultColumn], scope: Scope, params: Mapping[str, ValueType]
+) -> ir.Expr:
+    """An expression over groups, in which an alias is what its column computes."""
+    return lower_expression(without_aliases(expression, columns), scope, params)
 
 
 def _count(count: IntegerLiteral | Variable | None) -> ir.Constant | ir.Param | None:
@@ -73,6 +86,8 @@ def _order(
     """A sort key. Rankings put the best first, through an alias unless a direction says otherwise."""
     expression = ordering.expression
     key = lower_expression(expression, scope, params)
+    if isinstance(expression, COMPUTED):
+        key = _of_groups(expression, columns, scope, params)
     if isinstance(expression, ScoreCall):
         return ir.Order(key, descending=SCORES[expression.function].descending)
     if ordering.direction is not None:
@@ -115,7 +130,8 @@ class _Lowering:
         for condition in deferred:
             yield from self._filters(condition, pattern)
         for negation in pattern.negations:
-            yield ir.AntiJoin(negation.outer, self._negated(negation, known))
+            absent = ir.AntiJoin(negation.outer, self._negated(negation, known))
+            yield ir.AntiJoin(negation.outer, (absent,)) if negation.demanded else absent
 
     def _negated(self, negation: Pattern, known: Known) -> tuple[ir.Operation, ...]:
         """The inner operations; a variable of the block's own that has an outer namesake is renamed."""

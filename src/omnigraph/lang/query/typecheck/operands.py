@@ -16,6 +16,7 @@ from omnigraph.lang.query.syntax import (
     BoolLiteral,
     DateLiteral,
     DateTimeLiteral,
+    Everything,
     Expression,
     FloatLiteral,
     IntegerLiteral,
@@ -138,6 +139,8 @@ def value_type(expression: Expression, scope: Scope, context: Context, role: str
             return BOOL
         case _ if isinstance(expression, COMPUTED):
             return computed_type(expression, lambda part: value_type(part, scope, context, role), context)
+        case Everything():
+            return None
         case _:
             return literal_type(expression, context)
 

@@ -13,6 +13,7 @@ from omnigraph.lang.query.syntax import (
     Binding,
     Clause,
     Comparison,
+    Existence,
     Expression,
     Negation,
     NullTest,
@@ -67,6 +68,8 @@ class Pattern:
     optionals: list[Pattern] = field(default_factory=list)
     negations: list[Pattern] = field(default_factory=list)
     outer: tuple[str, ...] = ()
+    demanded: bool = False
+    """Of a block that rows are checked by: must there be a match, or must there be none?"""
 
 
 def check_match_block(clauses: tuple[Clause, ...], context: Context) -> Pattern:
@@ -97,13 +100,14 @@ class _PatternChecker:
                 case TextPredicate():
                     check_text_call(clause.call, scope, self.context)
                     pattern.conditions.append(clause)
-                case Negation():
+                case Negation() | Existence():
                     inner = self.block(clause.clauses, Scope(scope))
                     inner.outer = self._outer_variables(clause.clauses, scope)
+                    inner.demanded = isinstance(clause, Existence)
                     if not inner.outer:
                         self.context.report(
                             "T9",
-                            "this `not` mentions no variable from outside",
+                            f"this `{'exists' if inner.demanded else 'not'}` mentions no variable from outside",
                             clause.span,
                             "it would keep all rows or none; use a variable bound before it",
                         )
@@ -358,7 +362,7 @@ def _mentioned(clause: Clause) -> Iterator[str]:
             yield from mentioned_in(call)
         case Requirement(condition):
             yield from mentioned_in(condition)
-        case OptionalBlock() | Negation():
+        case OptionalBlock() | Negation() | Existence():
             return
 
 
