@@ -392,6 +392,14 @@ class _Orderings:
             _check_grouped(plain, self.keys, self.context)
             self._orderable(_operand_type(plain, self.scope, self.context), expression)
             return
+        if _aggregates(plain):
+            self.context.report(
+                "Q111",
+                "an aggregate orders groups, and this query has none",
+                expression.span,
+                "return an aggregate",
+            )
+            return
         name = column_name(expression)
         if self.projected_only and (name not in self.columns or self.columns[name].aliased):
             self.context.report(
