@@ -85,13 +85,11 @@ def _computations(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Exp
 
 
 def _connected(operands: st.SearchStrategy[tuple[Expression, ...]]) -> st.SearchStrategy[Expression]:
-    """`and` and `or`; a chain of one of them is one expression."""
-    return st.builds(syntax.Connected, st.sampled_from(("and", "or")), operands).filter(
-        lambda made: not (isinstance(made.operands[0], syntax.Connected) and made.operands[0].connective == "x")
-    )
+    """`and` and `or`."""
+    return st.builds(syntax.Connected, st.sampled_from(("and", "or")), operands)
 
 
-computations: st.SearchStrategy[Expression] = st.recursive(_operands, _computations, max_leaves=6).filter(
+computations: st.SearchStrategy[Expression] = _computations(_operands | _computations(_operands)).filter(
     lambda made: isinstance(made, syntax.COMPUTED)
 )
 _requirements = st.builds(

@@ -150,7 +150,7 @@ def computed(call: ir.Call, frame: Frame, evaluator: Evaluator) -> Operand:
         case "nullif":
             first, second = call.operands
             equal = truth(ir.Filter(first, ir.Op.EQ, second), frame, evaluator).true
-            values = _array(evaluator.operand(first, frame), call.type, frame.count)
+            values = _array(evaluator.operand(first, frame), call, frame.count, evaluator)
             return Series(Column(pc.if_else(pa.array(equal), pa.scalar(None, values.type), values)))
         case _:
             return _applied(ROWS[call.function], call, frame, evaluator)
@@ -176,7 +176,7 @@ def _chosen(
         held = np.ones(len(rows), dtype=np.bool_) if condition is None else truth(condition, some, evaluator).true
         taken = some.keep(held) if not held.all() else some
         if taken.count:
-            pieces.append(_array(evaluator.operand(value, taken), call.type, taken.count))
+            pieces.append(_array(evaluator.operand(value, taken), call, taken.count, evaluator))
             order.append(rows[held])
         rows = rows[~held]
         if not len(rows):
@@ -194,12 +194,16 @@ def _chosen(
     return Series(Column(pa.concat_arrays(pieces).take(pa.array(places))))
 
 
-def _array(operand: Operand, kind: ValueType, count: int) -> pa.Array:
-    """An operand as a column of one type."""
-    wanted = column("", kind).type
+def _array(operand: Operand, call: ir.Call, count: int, evaluator: Evaluator) -> pa.Array:
+    """An operand as a column of the type that a call gives."""
+    wanted = column("", call.type).type
     if isinstance(operand, Series):
         values = operand.arrow
-        return values if values.type == wanted else values.cast(wanted, safe=False)
+        try:
+            return values if values.type == wanted else values.cast(wanted, safe=pa.types.is_integer(wanted))
+        except pa.ArrowInvalid:
+            reason = "a value has no room in 64 bits"
+            raise NumberOverflow(evaluator.query, show(call), reason) from None
     return pa.repeat(pa.scalar(list(operand) if isinstance(operand, tuple) else operand, wanted), count)
 
 
