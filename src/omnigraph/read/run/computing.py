@@ -209,10 +209,32 @@ def _array(operand: Operand, call: ir.Call, count: int, evaluator: Evaluator) ->
 
 def _applied(function: Function, call: ir.Call, frame: Frame, evaluator: Evaluator) -> Operand:
     """A row of the function table, applied to its operands."""
-    assert function.compute is not None  # noqa: S101  the others are evaluated above
     operands = [evaluator.operand(one, frame) for one in call.operands]
     if any(one is None for one in operands):
         return None
+    series = [one for one in operands if isinstance(one, Series)]
+    if len(series) == 1 and not function.fails and series[0].column.repeats:
+        return _once_each(function, call, operands, series[0], evaluator)
+    return _result(function, call, operands, evaluator)
+
+
+def _once_each(
+    function: Function, call: ir.Call, operands: Sequence[Operand], repeating: Series, evaluator: Evaluator
+) -> Operand:
+    """A function of a text column whose values repeat, computed once for each value."""
+    encoded = repeating.column.codes
+    values = Series(Column(encoded.dictionary))
+    each = _result(function, call, [values if one is repeating else one for one in operands], evaluator)
+    assert isinstance(each, Series)  # noqa: S101  an operand differs by row
+    codes = encoded.codes
+    if repeating.positions is not None:
+        codes = np.where(repeating.positions < 0, -1, codes[repeating.positions])
+    return Series(Column(each.column.take(codes)))
+
+
+def _result(function: Function, call: ir.Call, operands: Sequence[Operand], evaluator: Evaluator) -> Operand:
+    """A row of the function table, applied to operands that are not null."""
+    assert function.compute is not None  # noqa: S101
     try:
         given = list(_given(function, operands))
         found = function.compute(kernels, *given)

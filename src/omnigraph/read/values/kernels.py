@@ -266,12 +266,10 @@ def _arrow(found: Array, missing: Array | None) -> pa.Array:
     return days.view(pa.date32() if is_date else INSTANT)
 
 
-def year(moments: Array) -> Array:
-    return moments.astype("M8[Y]").astype(np.int64) + 1970
-
-
-def month(moments: Array) -> Array:
-    return moments.astype("M8[M]").astype(np.int64) % 12 + 1
+def naive(values: Values) -> pa.Array:
+    """Dates, or instants without their time zone, which is UTC."""
+    values = whole(values, values)
+    return values if pa.types.is_date32(values.type) else values.view(pa.timestamp("ms"))
 
 
 def day(moments: Array) -> Array:

@@ -353,7 +353,7 @@ _FUNCTIONS: Final = (
         INTEGER,
         "the year",
         ('year(date("2024-02-29"))', "2024"),
-        lambda k, moment: k.calendar(k.year, moment),
+        lambda k, moment: k.pc.year(k.naive(moment)),
     ),
     Function(
         "month",
@@ -362,7 +362,7 @@ _FUNCTIONS: Final = (
         INTEGER,
         "the month, from 1 to 12",
         ('month(date("2024-02-29"))', "2"),
-        lambda k, moment: k.calendar(k.month, moment),
+        lambda k, moment: k.pc.month(k.naive(moment)),
     ),
     Function(
         "day",
@@ -371,7 +371,7 @@ _FUNCTIONS: Final = (
         INTEGER,
         "the day of the month, from 1 on",
         ('day(date("2024-02-29"))', "29"),
-        lambda k, moment: k.calendar(k.day, moment),
+        lambda k, moment: k.pc.day(k.naive(moment)),
     ),
     Function(
         "hour",

@@ -65,7 +65,7 @@ class PrimaryParser(Cursor, ABC):
         if self.at_word("case") and self.peek().text == "when":
             with self.nested():
                 return self._case()
-        if token.kind is IDENT and self.peek().kind == "(":
+        if token.kind is IDENT and self.peek().kind == "(" and token.text not in ("true", "false"):
             with self.nested():
                 return self._call()
         if token.kind is IDENT and token.text not in ("true", "false"):
