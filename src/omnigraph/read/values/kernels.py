@@ -194,8 +194,6 @@ def to_integer(values: Values) -> Values:
         return pc.cast(pc.utf8_trim_whitespace(values), pa.int64())
     if pa.types.is_boolean(values.type):
         return pc.cast(values, pa.int64())
-    if not pa.types.is_integer(values.type):
-        raise ValueError(f"{values.type} is no number")
     return _wide(values)
 
 
@@ -212,8 +210,8 @@ def to_float(values: Values) -> Values:
         return values
     if is_text(values):
         return pc.cast(pc.utf8_trim_whitespace(values), pa.float64())
-    if not pa.types.is_integer(values.type) and not is_float(values):
-        raise ValueError(f"{values.type} is no number")
+    if pa.types.is_boolean(values.type):
+        values = pc.cast(values, pa.int64())
     return pc.cast(values, pa.float64(), safe=False)
 
 
@@ -223,7 +221,7 @@ def to_date(values: Values) -> Values:
         return values
     if pa.types.is_timestamp(values.type):
         return calendar(lambda moments: moments.astype("M8[D]"), values)
-    return by_row(parse_date, pa.date32(), _texts(values, "Date"))
+    return by_row(parse_date, pa.date32(), values)
 
 
 def to_datetime(values: Values) -> Values:
@@ -232,13 +230,7 @@ def to_datetime(values: Values) -> Values:
         return values
     if pa.types.is_date32(values.type):
         return calendar(lambda moments: moments.astype("M8[ms]"), values)
-    return by_row(parse_datetime, INSTANT, _texts(values, "DateTime"))
-
-
-def _texts(values: Values, wanted: str) -> Values:
-    if not is_text(values):
-        raise ValueError(f"no {wanted} can be made of {values.type}")
-    return values
+    return by_row(parse_datetime, INSTANT, values)
 
 
 def calendar(function: Callable[[Array], Array], values: Values) -> pa.Array:
