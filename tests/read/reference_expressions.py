@@ -72,6 +72,6 @@ def _connected(operands: Sequence[ir.Expr], evaluate: Evaluate, *, decisive: boo
     for operand in operands:
         value = evaluate(operand).value
         if value is decisive:
-            return decisive
+            return bool(value)
         unknown |= value is None
     return None if unknown else not decisive

@@ -131,8 +131,8 @@ def _truncated(unit: str, moment: Any) -> Any:
     day = moment.date() if isinstance(moment, dt.datetime) else moment
     clock = {"hour": 1, "minute": 2, "second": 3}.get(unit)
     if clock is not None and isinstance(moment, dt.datetime):
-        kept = (moment.hour, moment.minute, moment.second)[:clock]
-        return dt.datetime(day.year, day.month, day.day, *kept, tzinfo=dt.UTC)
+        hour, minute, second = moment.hour, moment.minute * (clock > 1), moment.second * (clock > 2)
+        return dt.datetime(day.year, day.month, day.day, hour, minute, second, tzinfo=dt.UTC)
     match unit:
         case "year":
             begun = day.replace(month=1, day=1)

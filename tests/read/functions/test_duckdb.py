@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
 import math
 from random import Random
 from typing import Any, Final
 
-import duckdb
 import pyarrow as pa
 from tests.read.functions.rows import KNOWN
 from tests.sampling import examples
@@ -30,6 +30,7 @@ node Value { i: I64?  j: I32?  x: F64?  y: F64?  s: String?  t: String?  d: Date
   l: [String]? }
 """)
 _UTC: Final = dt.UTC
+duckdb: Final = importlib.import_module("duckdb")
 _COLUMNS: Final[dict[str, tuple[str, list[Any]]]] = {
     "i": ("integer", [None, 0, 1, -1, 7, 2**31, -(2**40), 2**62, 12]),
     "j": ("integer", [3, None, 0, -2, 5, 1, 2**31 - 1, -(2**31), 4]),

@@ -135,7 +135,7 @@ class Output:
         arguments: dict[ir.Expr, ir.Expr] = {key: key for key in keys}
         arguments.update({agg: agg.argument for agg in aggregates})
         names: dict[ir.Expr, str] = dict(keys)
-        names.update(aggregates)
+        names.update(aggregates.items())
         prepared = frame.select(
             *(
                 comparable(self._value(argument, {}), self.valued.kind(argument)).alias(names[one])
@@ -168,7 +168,7 @@ class Output:
             computed = {name: (one, _kind_of(one)) for one, name in wanted.items()}
             grouped = with_computed(grouped, computed, operands, self.expressions)
         names: dict[ir.Expr, str] = dict(keys)
-        names.update(aggregates)
+        names.update(aggregates.items())
         names.update(wanted)
         for condition in self.query.having:
             grouped = grouped.where(fn.col(names[condition]))
