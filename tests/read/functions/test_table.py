@@ -78,6 +78,21 @@ def test_a_value_that_does_not_exist_is_an_error_with_a_name(
     assert reason in raised.value.reason
 
 
+def test_what_a_row_said_before_it_was_changed_is_not_computed() -> None:
+    graph = omnigraph.init("memory://changed-rows/g", SCHEMA)
+    rows = b"".join(b'{"type": "Number", "data": {"name": "n%d", "whole": %d}}\n' % (n, n) for n in range(40))
+    graph.load(rows, mode="append")
+    read = (
+        "query q() { match { $n: Number  $n.whole is not null and 10 / $n.whole >= 5 } return { count(*) as n } }"
+    )
+    with pytest.raises(DivisionByZero):
+        graph.query(read)
+    graph.mutate("query q() { update Number set { whole: 1 } where whole = 0 }")
+    assert graph.query(read).rows == [{"n": 3}]
+    graph.mutate('query q() { delete Number where whole % 2 = 1 and name != "n7" }')
+    assert graph.query(read).rows == [{"n": 1}]
+
+
 @pytest.mark.parametrize(
     "guarded",
     [

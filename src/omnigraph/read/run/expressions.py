@@ -13,6 +13,7 @@ from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import EmbeddingUnavailable, ParameterError
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.functions.table import may_fail
 from omnigraph.read.pattern.pattern import mentioned
 from omnigraph.read.run.computing import computed, truth
 from omnigraph.read.run.frame import Frame
@@ -33,6 +34,11 @@ class Expressions:
 
     def holds(self, condition: ir.Filter, frame: Frame) -> Bools:
         """For which rows a condition is true; false and unknown are alike."""
+        if may_fail(condition) and (live := _live(condition, frame)) is not None:
+            held = np.zeros(frame.count, dtype=np.bool_)
+            rows = np.flatnonzero(live)
+            held[rows] = self.holds(condition, frame.take(rows))
+            return held
         if isinstance(condition.left, ir.Call | ir.Filter) and condition.right == ir.TRUE:
             return truth(condition, frame, self).true
         right = None if condition.right is None else self.operand(condition.right, frame)
@@ -124,6 +130,16 @@ class Expressions:
                 f"'{client.model}'; configure that model, or pass a vector"
             )
         return np.asarray(client.embed([text], near.dimension, "query")[0], dtype=np.float64)
+
+
+def _live(condition: ir.Filter, frame: Frame) -> Bools | None:
+    """In which rows of a frame the variables of a condition are entities that exist; None if in all."""
+    live: Bools | None = None
+    for name in set(mentioned(condition)):
+        mask = frame.rows[name].live if frame.at(name) is None else None
+        if mask is not None:
+            live = mask if live is None else live & mask
+    return live
 
 
 def _only(found: Operand) -> Operand:

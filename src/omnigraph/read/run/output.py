@@ -13,7 +13,7 @@ from omnigraph.formats.columns import column
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.explain import show
 from omnigraph.lang.values import BOOL, ValueType
-from omnigraph.read.data.tables import Rows
+from omnigraph.read.data.rows import Rows
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.needs import aggregates_of
 from omnigraph.read.run.expressions import Expressions

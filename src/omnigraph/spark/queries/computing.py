@@ -17,7 +17,7 @@ from omnigraph.formats.columns import column
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.values import ValueType
-from omnigraph.read.data.tables import Rows
+from omnigraph.read.data.rows import Rows
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import NO_ROW, Frame
 from omnigraph.read.values.columns import Column as Values
