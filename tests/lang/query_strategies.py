@@ -38,7 +38,7 @@ def _calls(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression
     nearest = _score("nearest", _property_refs, inner)
     arms = nearest | _score("bm25", inner, inner)
     return st.one_of(
-        st.builds(syntax.Aggregate, st.sampled_from(syntax.AGGREGATES), inner),
+        st.builds(syntax.Aggregate, st.sampled_from(syntax.AGGREGATES[:-1]), inner),
         st.builds(syntax.Aggregate, st.just("count"), inner, st.just(True)),
         st.builds(syntax.TextCall, st.sampled_from(["search", "match_text"]), inner, inner),
         st.builds(syntax.TextCall, st.just("fuzzy"), inner, inner, st.none() | inner),
@@ -71,7 +71,8 @@ def _computations(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Exp
     branches = st.lists(st.builds(syntax.Branch, inner, inner), min_size=1, max_size=2).map(tuple)
     duration = st.builds(syntax.Duration, st.integers(-3, 3), st.sampled_from(UNITS))
     return st.one_of(
-        st.builds(syntax.Arithmetic, operators, inner, inner | duration),
+        st.builds(syntax.Arithmetic, operators, inner, inner),
+        st.builds(syntax.Arithmetic, st.sampled_from(syntax.SUMS), inner, duration),
         st.builds(syntax.Minus, inner),
         st.builds(syntax.Not, inner),
         _connected(pairs),
@@ -89,9 +90,17 @@ def _connected(operands: st.SearchStrategy[tuple[Expression, ...]]) -> st.Search
     return st.builds(syntax.Connected, st.sampled_from(("and", "or")), operands)
 
 
-computations: st.SearchStrategy[Expression] = _computations(_operands | _computations(_operands)).filter(
-    lambda made: isinstance(made, syntax.COMPUTED)
-)
+@st.composite
+def _computed(draw: st.DrawFn) -> Expression:
+    """An expression that is computed from others, which may be computed too."""
+    inner: st.SearchStrategy[Expression] = _operands
+    if draw(st.booleans()):
+        inner = _operands | _computations(_operands)
+    return draw(_computations(inner).filter(lambda made: isinstance(made, syntax.COMPUTED)))
+
+
+computations: st.SearchStrategy[Expression] = _computed()
+_groups = _connected(st.tuples(_operands, _operands)) | computations
 _requirements = st.builds(
     syntax.Requirement,
     computations.filter(lambda made: not isinstance(made, syntax.Comparison | syntax.NullTest)),
@@ -214,7 +223,7 @@ def reads(draw: st.DrawFn) -> syntax.ReadBody:
         draw(st.lists(orderings(), max_size=2).map(tuple)),
         limit,
         None if limit is None else draw(st.none() | _counts),
-        draw(st.lists(st.builds(syntax.Requirement, computations), max_size=2).map(tuple)),
+        draw(st.lists(st.builds(syntax.Requirement, _groups), max_size=2).map(tuple)),
     )
 
 

@@ -11,6 +11,7 @@ from omnigraph.lang.query.syntax import (
     SYMBOLS,
     AliasRef,
     Assignment,
+    BoolLiteral,
     Comparison,
     Condition,
     Connected,
@@ -313,6 +314,8 @@ class _Parser(ClauseParser):
         match found:
             case Comparison(AliasRef(name, at), operator, value) if operator in SYMBOLS and is_constant(value):
                 return Condition(Name(name, at), operator, value, found.span)
+            case Comparison(BoolLiteral(truth, at), operator, value) if operator in SYMBOLS and is_constant(value):
+                return Condition(Name("true" if truth else "false", at), operator, value, found.span)
         if not isinstance(found, (*COMPUTED, TextCall)):
             self.fail(
                 f"expected a comparison, found {describe(self.token)}",
