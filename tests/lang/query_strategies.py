@@ -100,7 +100,10 @@ def _computed(draw: st.DrawFn) -> Expression:
 
 
 computations: st.SearchStrategy[Expression] = _computed()
-_groups = _connected(st.tuples(_operands, _operands)) | computations
+_counted = st.just(syntax.Aggregate("count", syntax.Everything()))
+_lowered = st.builds(syntax.FunctionCall, st.just("lower"), st.tuples(_operands))
+_cases = st.builds(syntax.Case, st.tuples(st.builds(syntax.Branch, _operands, _lowered)), st.none() | _operands)
+_groups = _connected(st.tuples(_operands, _counted)) | _cases | computations
 _requirements = st.builds(
     syntax.Requirement,
     computations.filter(lambda made: not isinstance(made, syntax.Comparison | syntax.NullTest)),
