@@ -219,6 +219,6 @@ def test_pending_rows_in_several_chunks_keep_their_order(plain: Base, pending: p
 def test_the_ends_of_an_edge_are_its_columns_src_and_dst() -> None:
     schema = pa.schema([("id", pa.string()), ("src", pa.string()), ("dst", pa.string())])
     constants = tuple(ir.Predicate(end, ir.Op.EQ, ir.Constant(end, STRING)) for end in ("from", "to"))
-    edge = load_catalog("node A  edge E: A -> A").edges["E"]
+    edge = load_catalog("node A { }  edge E: A -> A").edges["E"]
     where = where_clause(ir.DeleteOp("edge", "E", constants), edge, schema, expressions_of("q", {}))
     assert where.sql == "`src` = 'from' and `dst` = 'to'"
