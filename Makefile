@@ -49,6 +49,7 @@ bench: install ## Print the benchmarks
 	$(BIN)/python -m benchmarks.writes
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.expressions
 	$(BIN)/python -m benchmarks.social
 	$(BIN)/python -m benchmarks.fresh
 	$(BIN)/python -m benchmarks.subgraph

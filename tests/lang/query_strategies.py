@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.lang.strategies import I64_MAX, U32_MAX, identifiers, names, texts, type_identifiers, type_names
 
 from omnigraph.lang.query import syntax
+from omnigraph.lang.query.functions.signature import UNITS
 from omnigraph.lang.query.scores import SCORES
 from omnigraph.lang.query.syntax import Clause, Expression, Statement
 from omnigraph.lang.source import Name
@@ -37,7 +38,7 @@ def _calls(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression
     nearest = _score("nearest", _property_refs, inner)
     arms = nearest | _score("bm25", inner, inner)
     return st.one_of(
-        st.builds(syntax.Aggregate, st.sampled_from(syntax.AGGREGATES), inner),
+        st.builds(syntax.Aggregate, st.sampled_from(syntax.AGGREGATES[:-1]), inner),
         st.builds(syntax.Aggregate, st.just("count"), inner, st.just(True)),
         st.builds(syntax.TextCall, st.sampled_from(["search", "match_text"]), inner, inner),
         st.builds(syntax.TextCall, st.just("fuzzy"), inner, inner, st.none() | inner),
@@ -53,6 +54,60 @@ def _score(function: str, *operands: st.SearchStrategy[Expression]) -> st.Search
 def _takes_no_direction(expression: Expression) -> bool:
     return isinstance(expression, syntax.ScoreCall) and SCORES[expression.function].direction is not None
 
+
+_operands = st.one_of(
+    _property_refs,
+    _strings,
+    st.builds(syntax.IntegerLiteral, st.integers(-9, 9)),
+    st.builds(syntax.FloatLiteral, st.floats(-9, 9)),
+    variables,
+)
+
+
+def _computations(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+    """Everything that operators, `case` and functions make of other expressions."""
+    operators = st.sampled_from((*syntax.SUMS, *syntax.PRODUCTS))
+    pairs = st.lists(inner, min_size=2, max_size=3).map(tuple)
+    branches = st.lists(st.builds(syntax.Branch, inner, inner), min_size=1, max_size=2).map(tuple)
+    duration = st.builds(syntax.Duration, st.integers(-3, 3), st.sampled_from(UNITS))
+    return st.one_of(
+        st.builds(syntax.Arithmetic, operators, inner, inner),
+        st.builds(syntax.Arithmetic, st.sampled_from(syntax.SUMS), inner, duration),
+        st.builds(syntax.Minus, inner),
+        st.builds(syntax.Not, inner),
+        _connected(pairs),
+        st.builds(syntax.Comparison, inner, st.sampled_from((*syntax.SYMBOLS, *syntax.WORD_OPERATORS)), inner),
+        st.builds(syntax.NullTest, inner, st.booleans()),
+        st.builds(syntax.Case, branches, st.none() | inner),
+        st.builds(syntax.FunctionCall, st.sampled_from(("lower", "sqrt")), st.tuples(inner)),
+        st.builds(syntax.Aggregate, st.just("percentile"), inner, fraction=inner),
+        st.just(syntax.Aggregate("count", syntax.Everything())),
+    )
+
+
+def _connected(operands: st.SearchStrategy[tuple[Expression, ...]]) -> st.SearchStrategy[Expression]:
+    """`and` and `or`."""
+    return st.builds(syntax.Connected, st.sampled_from(("and", "or")), operands)
+
+
+@st.composite
+def _computed(draw: st.DrawFn) -> Expression:
+    """An expression that is computed from others, which may be computed too."""
+    inner: st.SearchStrategy[Expression] = _operands
+    if draw(st.booleans()):
+        inner = _operands | _computations(_operands)
+    return draw(_computations(inner).filter(lambda made: isinstance(made, syntax.COMPUTED)))
+
+
+computations: st.SearchStrategy[Expression] = _computed()
+_counted = st.just(syntax.Aggregate("count", syntax.Everything()))
+_lowered = st.builds(syntax.FunctionCall, st.just("lower"), st.tuples(_operands))
+_cases = st.builds(syntax.Case, st.tuples(st.builds(syntax.Branch, _operands, _lowered)), st.none() | _operands)
+_groups = _connected(st.tuples(_operands, _counted)) | _cases | computations
+_requirements = st.builds(
+    syntax.Requirement,
+    computations.filter(lambda made: not isinstance(made, syntax.Comparison | syntax.NullTest)),
+)
 
 _leaves = st.one_of(
     literals, st.just(syntax.Now()), variables, _property_refs, st.builds(syntax.AliasRef, _aliases)
@@ -84,6 +139,16 @@ def comparisons(draw: st.DrawFn) -> syntax.Comparison:
     return draw(st.builds(syntax.Comparison, st.just(left), st.sampled_from(operators), st.just(right)))
 
 
+def _reads_as_condition(clause: syntax.Requirement) -> bool:
+    """Does it not begin with a bare variable? That and a word would read as a traversal."""
+    first: Expression = clause.condition
+    while not isinstance(first, syntax.Not | syntax.Minus | syntax.Case) and (parts := syntax.operands_of(first)):
+        if isinstance(first, syntax.FunctionCall | syntax.Aggregate):
+            return True
+        first = parts[0]
+    return not isinstance(first, syntax.Variable)
+
+
 _text_calls = st.builds(syntax.TextCall, st.sampled_from(["search", "match_text"]), expressions, expressions)
 _fuzzy_calls = st.builds(syntax.TextCall, st.just("fuzzy"), expressions, expressions, st.none() | expressions)
 _matches = st.lists(st.builds(syntax.PropertyMatch, names, _values), max_size=3).map(tuple)
@@ -93,6 +158,7 @@ _plain_clauses: st.SearchStrategy[Clause] = st.one_of(
     comparisons(),
     st.builds(syntax.NullTest, expressions, st.booleans()),
     st.builds(syntax.TextPredicate, _text_calls | _fuzzy_calls),
+    _requirements.filter(_reads_as_condition),
 )
 
 
@@ -117,8 +183,8 @@ def _first_word(clause: Clause) -> str | None:
 
 def _claimed(clause: Clause) -> Sequence[str | None]:
     """The words that behind this clause would go on with it."""
-    if isinstance(clause, syntax.TextPredicate):
-        return ("is", *syntax.WORD_OPERATORS)
+    if isinstance(clause, syntax.TextPredicate | syntax.Requirement):
+        return ("is", "not", "and", "or", *syntax.WORD_OPERATORS)
     if isinstance(clause, syntax.Comparison) and _takes_no_direction(clause.right):
         return ("asc", "desc")
     return ()
@@ -126,7 +192,12 @@ def _claimed(clause: Clause) -> Sequence[str | None]:
 
 clauses: st.SearchStrategy[Clause] = st.recursive(
     _plain_clauses,
-    lambda inner: st.builds(syntax.Negation, _block(inner, 3)) | st.builds(syntax.OptionalBlock, _block(inner, 3)),
+    lambda inner: st.one_of(
+        *(
+            st.builds(block, _block(inner, 3))
+            for block in (syntax.Negation, syntax.Existence, syntax.OptionalBlock)
+        )
+    ),
     max_leaves=4,
 )
 
@@ -141,7 +212,7 @@ def orderings(draw: st.DrawFn) -> syntax.Ordering:
 
 
 _counts = variables | st.builds(syntax.IntegerLiteral, st.integers(0, I64_MAX))
-_projections = st.builds(syntax.Projection, expressions, st.none() | names)
+_projections = st.builds(syntax.Projection, expressions | computations, st.none() | names)
 
 
 @st.composite
@@ -155,6 +226,7 @@ def reads(draw: st.DrawFn) -> syntax.ReadBody:
         draw(st.lists(orderings(), max_size=2).map(tuple)),
         limit,
         None if limit is None else draw(st.none() | _counts),
+        draw(st.lists(st.builds(syntax.Requirement, _groups), max_size=2).map(tuple)),
     )
 
 

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.read.engine import data_of, reference_answer
+from tests.read.functions.rows import Uncomputable
 from tests.read.graphs import Record, SchemaPlan, random_records, random_schema
 from tests.read.queries import random_query
 from tests.read.query_parts import Query
@@ -76,7 +77,7 @@ def disagreement(
     """
     try:
         expected = reference_answer(graph, query.text, query.values, data=data, most=MOST_ROWS)
-    except TooManyRows:
+    except (TooManyRows, Uncomputable):
         return "", None
     except SumOverflow:
         try:
@@ -191,6 +192,6 @@ def lively_query(
         try:
             if reference_answer(graph, query.text, query.values, data=data, most=MOST_ROWS).rows:
                 break
-        except (TooManyRows, SumOverflow):
+        except (TooManyRows, Uncomputable, SumOverflow):
             continue
     return query

@@ -140,7 +140,20 @@ class Operands:
         return f'"{text}"' if self.random.random() < 0.6 else self.nullable("String", text)
 
     def condition(self, variable: Variable, scope: Sequence[Variable], mentions: bool = False) -> str:
-        """A condition, which ``mentions`` the variable if that matters."""
+        """A condition, which ``mentions`` the variable if that matters; now and then one made of two."""
+        if self.random.random() < 0.2:
+            first, second = self._single(variable, scope, True), self._single(variable, scope, mentions)
+            return self.random.choice(
+                (
+                    f"({first}) or ({second})",
+                    f"({first}) and not ({second})",
+                    f"not (({first}) or ({second}))",
+                    f"case when {first} then {second} else true end",
+                )
+            )
+        return self._single(variable, scope, mentions)
+
+    def _single(self, variable: Variable, scope: Sequence[Variable], mentions: bool) -> str:
         if not mentions and self.random.random() < 0.04:
             return f"{self.nullable('I32', 1)} is {self.random.choice(('', 'not '))}null"
         if variable.is_node and self.random.random() < 0.06:
@@ -189,6 +202,10 @@ class Operands:
         turned = self.scalar(prop.kind)
         if not turned.startswith("-"):
             yield f"{turned} {self.random.choice(_SYMBOLS)} {left}"
+        for computed in computations(self.random, left, prop.kind):
+            other = computed.replace(left, self.known(variable.type, prop))
+            yield f"{computed} {self.random.choice(_SYMBOLS)} {other}"
+        yield f"{left} not in {self.items(prop.kind)}"
         yield f"{left} in {self.items(prop.kind)}"
         yield f"{self.items(prop.kind)} contains {left}"
         yield f"[{', '.join(self.known(variable.type, prop) for _ in range(3))}] contains {left}"
@@ -217,6 +234,24 @@ class Operands:
         if edits is None:
             return f'fuzzy({left}, "{text}")'
         return f'fuzzy({left}, "{text}", {edits if self.random.random() < 0.6 else self.parameter("I32", edits)})'
+
+
+def computations(random: Random, left: str, kind: str) -> Iterator[str]:
+    """Values computed from a property, each of which exists whatever the property is."""
+    match FAMILIES[kind]:
+        case "number":
+            yield f"({left} * 0.5 + 1)"
+            yield f"abs({left} * 1.0)"
+            yield f"floor({left} / 2.5)"
+        case "string":
+            yield f'(lower({left}) + "a")'
+            yield f"length({left}) % 3"
+            yield f"substring({left}, {random.randint(-1, 3)}, 2)"
+        case "date" | "datetime":
+            yield f"year({left}) * 12 + month({left})"
+            yield f'date_trunc("{random.choice(("year", "quarter", "month", "day"))}", {left})'
+        case _:
+            yield f"(not {left})"
 
 
 def mistyped(random: Random, word: str, mistakes: int) -> str:

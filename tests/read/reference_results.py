@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from tests.read.reference_expressions import computed
 from tests.read.reference_rows import Interpreter, Row, counts
-from tests.read.reference_values import Refused, aggregate, frozen, sorted_by
+from tests.read.reference_values import Operand, Refused, aggregate, frozen, sorted_by
 
 from omnigraph.errors import SumOverflow
 from omnigraph.lang.query import ir
@@ -92,32 +93,49 @@ class _Results:
         return self._by_columns(list(shown.values()), range(len(self.query.columns)))
 
     def groups(self, rows: list[Row]) -> list[tuple[Any, ...]]:
-        """One result for each group; ties by the keys of the groups."""
+        """One result for each group that `having` keeps; ties by the keys of the groups."""
         columns = self.query.columns
-        is_key = [not isinstance(column.expression, ir.Agg) for column in columns]
+        is_key = [not ir.is_aggregate(column.expression) for column in columns]
         members: dict[tuple[Any, ...], list[Row]] = {} if any(is_key) else {(): list(rows)}
         if any(is_key):
             for row in rows:
                 key = [self._value(c.expression, row) for c, keyed in zip(columns, is_key, strict=True) if keyed]
                 members.setdefault(tuple(map(frozen, key)), []).append(row)
-        shown = [
-            tuple(
-                self._value(column.expression, group[0]) if keyed else self._aggregated(column, group)
-                for column, keyed in zip(columns, is_key, strict=True)
-            )
+        kept = [
+            group
             for group in members.values()
+            if all(self._of_group(condition, group).value is True for condition in self.query.having)
         ]
-        return self._by_columns(shown, [i for i, keyed in enumerate(is_key) if keyed])
+        shown = [tuple(self._of_group(column.expression, group).value for column in columns) for group in kept]
+        if not self.ordered:
+            return shown
+        keys: list[Key] = []
+        for order in self.query.order:
+            expression = self._resolved(order.expression)
+            keys.append(([self._of_group(expression, group).value for group in kept], order.descending))
+            self.rounded |= _is_rounded(expression)
+        ties = [i for i, keyed in enumerate(is_key) if keyed]
+        keys += [([row[i] for row in shown], False) for i in ties]
+        self.ordered = all(columns[i].type.is_plain for i in ties)
+        return _sorted(shown, keys)
 
-    def _aggregated(self, column: ir.Column, group: Sequence[Row]) -> Any:
-        expression = column.expression
-        assert isinstance(expression, ir.Agg)
-        values = [self._value(expression.argument, row) for row in group]
-        found = aggregate(expression.function, values, expression.distinct)
-        if expression.function == "sum" and found is not None and column.type.is_integer:
-            low, high = INTEGER_BOUNDS[column.type.scalar]
+    def _of_group(self, expression: ir.Expr, group: Sequence[Row]) -> Operand:
+        """What an expression is for a group: aggregates of its rows, and keys, which all rows share."""
+        match expression:
+            case ir.Agg():
+                return Operand(self._aggregated(expression, group))
+            case ir.Call() | ir.Filter():
+                return computed(expression, lambda part: self._of_group(part, group))
+            case _:
+                return self.interpreter.operand(expression, group[0] if group else {})
+
+    def _aggregated(self, agg: ir.Agg, group: Sequence[Row]) -> Any:
+        values = [self._value(agg.argument, row) for row in group]
+        found = aggregate(agg.function, values, agg.distinct, agg.fraction)
+        if agg.function == "sum" and found is not None and agg.type.is_integer:
+            low, high = INTEGER_BOUNDS[agg.type.scalar]
             if not low <= found <= high:
-                raise SumOverflow(self.query.name, column.name)
+                raise SumOverflow(self.query.name, agg.function)
         return found
 
     def _by_columns(self, shown: list[tuple[Any, ...]], ties: Sequence[int]) -> list[tuple[Any, ...]]:
@@ -127,9 +145,6 @@ class _Results:
         for order in self.query.order:
             position = self._position(order.expression)
             keys.append(([row[position] for row in shown], order.descending))
-            column = self.query.columns[position]
-            is_added = isinstance(column.expression, ir.Agg) and column.expression.function in ("sum", "avg")
-            self.rounded |= is_added and not column.type.is_integer
         keys += [([row[i] for row in shown], False) for i in ties]
         self.ordered = all(self.query.columns[i].type.is_plain for i in ties)
         return _sorted(shown, keys)
@@ -190,6 +205,14 @@ class _Results:
 
     def _value(self, expression: ir.Expr, row: Row) -> Any:
         return self.interpreter.operand(expression, row).value
+
+
+def _is_rounded(expression: ir.Expr) -> bool:
+    """Do the last digits depend on who adds the values up?"""
+    return any(
+        isinstance(part, ir.Agg) and part.function in ("sum", "avg", "stddev") and not part.type.is_integer
+        for part in ir.parts(expression)
+    )
 
 
 def _id(row: Row, name: str) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+from tests.read.reference_expressions import computed
 from tests.read.reference_search import Embed, bm25, cosine, fused, l2, matches, matches_fuzzily, ranks
 from tests.read.reference_values import (
     Entity,
@@ -203,6 +204,8 @@ class Interpreter:
                 return Operand(value, constant=True)
             case ir.TextMatch():
                 return Operand(self._matches(expression, row))
+            case ir.Call() | ir.Filter():
+                return computed(expression, lambda part: self.operand(part, row))
             case _:
                 raise AssertionError(expression)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -105,6 +106,12 @@ def frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _quantile(ranked: Sequence[float], share: float) -> float:
+    place = share * (len(ranked) - 1)
+    below, above = ranked[math.floor(place)], ranked[math.ceil(place)]
+    return below + (above - below) * (place - math.floor(place))
+
+
 def sorted_by(rows: Sequence[Any], keys: Sequence[Sequence[Any]], descending: Sequence[bool]) -> list[Any]:
     """Rows by several keys, each a value per row: null is below everything, equal rows keep their order."""
     positions = list(range(len(rows)))
@@ -117,9 +124,11 @@ def _rank(value: Any) -> tuple[Any, ...]:
     return (0,) if value is None else (1, frozen(value))
 
 
-def aggregate(function: str, values: Sequence[Any], distinct: bool) -> Any:
+def aggregate(function: str, values: Sequence[Any], distinct: bool, fraction: float | None = None) -> Any:
     """An aggregate over the values of a group, nulls left out."""
     present = [value for value in values if value is not None]
+    if function == "collect":
+        return sorted(set(present) if distinct else present)
     if function == "count":
         return len({frozen(value) for value in present}) if distinct else len(present)
     if not present:
@@ -128,6 +137,10 @@ def aggregate(function: str, values: Sequence[Any], distinct: bool) -> Any:
         return min(present)
     if function == "max":
         return max(present)
+    if function == "stddev":
+        return statistics.stdev(map(float, present)) if len(present) > 1 else None
+    if function in ("median", "percentile"):
+        return _quantile(sorted(map(float, present)), 0.5 if fraction is None else fraction)
     total = sum(map(Fraction, present), Fraction())
     if function == "avg":
         return float(total / len(present))

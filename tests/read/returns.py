@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from tests.read.conditions import FAMILIES, Operands
+from tests.read.conditions import FAMILIES, Operands, computations
 from tests.read.query_parts import Query, Variable
 
 _NUMERIC: Final = frozenset(kind for kind, family in FAMILIES.items() if family == "number")
@@ -115,7 +115,18 @@ class _Returns:
             return _Column(f"{self.random.choice(_LITERALS)} as {alias}", alias)
         if chance < 0.08:
             return _Column(f"{self.operands.nullable('I64', 2**53 + 1)} as {alias}", alias)
+        if chance < 0.2 and (computed := self._computed()) is not None:
+            return _Column(f"{computed} as {alias}", alias)
         return self._key_column(position)
+
+    def _computed(self) -> str | None:
+        """Something computed from a property."""
+        variable = self.random.choice(self.scope)
+        columns = [prop for prop in variable.columns() if prop.kind in FAMILIES]
+        if not columns:
+            return None
+        prop = self.random.choice(columns)
+        return self.random.choice(list(computations(self.random, f"${variable.name}.{prop.name}", prop.kind)))
 
     def _key_column(self, position: int) -> _Column:
         """A node or a property, which may be the key of a group; without an alias it has the name of one."""
@@ -142,8 +153,10 @@ class _Returns:
             return f"count({self.random.choice(('', 'distinct '))}${self.random.choice(self.nodes).name})"
         prop = self.random.choice(columns)
         functions = ["count", "count"]
+        if self.random.random() < 0.1:
+            return "count(*)"
         if prop.kind in _NUMERIC:
-            functions += ["sum", "avg"]
+            functions += ["sum", "avg", "median"]
         if prop.kind in _COMPARABLE:
             functions += ["min", "max"]
         function = self.random.choice(functions)

@@ -49,6 +49,9 @@
     │   ├── QueryMemoryExceeded  the query needs more memory than its limit
     │   ├── CountOverflow        the query counts more matches than an integer can hold
     │   ├── SumOverflow          a sum over integers that a 64-bit integer cannot hold
+    │   ├── ComputationFailed    a value that cannot be computed, such as a date of a text that is none
+    │   │   ├── DivisionByZero   a number divided by zero
+    │   │   └── NumberOverflow   an integer beyond 64 bits, or a moment beyond the calendar
     │   └── QueryCancelled       the caller cancelled the query
     ├── PipelineError            a bulk job, an export or a stream that did not finish
     │   ├── JavaUnavailable      Spark needs Java, and there is none, or one that is too old
@@ -152,7 +155,10 @@ from omnigraph.errors.pipeline import (
     StreamOutOfStep,
 )
 from omnigraph.errors.queries import (
+    ComputationFailed,
     CountOverflow,
+    DivisionByZero,
+    NumberOverflow,
     QueryCancelled,
     QueryMemoryExceeded,
     QueryStopped,
@@ -220,6 +226,7 @@ __all__ = [
     "BranchProtected",
     "BranchTagged",
     "ChangeFeedGap",
+    "ComputationFailed",
     "Conflict",
     "ConflictError",
     "ConflictKind",
@@ -230,6 +237,7 @@ __all__ = [
     "CursorRejected",
     "DataError",
     "Diagnostic",
+    "DivisionByZero",
     "EmbeddingUnavailable",
     "ExportRefused",
     "ForkedProcess",
@@ -258,6 +266,7 @@ __all__ = [
     "MissingExtra",
     "NotAGraph",
     "NotOnSpark",
+    "NumberOverflow",
     "ObjectDamaged",
     "OmniError",
     "Outcome",

@@ -88,6 +88,36 @@ class SumOverflow(QueryStopped):
         return {"error": str(self), "query": self.query, "expression": self.expression}
 
 
+class ComputationFailed(QueryStopped):
+    """A value that a query computes and that does not exist, such as a quotient by zero."""
+
+    def __init__(self, query: str, expression: str, reason: str) -> None:
+        super().__init__(query, expression, reason)
+        self.query = query
+        self.expression = expression
+        self.reason = reason
+
+    remedy = "exclude such rows by a condition, or choose the values with `case when … then … end`"
+
+    def __str__(self) -> str:
+        return f"query '{self.query}': {self.expression}: {self.reason}; {self.remedy}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "query": self.query, "expression": self.expression, "reason": self.reason}
+
+
+class DivisionByZero(ComputationFailed):
+    """A number divided by zero."""
+
+    remedy = "exclude such rows by a condition, or divide by `nullif(…, 0)`, which gives null"
+
+
+class NumberOverflow(ComputationFailed):
+    """A computed integer that has no room in 64 bits, or a moment outside the years 1 to 9999."""
+
+    remedy = "compute with floats, `to_float(…)`, or exclude such rows by a condition"
+
+
 class QueryCancelled(QueryStopped):
     """A query that the caller cancelled."""
 

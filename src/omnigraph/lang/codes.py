@@ -61,7 +61,7 @@ TYPES: Final = {
     "T13": "property assigned twice",
     "T14": "mutation value is a variable that is no parameter",
     "T15": "bad hop bounds, or bad operands of nearest",
-    "T16": "update of an edge type",
+    "T16": "update of the ends of an edge",
     "T17": "nearest ordering without limit",
     "T18": "nearest ordering together with an alias ordering",
     "T19": "operands of search or fuzzy",
@@ -70,6 +70,8 @@ TYPES: Final = {
     "T22": "undirected traversal over an asymmetric edge",
     "T23": "edge variable misused",
     "T24": "Blob as a read value",
+    "T25": "operand of a function or of arithmetic of the wrong type",
+    "T26": "values of a case or of coalesce without a shared type",
 }
 
 QUERY: Final = {
@@ -90,6 +92,7 @@ QUERY: Final = {
     "Q114": "limit or offset is not an integer",
     "Q115": "optional block shares no variable with its surroundings",
     "Q116": "query annotation repeated, blank or unknown",
+    "Q117": "having without an aggregate",
 }
 
 LINT: Final = {

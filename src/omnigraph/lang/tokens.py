@@ -60,7 +60,7 @@ _PATTERN: Final = re.compile(
     | (?P<line_comment>//[^\n]*)
     | (?P<block_comment>/\*)
     | (?P<string>")
-    | (?P<punctuation>->|\.\.|>=|<=|!=|[{}()\[\]:,.@?<>=-])
+    | (?P<punctuation>->|\.\.|>=|<=|!=|[{}()\[\]:,.@?<>=+*/%|-])
     """,
     re.VERBOSE,
 )
@@ -214,10 +214,8 @@ def _stray(text: str, at: int, diagnostics: Diagnostics) -> int:
         return close + 1 if close > 0 and "\n" not in text[at:close] else at + 1
     if character == "$":
         remedy = "a variable is `$` and a name that starts with a lower-case letter, such as `$person`"
-    elif character in "+*/%":
-        remedy = "the language has no arithmetic; compute the value first and pass it as a parameter"
-    elif character in "|&":
-        remedy = "clauses of `match` are joined by standing side by side"
+    elif character == "&":
+        remedy = "conditions are joined by `and`, or by standing side by side"
     end = at + 1
     diagnostics.report("P002", "parse error", message, Span(at, end), remedy)
     return end

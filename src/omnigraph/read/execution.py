@@ -147,7 +147,7 @@ def _answer(prepared: Prepared, route: _Route, window: Window) -> tuple[pa.Table
     if has_scores:
         rows = spread(_collected(route, needed, None), None, limits)
         query, matched = scored(query, rows, None, expressions)
-    keys = [c.expression for c in query.columns if not isinstance(c.expression, ir.Agg)]
+    keys = [c.expression for c in query.columns if not ir.is_aggregate(c.expression)]
     grouping = Grouping(keys, aggregates_of(query), tables.catalog, expressions, limits, tables.settings)
     if has_scores:
         grouping.consume(matched)

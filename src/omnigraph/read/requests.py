@@ -13,7 +13,7 @@ from omnigraph.errors import HistoryReclaimed, StorageError
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledRead
-from omnigraph.lang.query.explain import show
+from omnigraph.lang.query.explain import show, show_condition
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.data.cache import Cache, QueryCache
@@ -98,6 +98,8 @@ def _lines(query: ir.QueryIR, trace: Trace, analyze: bool) -> Iterator[str]:
     kind = "Group" if query.aggregates else "Distinct" if query.distinct else "Return"
     measured = f"  [{trace.rows:,} rows, {trace.finishing * 1e3:.2f} ms]" if analyze else ""
     yield f"{kind} {columns}{measured}"
+    if query.having:
+        yield f"Having {' and '.join(map(show_condition, query.having))}"
     if query.order:
         keys = (f"{show(o.expression)}{' desc' if o.descending else ''}" for o in query.order)
         yield f"Order {', '.join(keys)}"

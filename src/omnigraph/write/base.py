@@ -83,6 +83,12 @@ class Base:
             rows = pa.Table.from_batches(_limited(reader, limit), reader.schema)
         return with_blobs(self.entity(table_key), rows).cast(nullable)
 
+    def whole_rows_of(self, table_key: str, ids: pa.Array, limit: int | None = None) -> pa.Table:
+        """Committed rows with all their columns, by their ids."""
+        if not len(ids):
+            return self.whole_rows(table_key, "false")
+        return pa.concat_tables(self.whole_rows(table_key, probe, limit) for probe in self._probes({"id": ids}))
+
     def rows_with(self, table_key: str, wanted: Mapping[str, pa.Array], columns: Sequence[str]) -> pa.Table:
         """Committed rows that have, in each column of ``wanted``, one of the values given for it.
 

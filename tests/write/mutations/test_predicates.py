@@ -23,6 +23,7 @@ from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import load_catalog
 from omnigraph.lang.values import STRING
 from omnigraph.write.base import Base
+from omnigraph.write.mutations.computing import expressions_of
 from omnigraph.write.mutations.predicates import Where, matching, where_clause
 
 SCHEMA = """
@@ -147,9 +148,9 @@ def conditions(draw: st.DrawFn) -> tuple[str, ir.Op, Value]:
 def clause(base: Base, *conditions: tuple[str, ir.Op, Value]) -> Where:
     """The conditions as a statement has them: values are parameters."""
     predicates = [ir.Predicate(name, op, ir.Param(f"p{i}")) for i, (name, op, _) in enumerate(conditions)]
-    return where_clause(
-        predicates, base.schema(KEY), {f"p{i}": value for i, (_, _, value) in enumerate(conditions)}
-    )
+    values = expressions_of("q", {f"p{i}": value for i, (_, _, value) in enumerate(conditions)})
+    statement = ir.DeleteOp("node", "Row", tuple(predicates))
+    return where_clause(statement, base.entity(KEY), base.schema(KEY), values)
 
 
 def naive(conditions: tuple[tuple[str, ir.Op, Value], ...]) -> list[str]:
@@ -217,5 +218,7 @@ def test_pending_rows_in_several_chunks_keep_their_order(plain: Base, pending: p
 
 def test_the_ends_of_an_edge_are_its_columns_src_and_dst() -> None:
     schema = pa.schema([("id", pa.string()), ("src", pa.string()), ("dst", pa.string())])
-    constants = [ir.Predicate(end, ir.Op.EQ, ir.Constant(end, STRING)) for end in ("from", "to")]
-    assert where_clause(constants, schema, {}).sql == "`src` = 'from' and `dst` = 'to'"
+    constants = tuple(ir.Predicate(end, ir.Op.EQ, ir.Constant(end, STRING)) for end in ("from", "to"))
+    edge = load_catalog("node A { }  edge E: A -> A").edges["E"]
+    where = where_clause(ir.DeleteOp("edge", "E", constants), edge, schema, expressions_of("q", {}))
+    assert where.sql == "`src` = 'from' and `dst` = 'to'"

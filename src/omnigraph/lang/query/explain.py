@@ -20,6 +20,8 @@ def _read(query: ir.QueryIR) -> Iterator[str]:
     yield from explain_operations(query.pipeline, "")
     shown = ", ".join(_column(column) for column in query.columns)
     yield f"{'Aggregate' if query.aggregates else 'Return'}{' distinct' if query.distinct else ''} {shown}"
+    if query.having:
+        yield f"Having {' and '.join(map(show_condition, query.having))}"
     if query.order:
         keys = (f"{show(o.expression)}{' desc' if o.descending else ''}" for o in query.order)
         yield f"Order {', '.join(keys)}"
@@ -30,7 +32,7 @@ def _read(query: ir.QueryIR) -> Iterator[str]:
 
 def _column(column: ir.Column) -> str:
     shown = show(column.expression)
-    return shown if shown == f"${column.name}" else f"{shown} as {column.name}"
+    return shown if shown in (column.name, f"${column.name}") else f"{shown} as {column.name}"
 
 
 def explain_operations(operations: Iterable[ir.Operation], indent: str = "") -> Iterator[str]:
@@ -44,7 +46,7 @@ def explain_operations(operations: Iterable[ir.Operation], indent: str = "") -> 
                 if operation.closes is not None:
                     yield f"{indent}Filter ${operation.target}.id = ${operation.closes}.id"
             case ir.Filter():
-                yield f"{indent}Filter {_filter(operation)}"
+                yield f"{indent}Filter {show_condition(operation)}"
             case ir.Optionally(inner, introduces):
                 yield f"{indent}Optional introducing {_variables(introduces)}"
                 yield from explain_operations(inner, indent + "  ")
@@ -68,10 +70,13 @@ def _variables(names: Iterable[str]) -> str:
 
 
 def _where(filters: tuple[ir.Filter, ...]) -> str:
-    return f" where {' and '.join(_filter(f) for f in filters)}" if filters else ""
+    return f" where {' and '.join(show_condition(f) for f in filters)}" if filters else ""
 
 
-def _filter(condition: ir.Filter) -> str:
+def show_condition(condition: ir.Filter) -> str:
+    """A condition, close to how a query writes it."""
+    if condition.right == ir.TRUE and isinstance(condition.left, ir.Call):
+        return show(condition.left)
     right = "" if condition.right is None else f" {show(condition.right)}"
     return f"{show(condition.left)} {condition.op.value}{right}"
 
@@ -80,7 +85,7 @@ def show(expression: ir.Expr) -> str:
     """An expression, close to how a query writes it."""
     match expression:
         case ir.Prop(variable, name):
-            return f"${variable}.{name}"
+            return name if variable == ir.ROW else f"${variable}.{name}"
         case ir.Var(name):
             return f"${name}"
         case ir.Param(name):
@@ -89,13 +94,43 @@ def show(expression: ir.Expr) -> str:
             return name
         case ir.Constant(value):
             return _constant(value)
+        case ir.Agg("count", ir.Constant()):
+            return "count(*)"
         case ir.Agg(function, argument, distinct):
-            return f"{function}({'distinct ' if distinct else ''}{show(argument)})"
+            last = "" if expression.fraction is None else f", {expression.fraction}"
+            return f"{function}({'distinct ' if distinct else ''}{show(argument)}{last})"
         case ir.TextMatch(function, variable, name, query, edits):
             last = "" if edits is None else f", {show(edits)}"
             return f"{function}(${variable}.{name}, {show(query)}{last})"
         case ir.Score() | ir.Rrf():
             return f"{expression.label()}({', '.join(map(show, expression.operands()))})"
+        case ir.Filter():
+            return show_condition(expression)
+        case ir.Call():
+            return _call(expression)
+
+
+def _call(call: ir.Call) -> str:
+    """A computed value; every operand that is computed itself stands in parentheses."""
+    function, operands = call.function, call.operands
+    if function == "case":
+        pairs = zip(operands[::2], operands[1::2], strict=False)
+        shown = [f"when {show(one)} then {show(value)}" for one, value in pairs]
+        last = [f"else {show(operands[-1])}"] if len(operands) % 2 else []
+        return " ".join(["case", *shown, *last, "end"])
+    if function in ("and", "or", "+", "-", "*", "/", "%"):
+        return f" {function} ".join(map(_operand, operands))
+    if function in ("not", "minus"):
+        return f"{'not ' if function == 'not' else '-'}{_operand(operands[0])}"
+    return f"{function}({', '.join(map(show, operands))})"
+
+
+def _operand(expression: ir.Expr) -> str:
+    """An operand of an operator."""
+    is_whole = not isinstance(expression, ir.Call) or (
+        expression.function.isalpha() and expression.function not in ("and", "or", "not", "minus")
+    )
+    return show(expression) if is_whole or "_" in getattr(expression, "function", "") else f"({show(expression)})"
 
 
 def _constant(value: ir.Scalar | tuple[ir.Scalar, ...]) -> str:
@@ -117,15 +152,16 @@ def _mutation(mutation: ir.MutationIR) -> Iterator[str]:
         match op:
             case ir.InsertOp(kind, type_name, assignments):
                 yield f"Insert {kind} {type_name} {_assigned(assignments)}"
-            case ir.UpdateOp(type_name, assignments, predicates):
-                yield f"Update node {type_name} {_assigned(assignments)}{_predicates(predicates)}"
-            case ir.DeleteOp(kind, type_name, predicates):
-                yield f"Delete {kind} {type_name}{_predicates(predicates)}"
+            case ir.UpdateOp(type_name, assignments):
+                yield f"Update {op.kind} {type_name} {_assigned(assignments)}{_predicates(op)}"
+            case ir.DeleteOp(kind, type_name):
+                yield f"Delete {kind} {type_name}{_predicates(op)}"
 
 
 def _assigned(assignments: tuple[ir.Assign, ...]) -> str:
     return "{ " + ", ".join(f"{a.property}: {show(a.value)}" for a in assignments) + " }"
 
 
-def _predicates(predicates: tuple[ir.Predicate, ...]) -> str:
-    return " where " + " and ".join(f"{p.property} {p.op.value} {show(p.value)}" for p in predicates)
+def _predicates(op: ir.UpdateOp | ir.DeleteOp) -> str:
+    shown = [f"{p.property} {p.op.value} {show(p.value)}" for p in op.predicates]
+    return " where " + " and ".join([*shown, *map(show_condition, op.conditions)])

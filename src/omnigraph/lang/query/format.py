@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from omnigraph.errors import QueryError
 from omnigraph.lang.comments import WIDTH, Block, Item, Line, Original, no_original, render
@@ -10,21 +10,20 @@ from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.query.grammar.parser import parse_queries
 from omnigraph.lang.query.spelling import (
     spell_assignment,
-    spell_comparison,
-    spell_condition,
     spell_expression,
     spell_ordering,
     spell_parameter,
     spell_projection,
     spell_traversal,
+    spell_where,
 )
 from omnigraph.lang.query.syntax import (
     Assignment,
     Binding,
     Clause,
     Comparison,
-    Condition,
     Delete,
+    Existence,
     Insert,
     MutationBody,
     Negation,
@@ -34,6 +33,7 @@ from omnigraph.lang.query.syntax import (
     QueryFileSyntax,
     QuerySyntax,
     ReadBody,
+    Requirement,
     Statement,
     TextPredicate,
     Traversal,
@@ -81,6 +81,9 @@ class _Printer:
         sections: list[Item] = [self._clauses("match", body.match, inline=False)]
         projections = [Line(spell_projection(p), p.span) for p in body.projections]
         sections.append(self._list("return distinct {" if body.distinct else "return {", projections))
+        if body.having:
+            lines = [Line(spell_expression(one.condition), one.span) for one in body.having]
+            sections.append(self._conditions("having {", lines))
         if body.order:
             sections.append(self._list("order {", [Line(spell_ordering(o), o.span) for o in body.order]))
         if body.limit is not None:
@@ -104,10 +107,18 @@ class _Printer:
         close = self.original.closing(items[-1].span)
         return Block(Line(head, start.to(brace)), tuple(items), Line("}", close), ",", inline=True)
 
+    def _conditions(self, head: str, items: Sequence[Line]) -> Block:
+        """The block of `having`."""
+        start, brace = self.original.before(items[0].span, 2), self.original.before(items[0].span)
+        close = self.original.behind(items[-1].span)
+        return Block(Line(head, start.to(brace)), tuple(items), Line("}", close), inline=len(items) == 1)
+
     def _clause(self, clause: Clause) -> Item:
         match clause:
             case Negation(clauses):
                 return self._clauses("not", clauses, inline=len(clauses) == 1)
+            case Existence(clauses):
+                return self._clauses("exists", clauses, inline=len(clauses) == 1)
             case OptionalBlock(clauses):
                 return self._clauses("optional", clauses, inline=len(clauses) == 1)
             case Binding(variable, type_name, matches):
@@ -118,10 +129,10 @@ class _Printer:
                 return self._assigned(f"{head} {{", clause.span.to(brace), matches, "}", clause.span)
             case Traversal():
                 return Line(spell_traversal(clause), clause.span)
-            case Comparison():
-                return Line(spell_comparison(clause), clause.span)
-            case NullTest(operand, negated):
-                return Line(f"{spell_expression(operand)} is {'not null' if negated else 'null'}", clause.span)
+            case Comparison() | NullTest():
+                return Line(spell_expression(clause), clause.span)
+            case Requirement(condition):
+                return Line(spell_expression(condition), clause.span)
             case TextPredicate(call):
                 return Line(spell_expression(call), clause.span)
 
@@ -133,16 +144,16 @@ class _Printer:
                 return self._assigned(f"insert {name} {{", head, assignments, "}", span)
             case Update(_, assignments, where):
                 head = span.to(self.original.behind(name.span, 2))
-                tail = f"}} {_where(where)}"
+                tail = f"}} {spell_where(where)}"
                 return self._assigned(f"update {name} set {{", head, assignments, tail, span)  # noqa: S608  not SQL
             case Delete(_, where):
-                return Line(f"delete {name} {_where(where)}", span)
+                return Line(f"delete {name} {spell_where(where)}", span)
 
     def _assigned(
         self,
         head: str,
         head_span: Span,
-        entries: Sequence[Assignment | PropertyMatch],
+        entries: Sequence[Assignment | PropertyMatch | Requirement],
         tail: str,
         span: Span,
     ) -> Block:
@@ -167,7 +178,3 @@ def _header(query: QuerySyntax, span: Span) -> Line:
     lines += [f"  {annotation}" for annotation in annotations]
     wrapped = (*lines[:-1], ") {") if lines[-1] == ")" else (*lines, "{")
     return Line(" ".join([head, *annotations, "{"]), span, wrapped)
-
-
-def _where(conditions: Iterable[Condition]) -> str:
-    return f"where {' and '.join(spell_condition(c) for c in conditions)}"

@@ -7,16 +7,18 @@ whose name holds a ``#`` are hidden: no query text can name them.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal as OneOf
 
-from omnigraph.lang.values import ValueType
+from omnigraph.lang.values import BOOL, I64, ValueType
 
 Scalar = str | int | float | bool | dt.date | dt.datetime
 NOW = "__now"
 """The parameter that `now()` becomes; it is bound once per execution."""
+ROW = "#row"
+"""The variable of the row that a mutation updates or deletes."""
 
 
 class Direction(StrEnum):
@@ -45,7 +47,7 @@ class Op(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prop:
-    """A property of a variable; `id` is the entity's own id."""
+    """A property of a variable, or of the `ROW`; `id` is the entity's own id."""
 
     variable: str
     property: str
@@ -84,9 +86,12 @@ class Alias:
 class Agg:
     """An aggregate over the rows of a group."""
 
-    function: OneOf["count", "sum", "avg", "min", "max"]
+    function: OneOf["count", "sum", "avg", "min", "max", "collect", "median", "stddev", "percentile"]
     argument: Expr
     distinct: bool = False
+    type: ValueType = I64
+    fraction: float | None = None
+    """The share of the values that `percentile` puts below its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,16 +167,71 @@ class Rrf:
 
 Ranking = Score | Rrf
 """Ranks the entities of one variable by the scores of its arms; `SCORES` says which scores are the best."""
-Expr = Prop | Var | Param | Constant | Alias | Agg | TextMatch | Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A value computed from others: a row of the function table, or one of `and`, `or`, `not`, and `case`, whose
+    operands are condition, value, condition, value, …, and perhaps the value where no condition holds."""
+
+    function: str
+    operands: tuple[Expr, ...]
+    type: ValueType
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Keep the rows for which the comparison is true; false and unknown are dropped alike."""
+    """A comparison: unknown where a side is null. As an operation it keeps the rows for which it is true."""
 
     left: Expr
     op: Op
     right: Expr | None = None
+
+
+Expr = Prop | Var | Param | Constant | Alias | Agg | TextMatch | Ranking | Call | Filter
+TRUE = Constant(True, BOOL)
+
+
+def condition(truth: Expr) -> Filter:
+    """The condition that a truth value is true."""
+    return truth if isinstance(truth, Filter) else Filter(truth, Op.EQ, TRUE)
+
+
+def replaced(expression: Expr, by: Callable[[Expr], Expr | None]) -> Expr:
+    """An expression with other ones in place of some of its parts; None leaves a part as it is."""
+    other = by(expression)
+    if other is not None:
+        return other
+    match expression:
+        case Call(function, operands, kind):
+            return Call(function, tuple(replaced(one, by) for one in operands), kind)
+        case Filter(left, op, right):
+            return Filter(replaced(left, by), op, None if right is None else replaced(right, by))
+        case Agg(_, argument):
+            return replace(expression, argument=replaced(argument, by))
+        case _:
+            return expression
+
+
+def is_aggregate(expression: Expr) -> bool:
+    """Is an expression computed from groups of rows?"""
+    return any(isinstance(part, Agg) for part in parts(expression))
+
+
+def parts(expression: Expr | None) -> Iterator[Expr]:
+    """An expression, and all expressions that it is computed from."""
+    if expression is None:
+        return
+    yield expression
+    match expression:
+        case Call(_, operands):
+            for one in operands:
+                yield from parts(one)
+        case Filter(left, _, right):
+            yield from parts(left)
+            yield from parts(right)
+        case Agg(_, argument):
+            yield from parts(argument)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +326,7 @@ class QueryIR:
     order: tuple[Order, ...] = ()
     limit: Constant | Param | None = None
     offset: Constant | Param | None = None
+    having: tuple[Filter, ...] = ()
 
     @property
     def rankings(self) -> tuple[Ranking, ...]:
@@ -276,7 +337,7 @@ class QueryIR:
     @property
     def aggregates(self) -> bool:
         """Does the query group its rows?"""
-        return any(isinstance(column.expression, Agg) for column in self.columns)
+        return any(is_aggregate(column.expression) for column in self.columns) or bool(self.having)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,20 +368,24 @@ class InsertOp:
 
 @dataclass(frozen=True, slots=True)
 class UpdateOp:
-    """Set properties of the nodes for which all predicates hold."""
+    """Set properties of the entities for which all predicates and conditions hold; assigned values may be computed
+    from the properties of the row."""
 
     type_name: str
     assignments: tuple[Assign, ...]
     predicates: tuple[Predicate, ...]
+    conditions: tuple[Filter, ...] = ()
+    kind: OneOf["node", "edge"] = "node"
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteOp:
-    """Delete the entities for which all predicates hold; the edges of a deleted node go with it."""
+    """Delete the entities for which all predicates and conditions hold; the edges of a deleted node go with it."""
 
     kind: OneOf["node", "edge"]
     type_name: str
     predicates: tuple[Predicate, ...]
+    conditions: tuple[Filter, ...] = ()
 
 
 MutationOp = InsertOp | UpdateOp | DeleteOp

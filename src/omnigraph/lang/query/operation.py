@@ -57,7 +57,7 @@ def describe_mutation(mutation: ir.MutationIR, catalog: Catalog) -> Operation:
     writes: set[tuple[str, str]] = set()
     seen: set[tuple[type[ir.MutationOp], tuple[str, str]]] = set()
     for op in mutation.ops:
-        kind = "node" if isinstance(op, ir.UpdateOp) else op.kind
+        kind = op.kind
         target = (kind, op.type_name)
         if (type(op), target) in seen:
             continue

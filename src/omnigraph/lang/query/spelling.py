@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from omnigraph.lang.query.syntax import (
+    COMPUTED,
+    SUMS,
+    WORD_OPERATORS,
     Aggregate,
     AliasRef,
+    Arithmetic,
     Assignment,
     BoolLiteral,
+    Case,
     Comparison,
+    Computed,
     Condition,
+    Connected,
     DateLiteral,
     DateTimeLiteral,
+    Duration,
+    Everything,
     Expression,
     FloatLiteral,
+    FunctionCall,
     IntegerLiteral,
     ListLiteral,
+    Minus,
+    Not,
     Now,
+    NullTest,
     Ordering,
     ParameterSyntax,
     Projection,
     PropertyMatch,
     PropertyRef,
+    Requirement,
     ScoreCall,
     StringLiteral,
     TextCall,
@@ -55,12 +71,74 @@ def spell_expression(expression: Expression) -> str:
             return f"[{', '.join(spell_expression(item) for item in items)}]"
         case Now():
             return "now()"
-        case Aggregate(function, argument, distinct):
-            return f"{function}({'distinct ' if distinct else ''}{spell_expression(argument)})"
+        case _ if isinstance(expression, COMPUTED):
+            return _computed(expression)
+        case Everything():
+            return "*"
+        case Aggregate(function, argument, distinct, fraction):
+            last = "" if fraction is None else f", {spell_expression(fraction)}"
+            return f"{function}({'distinct ' if distinct else ''}{spell_expression(argument)}{last})"
         case TextCall(function, subject, query, edits):
             return _call(function, subject, query, edits)
         case ScoreCall(function, operands):
             return _call(function, *operands)
+
+
+def _computed(expression: Computed) -> str:
+    match expression:
+        case Comparison(left, operator, right):
+            return f"{_within(left, _SUM)} {operator} {_within(right, _SUM)}"
+        case NullTest(operand, negated):
+            return f"{_within(operand, _SUM)} is {'not null' if negated else 'null'}"
+        case Connected(connective, operands):
+            return f" {connective} ".join(_within(one, _level(expression) + 1) for one in operands)
+        case Not(Comparison(left, operator, right)) if operator in WORD_OPERATORS:
+            return f"{_within(left, _SUM)} not {operator} {_within(right, _SUM)}"
+        case Not(operand):
+            return f"not {_within(operand, _SUM)}"
+        case Arithmetic(operator, left, right):
+            level = _level(expression)
+            return f"{_within(left, level)} {operator} {_within(right, level + 1)}"
+        case Minus(operand):
+            inner = _within(operand, _SIGNED)
+            is_number = isinstance(operand, IntegerLiteral | FloatLiteral | Duration)
+            return f"-({inner})" if is_number else f"-{inner}"
+        case Duration(amount, unit):
+            return f"{amount} {unit if amount == 1 else unit + 's'}"
+        case Case(branches, otherwise):
+            shown = [f"when {spell_expression(b.condition)} then {spell_expression(b.value)}" for b in branches]
+            last = [] if otherwise is None else [f"else {spell_expression(otherwise)}"]
+            return " ".join(["case", *shown, *last, "end"])
+        case FunctionCall(function, operands):
+            return _call(function, *operands)
+
+
+_OR, _AND, _NOT, _COMPARED, _SUM, _PRODUCT, _SIGNED, _WHOLE = range(8)
+"""How tightly the operators of an expression bind, from the loosest on."""
+
+
+def _level(expression: Expression) -> int:
+    match expression:
+        case Connected(connective):
+            return _OR if connective == "or" else _AND
+        case Not(Comparison(_, operator)) if operator in WORD_OPERATORS:
+            return _COMPARED
+        case Not():
+            return _NOT
+        case Comparison() | NullTest():
+            return _COMPARED
+        case Arithmetic(operator):
+            return _SUM if operator in SUMS else _PRODUCT
+        case Minus():
+            return _SIGNED
+        case _:
+            return _WHOLE
+
+
+def _within(expression: Expression, level: int) -> str:
+    """An operand, in parentheses if it binds more loosely than the operator around it."""
+    spelled = spell_expression(expression)
+    return f"({spelled})" if _level(expression) < level else spelled
 
 
 def _call(function: str, *arguments: Expression | None) -> str:
@@ -79,20 +157,22 @@ def spell_ordering(ordering: Ordering) -> str:
     return spell_expression(ordering.expression) + direction
 
 
-def spell_assignment(assignment: Assignment | PropertyMatch) -> str:
-    """`p: value`."""
+def spell_assignment(assignment: Assignment | PropertyMatch | Requirement) -> str:
+    """`p: value`, or a condition in its place."""
+    if isinstance(assignment, Requirement):
+        return spell_expression(assignment.condition)
     return f"{assignment.property}: {spell_expression(assignment.value)}"
 
 
-def spell_condition(condition: Condition) -> str:
-    """`p op value`."""
+def spell_where(conditions: Sequence[Condition | Requirement]) -> str:
+    """`where p op value and …`."""
+    return f"where {' and '.join(_condition(one, len(conditions)) for one in conditions)}"
+
+
+def _condition(condition: Condition | Requirement, count: int) -> str:
+    if isinstance(condition, Requirement):
+        return _within(condition.condition, _OR if count == 1 else _NOT)
     return f"{condition.property} {condition.operator} {spell_expression(condition.value)}"
-
-
-def spell_comparison(comparison: Comparison) -> str:
-    """`left op right`."""
-    left, right = spell_expression(comparison.left), spell_expression(comparison.right)
-    return f"{left} {comparison.operator} {right}"
 
 
 def spell_traversal(traversal: Traversal) -> str:

@@ -5,7 +5,8 @@ Spans are not part of a tree's identity: two trees are equal when they say the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 
 from omnigraph.lang.source import NOWHERE, Name, Span
@@ -125,17 +126,37 @@ class AliasRef:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-AggregateFunction = OneOf["count", "sum", "avg", "min", "max"]
-AGGREGATES: tuple[AggregateFunction, ...] = ("count", "sum", "avg", "min", "max")
+AggregateFunction = OneOf["count", "sum", "avg", "min", "max", "collect", "median", "stddev", "percentile"]
+AGGREGATES: tuple[AggregateFunction, ...] = (
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "collect",
+    "median",
+    "stddev",
+    "percentile",
+)
+DISTINCT: tuple[AggregateFunction, ...] = ("count", "collect")
+"""The aggregates that take `distinct`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """The `*` of `count(*)`."""
+
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`count($x)`, `count(distinct $x.p)`, `sum($x.p)`, …"""
+    """`count(*)`, `count(distinct $x.p)`, `sum($x.p)`, `percentile($x.p, 0.9)`, …"""
 
     function: AggregateFunction
     argument: Expression
     distinct: bool = False
+    fraction: Expression | None = None
     span: Span = field(default=NOWHERE, compare=False)
 
 
@@ -171,11 +192,188 @@ class ScoreCall:
         return None
 
 
-Expression = Literal | Now | Variable | PropertyRef | AliasRef | Aggregate | TextCall | ScoreCall
-
 ComparisonOperator = OneOf["=", "!=", ">", "<", ">=", "<=", "contains", "starts_with", "in"]
 SYMBOLS: tuple[ComparisonOperator, ...] = ("=", "!=", ">", "<", ">=", "<=")
 WORD_OPERATORS: tuple[ComparisonOperator, ...] = ("contains", "starts_with", "in")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`left op right`."""
+
+    left: Expression
+    operator: ComparisonOperator
+    right: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest:
+    """`$x.p is null`, `$x.p is not null`."""
+
+    operand: Expression
+    negated: bool = False
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Connective = OneOf["and", "or"]
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """`a and b and …`, `a or b or …`: at least two conditions, decided from the left to the right."""
+
+    connective: Connective
+    operands: tuple[Expression, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """`not condition`, and `a not in b`."""
+
+    operand: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+ArithmeticOperator = OneOf["+", "-", "*", "/", "%"]
+SUMS: tuple[ArithmeticOperator, ...] = ("+", "-")
+PRODUCTS: tuple[ArithmeticOperator, ...] = ("*", "/", "%")
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`left + right`: numbers, texts put together, or a moment and a duration."""
+
+    operator: ArithmeticOperator
+    left: Expression
+    right: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    """`-$x.p`; the minus of a literal belongs to the literal."""
+
+    operand: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """`3 days`: what a moment can be moved by."""
+
+    amount: int
+    unit: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """`when condition then value`."""
+
+    condition: Expression
+    value: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`case when … then … else … end`: the value of the first branch whose condition holds."""
+
+    branches: tuple[Branch, ...]
+    otherwise: Expression | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """`lower($x.p)`: a function of the table `FUNCTIONS`."""
+
+    function: str
+    operands: tuple[Expression, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Expression = (
+    Literal
+    | Now
+    | Everything
+    | Variable
+    | PropertyRef
+    | AliasRef
+    | Aggregate
+    | TextCall
+    | ScoreCall
+    | Comparison
+    | NullTest
+    | Connected
+    | Not
+    | Arithmetic
+    | Minus
+    | Duration
+    | Case
+    | FunctionCall
+)
+Computed = Comparison | NullTest | Connected | Not | Arithmetic | Minus | Duration | Case | FunctionCall
+"""The expressions that are made of other expressions."""
+COMPUTED = (Comparison, NullTest, Connected, Not, Arithmetic, Minus, Duration, Case, FunctionCall)
+
+
+def operands_of(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions that an expression is directly made of."""
+    match expression:
+        case Comparison(left, _, right) | Arithmetic(_, left, right):
+            return left, right
+        case NullTest(operand) | Not(operand) | Minus(operand):
+            return (operand,)
+        case Connected(_, operands) | FunctionCall(_, operands) | ScoreCall(_, operands):
+            return operands
+        case Case(branches, otherwise):
+            every = tuple(part for branch in branches for part in (branch.condition, branch.value))
+            return every if otherwise is None else (*every, otherwise)
+        case Aggregate(_, argument):
+            return (argument,)
+        case TextCall(_, subject, query, edits):
+            return (subject, query) if edits is None else (subject, query, edits)
+        case _:
+            return ()
+
+
+def parts_of(expression: Expression) -> Iterator[Expression]:
+    """An expression, and all expressions in it."""
+    yield expression
+    for operand in operands_of(expression):
+        yield from parts_of(operand)
+
+
+def with_operands(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """An expression whose direct operands are changed."""
+    match expression:
+        case Comparison(left, _, right) | Arithmetic(_, left, right):
+            return replace(expression, left=change(left), right=change(right))
+        case NullTest(operand) | Not(operand) | Minus(operand):
+            return replace(expression, operand=change(operand))
+        case Connected(_, operands) | FunctionCall(_, operands):
+            return replace(expression, operands=tuple(map(change, operands)))
+        case Case(branches, otherwise):
+            changed = tuple(replace(b, condition=change(b.condition), value=change(b.value)) for b in branches)
+            return replace(
+                expression, branches=changed, otherwise=None if otherwise is None else change(otherwise)
+            )
+        case Aggregate(_, argument):
+            return replace(expression, argument=change(argument))
+        case TextCall(_, subject):
+            return replace(expression, subject=change(subject))
+        case _:
+            return expression
+
+
+def of_properties(expression: Expression, variable: Variable) -> Expression:
+    """An expression whose bare names are properties of a variable."""
+    if isinstance(expression, AliasRef):
+        return PropertyRef(variable, Name(expression.name, expression.span), expression.span)
+    return with_operands(expression, lambda part: of_properties(part, variable))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +387,11 @@ class PropertyMatch:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """`$x: Type { p: value, … }`."""
+    """`$x: Type { p: value, q > 3, … }`; in a condition inside the braces a bare name is a property."""
 
     variable: Variable
     type_name: Name
-    matches: tuple[PropertyMatch, ...] = ()
+    matches: tuple[PropertyMatch | Requirement, ...] = ()
     span: Span = field(default=NOWHERE, compare=False)
 
 
@@ -220,25 +418,6 @@ class Traversal:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """`left op right`."""
-
-    left: Expression
-    operator: ComparisonOperator
-    right: Expression
-    span: Span = field(default=NOWHERE, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class NullTest:
-    """`$x.p is null`, `$x.p is not null`."""
-
-    operand: Expression
-    negated: bool = False
-    span: Span = field(default=NOWHERE, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class TextPredicate:
     """A text search standing alone as a condition."""
 
@@ -247,8 +426,24 @@ class TextPredicate:
 
 
 @dataclass(frozen=True, slots=True)
+class Requirement:
+    """Any other condition standing alone as a clause, such as `$x.a = 1 or $x.b = 2`."""
+
+    condition: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Negation:
     """`not { … }`: no match of the inner clauses exists."""
+
+    clauses: tuple[Clause, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Existence:
+    """`exists { … }`: a match of the inner clauses exists."""
 
     clauses: tuple[Clause, ...]
     span: Span = field(default=NOWHERE, compare=False)
@@ -262,7 +457,17 @@ class OptionalBlock:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-Clause = Binding | Traversal | Comparison | NullTest | TextPredicate | Negation | OptionalBlock
+Clause = (
+    Binding
+    | Traversal
+    | Comparison
+    | NullTest
+    | TextPredicate
+    | Requirement
+    | Negation
+    | Existence
+    | OptionalBlock
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +490,7 @@ class Ordering:
 
 @dataclass(frozen=True, slots=True)
 class ReadBody:
-    """`match { … } return { … } order { … } limit n offset m`."""
+    """`match { … } return { … } having { … } order { … } limit n offset m`."""
 
     match: tuple[Clause, ...]
     projections: tuple[Projection, ...]
@@ -293,6 +498,7 @@ class ReadBody:
     order: tuple[Ordering, ...] = ()
     limit: IntegerLiteral | Variable | None = None
     offset: IntegerLiteral | Variable | None = None
+    having: tuple[Requirement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +512,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`p op value` behind `where`."""
+    """`p op value` behind `where`: a property against something that is the same for all rows."""
 
     property: Name
     operator: ComparisonOperator
@@ -329,7 +535,7 @@ class Update:
 
     type_name: Name
     assignments: tuple[Assignment, ...]
-    where: tuple[Condition, ...]
+    where: tuple[Condition | Requirement, ...]
     span: Span = field(default=NOWHERE, compare=False)
 
 
@@ -338,7 +544,7 @@ class Delete:
     """`delete Type where …`."""
 
     type_name: Name
-    where: tuple[Condition, ...]
+    where: tuple[Condition | Requirement, ...]
     span: Span = field(default=NOWHERE, compare=False)
 
 

@@ -30,9 +30,8 @@ def needed_by(query: ir.QueryIR, entities: set[str], catalog: Catalog) -> set[st
     """The variables that results need. Ordered rows need all, because ids break ties; a count of something that
     every row has needs none."""
     always = _always(query.pipeline, catalog)
-    needed = [column.expression for column in query.columns if not _counts_rows(column.expression, always)]
-    names = {name for expression in needed for name in mentioned(expression)}
-    names |= {name for order in query.order for name in mentioned(order.expression)}
+    every = (*(column.expression for column in query.columns), *(order.expression for order in query.order))
+    names = {name for expression in (*every, *query.having) for name in _needed_for(expression, always)}
     if query.order and not (query.aggregates or query.distinct):
         names |= entities
     return names
@@ -52,6 +51,21 @@ def _always(operations: tuple[ir.Operation, ...], catalog: Catalog) -> dict[str,
     return types
 
 
+def _needed_for(expression: ir.Expr | None, always: Mapping[str, NodeType | EdgeType]) -> Iterator[str]:
+    """The variables that a returned expression needs."""
+    match expression:
+        case ir.Agg() if _counts_rows(expression, always):
+            return
+        case ir.Call(_, operands):
+            for operand in operands:
+                yield from _needed_for(operand, always)
+        case ir.Filter(left, _, right):
+            yield from _needed_for(left, always)
+            yield from _needed_for(right, always)
+        case _:
+            yield from mentioned(expression)
+
+
 def _counts_rows(expression: ir.Expr, always: Mapping[str, NodeType | EdgeType]) -> bool:
     """Is it the count of something that is never null?"""
     match expression:
@@ -63,8 +77,10 @@ def _counts_rows(expression: ir.Expr, always: Mapping[str, NodeType | EdgeType])
 
 
 def aggregates_of(query: ir.QueryIR) -> list[ir.Agg]:
-    """The aggregates among a query's columns."""
-    return [column.expression for column in query.columns if isinstance(column.expression, ir.Agg)]
+    """The aggregates that a query returns, is ordered by, or keeps groups by; each once."""
+    every = (*(column.expression for column in query.columns), *(order.expression for order in query.order))
+    found = (part for one in (*every, *query.having) for part in ir.parts(one) if isinstance(part, ir.Agg))
+    return list(dict.fromkeys(found))
 
 
 def properties_of(query: ir.QueryIR) -> dict[str, set[str]]:

@@ -188,6 +188,8 @@ def mentioned(item: ir.Operation | ir.Expr | None) -> Iterator[str]:
             yield item.variable
         case ir.Agg(_, argument, _):
             yield from mentioned(argument)
+        case ir.Call(_, operands):
+            yield from (name for operand in operands for name in mentioned(operand))
         case ir.Filter(left, _, right):
             yield from mentioned(left)
             yield from mentioned(right)

@@ -12,11 +12,12 @@ from omnigraph.lang.query import ir
 from omnigraph.read.pattern.pattern import mentioned
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
+from omnigraph.read.run.listing import LISTED, Listed
 from omnigraph.read.values.columns import Array, Bools, Column, Ints, distinct_numbers
 from omnigraph.read.values.comparing import Series
 from omnigraph.read.values.counting import MANY, counts_by, largest, sums_by
 
-Kind = Literal["rows", "count", "sum", "avg", "min", "max", "distinct"]
+Kind = Literal["rows", "count", "sum", "avg", "min", "max", "distinct", "listed"]
 
 
 @dataclass(slots=True)
@@ -31,6 +32,7 @@ class Partial:
     numbers: Array | None = None
     column: Column | None = None
     pairs: tuple[Ints, Ints] | None = None
+    listed: Listed | None = None
 
     @property
     def is_beyond_counting(self) -> bool:
@@ -58,6 +60,10 @@ class Partial:
                 if part.pairs is not None
             ]
             pairs = (np.concatenate([group for group, _ in some]), np.concatenate([value for _, value in some]))
+        listed = [part.listed for part in parts if part.listed is not None]
+        if listed:
+            starts = np.cumsum([0, *(len(part.counts) for part in parts[:-1])])
+            return cls(first.kind, counts, listed=Listed.joined(listed, starts))
         return cls(first.kind, counts, numbers, first.column, pairs)
 
     def finish(self) -> pa.Array:
@@ -67,6 +73,8 @@ class Partial:
                 return pa.array(self.counts)
             case "distinct":
                 return pa.array(self._distinct())
+            case "listed" if self.listed is not None:
+                return self.listed.finish(len(self.counts))
             case "sum":
                 return pa.array(_narrow(self.numbers), mask=self.counts == 0)
             case "avg" if self.numbers is not None:
@@ -109,7 +117,7 @@ def partial(
         inverse = np.arange(frame.count)
     column: Column | None
     positions: Array | None
-    if isinstance(agg.argument, ir.Var):
+    if isinstance(agg.argument, ir.Var) and agg.function not in LISTED:
         valid, column, positions = _of_variable(agg.argument, frame)
     else:
         operand = expressions.operand(agg.argument, frame)
@@ -120,6 +128,9 @@ def partial(
     if valid is not None:
         inverse, weights = inverse[valid], None if weights is None else weights[valid]
         positions = np.flatnonzero(valid) if positions is None else positions[valid]
+    if agg.function in LISTED:
+        assert column is not None  # noqa: S101  what is listed has values
+        return _listed(agg, inverse, column, positions, weights, groups)
     counts = counts_by(inverse, weights, groups)
     if agg.function == "count":
         return _distinct_values(inverse, column, positions, counts) if agg.distinct else Partial("count", counts)
@@ -133,7 +144,19 @@ def partial(
     values = values.astype(np.float64)
     if weights is not None:
         values = values * weights
-    return Partial(agg.function, counts, np.bincount(inverse, weights=values, minlength=groups))
+    kind: Kind = "sum" if agg.function == "sum" else "avg"
+    return Partial(kind, counts, np.bincount(inverse, weights=values, minlength=groups))
+
+
+def _listed(
+    agg: ir.Agg, inverse: Ints, column: Column, positions: Array | None, weights: Ints | None, groups: int
+) -> Partial:
+    """The values themselves, each as often as its row counts."""
+    values = column.arrow if positions is None else column.take(positions)
+    if weights is not None:
+        index = np.repeat(np.arange(len(inverse)), weights)
+        inverse, values = inverse[index], values.take(pa.array(index))
+    return Partial("listed", counts_by(inverse, None, groups), listed=Listed(agg, inverse, values))
 
 
 def _counts_rows(agg: ir.Agg, frame: Frame) -> bool:
@@ -160,6 +183,8 @@ def combine(part: Partial, inverse: Ints, groups: int) -> Partial:
     elif part.numbers is not None:
         present = part.counts != 0
         numbers = _extreme_of(part.kind, inverse[present], part.numbers[present], groups)
+    if part.listed is not None:
+        return Partial(part.kind, counts, listed=part.listed.renumbered(inverse))
     if part.pairs is not None:
         pairs = _unique_pairs(inverse[part.pairs[0]], part.pairs[1])
     return Partial(part.kind, counts, numbers, part.column, pairs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,9 @@ from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import EmbeddingUnavailable, ParameterError
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.functions.table import may_fail
+from omnigraph.read.pattern.pattern import mentioned
+from omnigraph.read.run.computing import computed, truth
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.values.columns import Array, Bools, Column, Floats
 from omnigraph.read.values.comparing import Operand, Series, compare
@@ -30,6 +34,13 @@ class Expressions:
 
     def holds(self, condition: ir.Filter, frame: Frame) -> Bools:
         """For which rows a condition is true; false and unknown are alike."""
+        if may_fail(condition) and (live := _live(condition, frame)) is not None:
+            held = np.zeros(frame.count, dtype=np.bool_)
+            rows = np.flatnonzero(live)
+            held[rows] = self.holds(condition, frame.take(rows))
+            return held
+        if isinstance(condition.left, ir.Call | ir.Filter) and condition.right == ir.TRUE:
+            return truth(condition, frame, self).true
         right = None if condition.right is None else self.operand(condition.right, frame)
         return compare(condition.op, self.operand(condition.left, frame), right, frame.count)
 
@@ -44,8 +55,17 @@ class Expressions:
                 return self.constant(expression)
             case ir.TextMatch():
                 return Series(self._text_match(expression, frame))
+            case ir.Call() | ir.Filter() if not any(mentioned(expression)):
+                return _only(self._computed(expression, Frame(1)))
+            case ir.Call() | ir.Filter():
+                return self._computed(expression, frame)
             case _:
                 raise TypeError(f"{type(expression).__name__} has no value by row")
+
+    def _computed(self, expression: ir.Call | ir.Filter, frame: Frame) -> Operand:
+        if isinstance(expression, ir.Filter):
+            return Series(truth(expression, frame, self).column())
+        return computed(expression, frame, self)
 
     def constant(self, expression: ir.Expr) -> Value:
         """A literal's or a parameter's value."""
@@ -110,6 +130,24 @@ class Expressions:
                 f"'{client.model}'; configure that model, or pass a vector"
             )
         return np.asarray(client.embed([text], near.dimension, "query")[0], dtype=np.float64)
+
+
+def _live(condition: ir.Filter, frame: Frame) -> Bools | None:
+    """In which rows of a frame the variables of a condition are entities that exist; None if in all."""
+    live: Bools | None = None
+    for name in set(mentioned(condition)):
+        mask = frame.rows[name].live if frame.at(name) is None else None
+        if mask is not None:
+            live = mask if live is None else live & mask
+    return live
+
+
+def _only(found: Operand) -> Operand:
+    """A value that is the same for all rows, computed for one."""
+    if not isinstance(found, Series):
+        return found
+    value: Any = found.arrow[0].as_py()
+    return tuple(value) if isinstance(value, list) else value
 
 
 def this_moment() -> dt.datetime:

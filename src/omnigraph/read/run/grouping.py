@@ -54,7 +54,7 @@ class Grouping:
         settings: ReadSettings = READ_DEFAULTS,
     ) -> None:
         self._settings = settings
-        self._keys = [key for key in keys if not isinstance(key, ir.Param | ir.Constant)]
+        self._keys = [key for key in keys if any(mentioned(key))]
         self._computed: dict[ir.Expr, dict[object, int]] = {}
         self._aggregates = list(aggregates)
         self._catalog = catalog
@@ -137,7 +137,8 @@ class Grouping:
         assert isinstance(operand, Series)  # noqa: S101  constants are no keys
         encoded = Column(operand.arrow).codes
         known = self._computed.setdefault(key, {})
-        numbers = [known.setdefault(value, len(known)) for value in encoded.dictionary.to_pylist()]
+        values = encoded.dictionary.to_pylist()
+        numbers = [known.setdefault(_hashable(value), len(known)) for value in values]
         return np.array([*numbers, -1], dtype=np.int64)[encoded.codes]
 
     def _grouped(self, frame: Frame, codes: list[Ints], partials: list[Partial] | None) -> _Part:
@@ -180,8 +181,14 @@ class Grouping:
             raise SumOverflow(self._expressions.query, show(agg)) from None
 
 
+def _hashable(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
 def _of_nothing(agg: ir.Agg) -> pa.Array:
     """An aggregate over no rows: zero for a count, null for the rest."""
+    if agg.function == "collect":
+        return pa.array([[]], pa.list_(pa.null()))
     return pa.array([0], pa.int64()) if agg.function == "count" else pa.nulls(1)
 
 

@@ -12,18 +12,21 @@ from omnigraph.errors import ParameterError, SumOverflow
 from omnigraph.formats.columns import column
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.explain import show
-from omnigraph.lang.values import ValueType
+from omnigraph.lang.values import BOOL, ValueType
+from omnigraph.read.data.rows import Rows
 from omnigraph.read.limits import Limits
+from omnigraph.read.pattern.needs import aggregates_of
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.grouping import Groups
 from omnigraph.read.run.operators import Operators
 from omnigraph.read.run.ranking import resolved, scored
-from omnigraph.read.values.columns import Ints
+from omnigraph.read.values.columns import Column, Ints
 from omnigraph.read.values.counting import total
 from omnigraph.read.values.sorting import SortKey, first_rows
 
 _CELL: Final = 8
+_AGGREGATES: Final = "#aggregates"
 _Values = Callable[[ir.Expr, Ints | None, pa.DataType], pa.Array]
 
 
@@ -57,38 +60,74 @@ def arrow_type(value_type: ValueType) -> pa.DataType:
     return column("", value_type).type
 
 
+class _Aggregated(Rows):
+    """The aggregates of groups, as columns of a variable of their own."""
+
+    def __init__(self, count: int, columns: Sequence[pa.Array]) -> None:
+        self.count = count
+        self._columns = columns
+
+    def column(self, name: str) -> Column:
+        return Column(self._columns[int(name)])
+
+
 def group_table(query: ir.QueryIR, groups: Groups, window: Window, expressions: Expressions) -> pa.Table:
     """The groups as a table: ties go by the group keys."""
-    frame, aggregates = groups.frame, iter(groups.aggregates)
-    counted: dict[int, pa.Array] = {}
-    for index, one in enumerate(query.columns):
-        if isinstance(one.expression, ir.Agg) and frame.count:
-            counted[index] = _fitting(next(aggregates), one, query)
+    if not groups.frame.count:
+        return _table(query, [pa.array([], arrow_type(one.type)) for one in query.columns])
+    aggregates = aggregates_of(query)
+    fitting = [_fitting(values, agg, query) for values, agg in zip(groups.aggregates, aggregates, strict=True)]
+    rows = _Aggregated(groups.frame.count, fitting)
+    frame = groups.frame.bind(_AGGREGATES, rows, rows.everything)
+    places = {agg: ir.Prop(_AGGREGATES, str(index)) for index, agg in enumerate(aggregates)}
 
-    def values(index: int, rows: Ints | None) -> pa.Array:
-        kind = arrow_type(query.columns[index].type)
+    def of_groups(expression: ir.Expr) -> ir.Expr:
+        return ir.replaced(expression, lambda part: places.get(part) if isinstance(part, ir.Agg) else None)
+
+    for condition in query.having:
+        having = of_groups(condition)
+        assert isinstance(having, ir.Filter)  # noqa: S101
+        frame = frame.keep(expressions.holds(having, frame))
+    columns = [of_groups(one.expression) for one in query.columns]
+
+    def values(expression: ir.Expr, kind: pa.DataType, some: Ints | None) -> pa.Array:
         if not frame.count:
             return pa.array([], kind)
-        if index in counted:
-            return counted[index] if rows is None else counted[index].take(pa.array(rows))
-        some = frame if rows is None else frame.take(rows)
-        return expressions.arrow(query.columns[index].expression, some, kind)
+        return expressions.arrow(expression, frame if some is None else frame.take(some), kind)
 
-    def key(index: int, *, descending: bool = False) -> SortKey:
-        return SortKey(lambda rows: values(index, rows), descending)
+    def key(expression: ir.Expr, kind: pa.DataType, *, descending: bool = False) -> SortKey:
+        return SortKey(lambda some: values(expression, kind, some), descending)
 
-    keys = [key(_column(order.expression, query), descending=order.descending) for order in query.order]
-    ties = [key(index) for index in range(len(query.columns)) if index not in counted and _sorts(query, index)]
+    def order_key(order: ir.Order) -> SortKey:
+        index = _column(order.expression, query)
+        if index is None:
+            kind = arrow_type(_kind(order.expression))
+            return key(of_groups(order.expression), kind, descending=order.descending)
+        return key(columns[index], arrow_type(query.columns[index].type), descending=order.descending)
+
+    keys = [order_key(order) for order in query.order]
+    ties = [
+        key(columns[index], arrow_type(one.type))
+        for index, one in enumerate(query.columns)
+        if not ir.is_aggregate(one.expression) and _sorts(query, index)
+    ]
     order = window.of(first_rows(keys, ties, frame.count, window.stop))
-    return _table(query, [values(index, order) for index in range(len(query.columns))])
+    return _table(
+        query, [values(one, arrow_type(c.type), order) for one, c in zip(columns, query.columns, strict=True)]
+    )
 
 
-def _fitting(values: pa.Array, column: ir.Column, query: ir.QueryIR) -> pa.Array:
-    """An aggregate with the type of its column."""
+def _kind(expression: ir.Expr) -> ValueType:
+    """The type of a computed expression."""
+    return expression.type if isinstance(expression, ir.Agg | ir.Call) else BOOL
+
+
+def _fitting(values: pa.Array, agg: ir.Agg, query: ir.QueryIR) -> pa.Array:
+    """An aggregate with its type."""
     try:
-        return _plain(values, arrow_type(column.type))
+        return _plain(values, arrow_type(agg.type))
     except pa.ArrowInvalid:
-        raise SumOverflow(query.name, show(column.expression)) from None
+        raise SumOverflow(query.name, show(agg)) from None
 
 
 def _sorts(query: ir.QueryIR, index: int) -> bool:
@@ -96,13 +135,13 @@ def _sorts(query: ir.QueryIR, index: int) -> bool:
     return query.columns[index].type.is_plain
 
 
-def _column(expression: ir.Expr, query: ir.QueryIR) -> int:
-    """The output column that an order key names; of two with one name the last."""
+def _column(expression: ir.Expr, query: ir.QueryIR) -> int | None:
+    """The output column that an order key names; of two with one name the last. None if it is none."""
     for index in reversed(range(len(query.columns))):
         one = query.columns[index]
         if one.expression == expression or (isinstance(expression, ir.Alias) and one.name == expression.name):
             return index
-    raise TypeError("an order key that is no column")
+    return None
 
 
 def row_table(
@@ -133,6 +172,10 @@ def _row_key(order: ir.Order, query: ir.QueryIR, frame: Frame, values: _Values) 
         kind = frame.rows[expression.variable].column(expression.property).arrow.type
     else:
         kind = next((arrow_type(c.type) for c in query.columns if c.expression == expression), pa.string())
+        if isinstance(expression, ir.Call):
+            kind = arrow_type(expression.type)
+        elif isinstance(expression, ir.Filter):
+            kind = pa.bool_()
     return SortKey(lambda rows: values(expression, rows, kind), order.descending)
 
 

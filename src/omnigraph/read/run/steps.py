@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from omnigraph.lang.query import ir
-from omnigraph.lang.query.explain import show
+from omnigraph.lang.query.explain import show_condition
 from omnigraph.read.pattern.pattern import Link, Node
 from omnigraph.read.run.frame import Consume, Frame
 from omnigraph.read.run.operators import Operators
@@ -252,8 +252,7 @@ class Condition(Step):
         return tools.operators.filtered(frame, (self.condition,))
 
     def __str__(self) -> str:
-        right = "" if self.condition.right is None else f" {show(self.condition.right)}"
-        return f"Filter {show(self.condition.left)} {self.condition.op.value}{right}"
+        return f"Filter {show_condition(self.condition)}"
 
 
 @dataclass(slots=True)
@@ -342,10 +341,7 @@ def shown_trees(node: Node) -> str:
     """The conditions and subtrees of a node, in words."""
     parts = []
     if node.filters:
-        conditions = (
-            f"{show(f.left)} {f.op.value}{'' if f.right is None else ' ' + show(f.right)}" for f in node.filters
-        )
-        parts.append(" where " + " and ".join(conditions))
+        parts.append(" where " + " and ".join(map(show_condition, node.filters)))
     parts.extend(f" counting ({shown_link(reach.link)}{shown_trees(reach.child)})" for reach in node.reaches)
     parts.extend(f" without ({_below(absent)})" for absent in node.absent)
     parts.extend(f" optionally ({_below(optional)})" for optional in node.optional)

@@ -80,7 +80,7 @@ Operand = Series | Value
 def compare(op: Op, left: Operand, right: Operand, count: int) -> Bools:
     """For each of the rows: does the comparison hold?"""
     if op in (Op.IS_NULL, Op.IS_NOT_NULL):
-        present = _present(left, count)
+        present = is_present(left, count)
         return ~present if op is Op.IS_NULL else present
     if left is None or right is None:
         return np.zeros(count, dtype=np.bool_)
@@ -122,7 +122,8 @@ def plain(value: Value) -> Any:
     return value
 
 
-def _present(operand: Operand, count: int) -> Bools:
+def is_present(operand: Operand, count: int) -> Bools:
+    """In which rows an operand has a value."""
     if not isinstance(operand, Series):
         return np.full(count, operand is not None)
     valid = operand.valid
@@ -215,7 +216,7 @@ def _has_member(left: Operand, right: Operand, count: int) -> Bools:
         return np.full(count, right in members)
     if right.column.is_text:
         found = pc.is_in(right.arrow, value_set=pa.array([str(m) for m in members], right.column.arrow.type))
-        return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.bool_) & _present(right, count)
+        return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.bool_) & is_present(right, count)
     held = np.zeros(count, dtype=np.bool_)
     values, valid = right.values, right.valid
     for member in members:

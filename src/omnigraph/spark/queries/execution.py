@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from omnigraph.bulk.pieces import ROWS_PER_TASK, Piece, pieces_of
 from omnigraph.bulk.runner import TaskResult
 from omnigraph.embed.client import EmbeddingClient, configured_client
+from omnigraph.errors import JobFailed
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledRead
@@ -20,11 +21,13 @@ from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.run.expressions import Expressions, this_moment
 from omnigraph.read.run.scorers import RelativeScorer, Scorer, scorer_of
+from omnigraph.spark.queries.failures import computation_failure
 from omnigraph.spark.queries.hops import max_hops
-from omnigraph.spark.queries.matching import Matched, Matching
+from omnigraph.spark.queries.matching import Matching
 from omnigraph.spark.queries.output import Output, Page, as_frame, as_table
 from omnigraph.spark.queries.ranking import fusing_constants, scored
 from omnigraph.spark.queries.reading import Batch, Values
+from omnigraph.spark.queries.rows import Matched
 from omnigraph.spark.queries.scanning import Pieces, Tables, check_scans
 from omnigraph.spark.queries.steps import Match, hops_in, match_of
 from omnigraph.spark.runner import SparkRunner
@@ -64,8 +67,14 @@ def run_query(
     """
     running = SparkRunner(spark) if runner is None else runner
     frame = _answer(running, graph, query, values, embedder, rows_per_task)
-    with running.watched(f"query {query.name}"):
-        collected = frame.toArrow()
+    try:
+        with running.watched(f"query {query.name}"):
+            collected = frame.toArrow()
+    except JobFailed as failed:
+        failure = computation_failure(failed.__cause__ or failed)
+        if failure is not None:
+            raise failure from None
+        raise
     return as_table(query.ir, collected)
 
 
@@ -90,7 +99,7 @@ def _answer(
 
     pieces = partial(pieces_of, graph, rows=rows_per_task)
     ranked = replace(unranked, scorers=_scorers(read, match, pieces, expressions, runner))
-    tables = Tables(runner.spark, graph, match, ranked, pieces)
+    tables = Tables(runner.spark, graph, match, ranked, pieces, read.params)
     rows = Matching(tables, expressions).run(match.steps, Matched(None, {}))
     return Output(read, tables, expressions, rows).result(scored(rows, read.rankings, fusing, tables), page)
 

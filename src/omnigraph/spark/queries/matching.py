@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 
@@ -13,24 +13,11 @@ from pyspark.sql import functions as fn
 from omnigraph.lang.query import ir
 from omnigraph.read.pattern.pattern import mentioned
 from omnigraph.read.run.expressions import Expressions
-from omnigraph.read.values.comparing import compare as compare_constants
 from omnigraph.spark.queries.comparing import compare
 from omnigraph.spark.queries.hops import edges, pairs, reached
+from omnigraph.spark.queries.rows import Matched, Valued
 from omnigraph.spark.queries.scanning import Bound, Tables, kind_of
 from omnigraph.spark.queries.steps import Block, Carried, Hop, Keep, Scan, Step, compared_of, named_in
-
-
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """The rows so far, and the columns of their variables. None stands for the one empty row that a match begins
-    with."""
-
-    frame: DataFrame | None
-    variables: Mapping[str, Bound]
-
-    @property
-    def names(self) -> list[str]:
-        return [name for bound in self.variables.values() for name in bound.names]
 
 
 class Matching:
@@ -49,7 +36,9 @@ class Matching:
                 case Hop():
                     rows = self._hop(rows, step)
                 case Keep(condition):
-                    rows = replace(rows, frame=self._frame(rows).where(self._holds(condition, rows)))
+                    frame, [held] = self._holding(self._frame(rows), (condition,), rows)
+                    frame = frame.where(held)
+                    rows = replace(rows, frame=frame.select(*rows.names) if rows.names else frame)
                 case Block("optional", inner, introduces):
                     rows = self._optional(rows, inner, introduces)
                 case Block("absent", inner):
@@ -108,8 +97,10 @@ class Matching:
         """The rows for which the inner steps find nothing."""
         conditions = [step.condition for step in inner if isinstance(step, Keep)]
         if len(conditions) == len(inner):
-            held = [fn.coalesce(self._holds(condition, rows), fn.lit(False)) for condition in conditions]
-            return self._frame(rows).where(~reduce(and_, held, fn.lit(True)))
+            frame, columns = self._holding(self._frame(rows), conditions, rows)
+            held = [fn.coalesce(column, fn.lit(False)) for column in columns]
+            kept = frame.where(~reduce(and_, held, fn.lit(True)))
+            return kept.select(*rows.names) if rows.names else kept
         found, same = self._inner(rows, inner)
         return self._frame(rows).join(self._frame(found), same, "left_anti")
 
@@ -151,22 +142,31 @@ class Matching:
         ids = [bound.id for bound in variables.values()]
         return Matched(self._frame(rows).select(*columns).dropDuplicates(ids), variables)
 
-    def _holds(self, condition: ir.Filter, rows: Matched) -> Column:
-        """Whether a condition holds: read from the table, known before, or compared here."""
-        names = set(mentioned(condition))
-        if not names:
-            right = None if condition.right is None else self.expressions.constant(condition.right)
-            left = self.expressions.constant(condition.left)
-            return fn.lit(bool(compare_constants(condition.op, left, right, 1)[0]))
-        if len(names) == 1:
-            bound = rows.variables[names.pop()]
-            held = fn.col(bound.columns[condition])
-            return fn.coalesce(held, fn.lit(condition.op is ir.Op.IS_NULL)) if bound.nullable else held
+    def _holding(
+        self, frame: DataFrame, conditions: Sequence[ir.Filter], rows: Matched
+    ) -> tuple[DataFrame, list[Column]]:
+        """A frame in which every condition can be told, and whether each holds: read from the table, known before,
+        or compared here."""
+        valued = Valued(frame, rows, self.tables, self.expressions)
+        valued.compute([one for one in conditions if not _is_simple(one)])
+        return valued.frame, [self._holds(condition, rows, valued) for condition in conditions]
+
+    def _holds(self, condition: ir.Filter, rows: Matched, valued: Valued) -> Column:
+        if not _is_simple(condition):
+            return valued.value(condition)
         left_side, right_side = _operand(condition.left), _operand(condition.right)
         sides = [rows.variables[_owner(side)] for side in (left_side, right_side)]
         columns = [fn.col(bound.named(side)) for bound, side in zip(sides, (left_side, right_side), strict=True)]
         kinds = (kind_of(left_side, sides[0].entity), kind_of(right_side, sides[1].entity))
         return compare(condition.op, columns[0], columns[1], kinds)
+
+
+def _is_simple(condition: ir.Filter) -> bool:
+    """Does it compare a value of one variable with a value of another? Spark does that itself."""
+    sides = (condition.left, condition.right)
+    return len(set(mentioned(condition))) > 1 and all(
+        isinstance(one, ir.Prop | ir.Var | ir.TextMatch) for one in sides
+    )
 
 
 def _operand(expression: ir.Expr | None) -> Carried:

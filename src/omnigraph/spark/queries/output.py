@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -13,20 +13,19 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from omnigraph.errors import NotOnSpark, SumOverflow
-from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.explain import show
-from omnigraph.lang.values import DATETIME, F64, INTEGER_BOUNDS, INTEGERS, Scalar, ValueType
-from omnigraph.read.pattern.needs import entities_of
+from omnigraph.lang.values import BOOL, INTEGER_BOUNDS, INTEGERS, ValueType
+from omnigraph.read.pattern.needs import aggregates_of, entities_of
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.output import Window, arrow_type
 from omnigraph.read.run.ranking import resolved
-from omnigraph.read.values.comparing import plain
 from omnigraph.spark.frames import spark_type
 from omnigraph.spark.queries.comparing import comparable
-from omnigraph.spark.queries.matching import Matched
+from omnigraph.spark.queries.computing import with_computed
 from omnigraph.spark.queries.ranking import Scored, is_ranked
-from omnigraph.spark.queries.scanning import Tables, kind_of
+from omnigraph.spark.queries.rows import Matched, Valued
+from omnigraph.spark.queries.scanning import Tables
 
 _WIDE: Final = "decimal(38,0)"
 """Room for the sum of any integers."""
@@ -65,10 +64,22 @@ class Output:
         self.tables = tables
         self.expressions = expressions
         self.rows = rows
+        self.valued = Valued(tables.once() if rows.frame is None else rows.frame, rows, tables, expressions)
+
+    def _computed(self) -> Iterator[ir.Expr]:
+        """What the columns, the groups and the order need of each row."""
+        keys = (resolved(order.expression, self.query) for order in self.query.order)
+        for expression in (*(one.expression for one in self.query.columns), *keys, *self.query.having):
+            if ir.is_aggregate(expression):
+                yield from (part.argument for part in ir.parts(expression) if isinstance(part, ir.Agg))
+            else:
+                yield expression
 
     def result(self, scored: Scored, page: Page) -> DataFrame:
         """One column for each column of the query, in their order, under names of their own."""
-        ranked = self._ranked(scored)
+        self.valued.frame = self._ranked(scored)
+        self.valued.compute(self._computed())
+        ranked = self.valued.frame
         if self.query.aggregates:
             return page.of_frame(self._grouped(ranked))
         if self.query.distinct:
@@ -87,8 +98,7 @@ class Output:
     def _plain(self, frame: DataFrame, scored: Scored) -> DataFrame:
         """One result for each row; ties go by the places in the arms of fusions, then by the ids of entities."""
         columns = [
-            self._value(one.expression, one.type, scored.scores).alias(self.tables.fresh())
-            for one in self.query.columns
+            self._value(one.expression, scored.scores).alias(self.tables.fresh()) for one in self.query.columns
         ]
         if not self.query.order:
             return frame.select(*columns)
@@ -96,8 +106,8 @@ class Output:
         places: list[Column] = []
         for order in self.query.order:
             expression = resolved(order.expression, self.query)
-            kind = self._kind(expression)
-            value = comparable(self._value(expression, kind, scored.scores), kind)
+            kind = self.valued.kind(expression)
+            value = comparable(self._value(expression, scored.scores), kind)
             keys.append(_directed(value, descending=order.descending))
             if isinstance(expression, ir.Rrf):
                 places += [fn.col(place).asc_nulls_last() for place in scored.places[expression]]
@@ -109,7 +119,7 @@ class Output:
         """Each result once; ties go by the columns."""
         names = [self.tables.fresh() for _ in self.query.columns]
         values = [
-            comparable(self._value(one.expression, one.type, scores), one.type).alias(name)
+            comparable(self._value(one.expression, scores), one.type).alias(name)
             for one, name in zip(self.query.columns, names, strict=True)
         ]
         every = range(len(names))
@@ -118,23 +128,76 @@ class Output:
     def _grouped(self, frame: DataFrame) -> DataFrame:
         """One result for each group; ties go by the keys of the groups."""
         columns = self.query.columns
-        names = [self.tables.fresh() for _ in columns]
-        keys = [index for index, one in enumerate(columns) if not isinstance(one.expression, ir.Agg)]
-        arguments = {
-            name: comparable(self._value(argument, kind := self._kind(argument), {}), kind)
-            for one, name in zip(columns, names, strict=True)
-            for argument in (one.expression.argument if isinstance(one.expression, ir.Agg) else one.expression,)
+        keys: dict[ir.Expr, str] = {
+            one.expression: self.tables.fresh() for one in columns if not ir.is_aggregate(one.expression)
         }
-        prepared = frame.select(*(value.alias(name) for name, value in arguments.items()))
-        aggregates = [
-            _aggregated(one.expression, fn.col(name), self._kind(one.expression.argument))
-            .cast(_WIDE if _is_integer_sum(one) else spark_type(one.type))
+        aggregates = {agg: self.tables.fresh() for agg in aggregates_of(self.query)}
+        arguments: dict[ir.Expr, ir.Expr] = {key: key for key in keys}
+        arguments.update({agg: agg.argument for agg in aggregates})
+        names: dict[ir.Expr, str] = dict(keys)
+        names.update(aggregates.items())
+        prepared = frame.select(
+            *(
+                comparable(self._value(argument, {}), self.valued.kind(argument)).alias(names[one])
+                for one, argument in arguments.items()
+            )
+        )
+        made = [
+            _aggregated(agg, fn.col(name), self.valued.kind(agg.argument))
+            .cast(_WIDE if _is_integer_sum(agg) else spark_type(agg.type))
             .alias(name)
-            for one, name in zip(columns, names, strict=True)
-            if isinstance(one.expression, ir.Agg)
+            for agg, name in aggregates.items()
         ]
-        grouped = prepared.groupBy(*(names[index] for index in keys)).agg(*aggregates)
-        return self._by_columns(grouped, names, keys)
+        return self._of_groups(prepared.groupBy(*keys.values()).agg(*made), keys, aggregates)
+
+    def _of_groups(
+        self, grouped: DataFrame, keys: Mapping[ir.Expr, str], aggregates: Mapping[ir.Agg, str]
+    ) -> DataFrame:
+        """The columns of the result from the keys and the aggregates of groups."""
+        wanted: dict[ir.Expr, str] = {
+            one: self.tables.fresh()
+            for one in (*(c.expression for c in self.query.columns), *self.query.having, *self._sorted_by())
+            if ir.is_aggregate(one) and not isinstance(one, ir.Agg)
+        }
+        if wanted:
+            grouped = self._narrowed(grouped, aggregates)
+            operands: dict[ir.Expr, tuple[str, ValueType]] = {
+                **{key: (name, self.valued.kind(key)) for key, name in keys.items()},
+                **{agg: (name, agg.type) for agg, name in aggregates.items()},
+            }
+            computed = {name: (one, _kind_of(one)) for one, name in wanted.items()}
+            grouped = with_computed(grouped, computed, operands, self.expressions)
+        names: dict[ir.Expr, str] = dict(keys)
+        names.update(aggregates.items())
+        names.update(wanted)
+        for condition in self.query.having:
+            grouped = grouped.where(fn.col(names[condition]))
+        if self.query.order:
+            sorts = [
+                _directed(fn.col(names[one]), descending=order.descending)
+                for one, order in zip(self._sorted_by(), self.query.order, strict=True)
+            ]
+            plain = [name for key, name in keys.items() if self._is_plain(key)]
+            grouped = grouped.orderBy(*sorts, *(fn.col(name).asc_nulls_first() for name in plain))
+        return grouped.select(
+            *(fn.col(names[one.expression]).alias(self.tables.fresh()) for one in self.query.columns)
+        )
+
+    def _sorted_by(self) -> list[ir.Expr]:
+        return [resolved(order.expression, self.query) for order in self.query.order]
+
+    def _is_plain(self, key: ir.Expr) -> bool:
+        return next(one.type.is_plain for one in self.query.columns if one.expression == key)
+
+    def _narrowed(self, grouped: DataFrame, aggregates: Mapping[ir.Agg, str]) -> DataFrame:
+        """Sums of integers with their types, which a computation needs; one that is too large fails."""
+        sums = {name: agg for agg, name in aggregates.items() if _is_integer_sum(agg)}
+        return grouped.select(
+            *(
+                _narrow(fn.col(name), sums[name], self.query).alias(name) if name in sums else fn.col(name)
+                for name in grouped.columns
+            )
+        )
 
     def _by_columns(self, frame: DataFrame, names: Sequence[str], ties: Iterable[int]) -> DataFrame:
         """Rows ordered by their own columns. Lists and vectors have no order; they never break ties."""
@@ -155,48 +218,11 @@ class Output:
                 return index
         raise TypeError("an order key that is no column")
 
-    def _kind(self, expression: ir.Expr) -> ValueType:
-        """The type of an expression."""
-        match expression:
-            case ir.Prop(variable) | ir.Var(variable):
-                return kind_of(expression, self.rows.variables[variable].entity)
-            case ir.Constant(_, kind):
-                return kind
-            case ir.Param(name):
-                return DATETIME if name == ir.NOW else self.query.params[name]
-            case ir.Score() | ir.Rrf():
-                return F64
-            case _:
-                raise TypeError(f"{type(expression).__name__} has no type of its own")
-
-    def _value(self, expression: ir.Expr, kind: ValueType, scores: Mapping[ir.Ranking, str]) -> Column:
+    def _value(self, expression: ir.Expr, scores: Mapping[ir.Ranking, str]) -> Column:
         """An expression as a column."""
-        match expression:
-            case ir.Var(name):
-                return fn.col(self.rows.variables[name].id)
-            case ir.Prop(variable):
-                return fn.col(self.rows.variables[variable].named(expression))
-            case ir.Param() | ir.Constant():
-                return _literal(self.expressions.constant(expression), kind)
-            case ir.Score() | ir.Rrf():
-                return fn.col(scores[expression])
-            case _:
-                raise TypeError(f"{type(expression).__name__} has no value by row")
-
-
-def _literal(value: Value, kind: ValueType) -> Column:
-    """A value as a column. Days and instants go as numbers, which no calendar and no time zone can change."""
-    if value is None:
-        return fn.lit(None).cast(spark_type(kind))
-    if isinstance(value, tuple):
-        return fn.array(*(_literal(item, kind.item) for item in value)).cast(spark_type(kind))
-    if kind.scalar is Scalar.DATE:
-        return fn.date_from_unix_date(fn.lit(plain(value)))
-    if kind.scalar is Scalar.DATETIME:
-        return fn.timestamp_millis(fn.lit(plain(value)))
-    if isinstance(value, int) and not isinstance(value, bool):
-        return fn.lit(Decimal(value)).cast(spark_type(kind))
-    return fn.lit(value).cast(spark_type(kind))
+        if isinstance(expression, ir.Score | ir.Rrf):
+            return fn.col(scores[expression])
+        return self.valued.value(expression)
 
 
 def _directed(key: Column, *, descending: bool) -> Column:
@@ -213,14 +239,32 @@ def _aggregated(agg: ir.Agg, values: Column, kind: ValueType) -> Column:
             return fn.min(values)
         case "max":
             return fn.max(values)
+        case "collect":
+            return fn.sort_array(fn.collect_set(values) if agg.distinct else fn.collect_list(values))
+        case "stddev":
+            return fn.stddev_samp(values.cast("double"))
+        case "median" | "percentile":
+            return fn.percentile(values.cast("double"), 0.5 if agg.fraction is None else agg.fraction)
     total = fn.sum(values.cast("decimal(20,0)" if kind.scalar in INTEGERS else "double"))
     return total if agg.function == "sum" else fn.try_divide(total.cast("double"), fn.count(values))
 
 
-def _is_integer_sum(column: ir.Column) -> bool:
+def _is_integer_sum(expression: ir.Expr) -> bool:
     """Is it a sum over integers, which may exceed its type?"""
-    expression = column.expression
-    return isinstance(expression, ir.Agg) and expression.function == "sum" and column.type.is_integer
+    return isinstance(expression, ir.Agg) and expression.function == "sum" and expression.type.is_integer
+
+
+def _narrow(value: Column, agg: ir.Agg, query: ir.QueryIR) -> Column:
+    """A sum with its type; one that is too large fails when it is computed."""
+    low, high = INTEGER_BOUNDS[agg.type.scalar]
+    refusal = fn.raise_error(str(SumOverflow(query.name, show(agg))))
+    fits = value.isNull() | value.between(fn.lit(Decimal(low)), fn.lit(Decimal(high)))
+    return fn.when(fits, value).otherwise(refusal.cast(_WIDE)).cast(spark_type(agg.type))
+
+
+def _kind_of(expression: ir.Expr) -> ValueType:
+    """The type of an expression over groups."""
+    return expression.type if isinstance(expression, ir.Agg | ir.Call) else BOOL
 
 
 def as_frame(query: ir.QueryIR, result: DataFrame) -> DataFrame:
@@ -228,11 +272,8 @@ def as_frame(query: ir.QueryIR, result: DataFrame) -> DataFrame:
     columns: list[Column] = []
     for one, name in zip(query.columns, result.columns, strict=True):
         value = fn.col(name)
-        if _is_integer_sum(one):
-            low, high = INTEGER_BOUNDS[one.type.scalar]
-            refusal = fn.raise_error(str(SumOverflow(query.name, show(one.expression))))
-            fits = value.isNull() | value.between(fn.lit(Decimal(low)), fn.lit(Decimal(high)))
-            value = fn.when(fits, value).otherwise(refusal.cast(_WIDE)).cast(spark_type(one.type))
+        if isinstance(one.expression, ir.Agg) and _is_integer_sum(one.expression):
+            value = _narrow(value, one.expression, query)
         columns.append(value)
     return result.select(*columns).toDF(*(one.name for one in query.columns))
 

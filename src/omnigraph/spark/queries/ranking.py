@@ -12,7 +12,7 @@ from omnigraph.lang.query import ir
 from omnigraph.lang.query.scores import SCORES
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.ranking import fusing_constant
-from omnigraph.spark.queries.matching import Matched
+from omnigraph.spark.queries.rows import Matched
 from omnigraph.spark.queries.scanning import Bound, Tables
 
 

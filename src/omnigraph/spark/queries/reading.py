@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.bulk.pieces import Piece
-from omnigraph.formats.columns import table_schema
+from omnigraph.formats.columns import column, table_schema
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.read.data.rows import Rows
@@ -22,9 +22,9 @@ from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.scorers import Scorer
 from omnigraph.read.text.index import TextIndex
-from omnigraph.read.values.columns import Bools, Column
-from omnigraph.read.values.comparing import Series
+from omnigraph.read.values.columns import Column
 from omnigraph.spark.frames import arrow_type
+from omnigraph.spark.queries.failures import failing_in_words
 from omnigraph.spark.queries.steps import Carried, Entity, Scan
 
 
@@ -103,12 +103,15 @@ class Reading:
         """The stored columns that conditions and values are made from."""
         names: set[str] = set()
         for item in (*self.scan.conditions, *(item for item, _ in self.columns.values())):
-            sides = (item.left, item.right) if isinstance(item, ir.Filter) else (item,)
-            names |= {"id" if isinstance(side, ir.Var) else getattr(side, "property", "id") for side in sides}
+            names |= {getattr(part, "property", "id") for part in ir.parts(item)}
         return [name for name in self.scan.entity.columns if name in names]
 
     def batch(self, rows: Batch) -> pa.RecordBatch:
         """Of some rows those that match, with the columns that the query needs."""
+        with failing_in_words():
+            return self._kept(rows)
+
+    def _kept(self, rows: Batch) -> pa.RecordBatch:
         expressions = self.values.expressions
         kept = np.ones(rows.count, dtype=np.bool_)
         for condition in self.scan.conditions:
@@ -125,13 +128,10 @@ class Reading:
         match item:
             case ir.Prop(_, name):
                 return rows.column(name).arrow
-            case ir.TextMatch():
-                operand = expressions.operand(item, frame)
-                assert isinstance(operand, Series)  # noqa: S101  a search has a value for each row
-                return operand.arrow
-            case ir.Filter():
-                held: Bools = expressions.holds(item, frame)
-                return pa.array(held)
+            case ir.TextMatch() | ir.Filter():
+                return expressions.arrow(item, frame, pa.bool_())
+            case ir.Call():
+                return expressions.arrow(item, frame, column("", item.type).type)
             case ir.Score():
                 scorer = self.values.scorers.get(item)
                 if scorer is None or not rows.count:

@@ -55,11 +55,13 @@ class Tables:
         match: Match,
         values: Values,
         pieces: Pieces,
+        params: Mapping[str, ValueType],
     ) -> None:
         self.spark = spark
         self.graph = graph
         self._match = match
         self._values = values
+        self.params = params
         self._pieces = pieces
         self._numbers = count()
 
@@ -164,6 +166,8 @@ def kind_of(item: Carried | ir.Var, entity: Entity) -> ValueType:
             return F64
         case ir.Var():
             return STRING
+        case ir.Call(_, _, kind):
+            return kind
         case _:
             return BOOL
 

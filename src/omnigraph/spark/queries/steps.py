@@ -16,7 +16,7 @@ from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
 from omnigraph.read.pattern.pattern import mentioned
 
 Entity = EntityType
-Carried = ir.Prop | ir.TextMatch | ir.Score | ir.Filter
+Carried = ir.Prop | ir.TextMatch | ir.Score | ir.Filter | ir.Call
 """A value that a variable carries as a column: a property, or something computed while its table is read."""
 
 
@@ -86,7 +86,8 @@ def match_of(query: ir.QueryIR, catalog: Catalog) -> Match:
     arranging = _Arranging(catalog)
     variables: dict[str, Entity] = {}
     steps = arranging.block(query.pipeline, variables)
-    for expression in (*(c.expression for c in query.columns), *(o.expression for o in query.order)):
+    every = (*(c.expression for c in query.columns), *(o.expression for o in query.order), *query.having)
+    for expression in every:
         arranging.carry(values_in(expression), variables)
     return Match(steps, variables, {key: tuple(items) for key, items in arranging.carried.items()})
 
@@ -180,6 +181,21 @@ def values_in(expression: ir.Expr | None) -> Iterator[tuple[str, Carried]]:
             yield from ((arm.variable, arm) for arm in expression.arms())
         case ir.Agg(_, argument, _):
             yield from values_in(argument)
+        case ir.Call() | ir.Filter():
+            names = set(mentioned(expression))
+            if len(names) == 1 and is_of_rows(expression):
+                yield names.pop(), expression
+            else:
+                operands = (
+                    expression.operands if isinstance(expression, ir.Call) else (expression.left, expression.right)
+                )
+                for operand in operands:
+                    yield from values_in(operand)
+
+
+def is_of_rows(expression: ir.Expr) -> bool:
+    """Is it computed from rows, and not from groups of them?"""
+    return not any(isinstance(part, ir.Agg) for part in ir.parts(expression))
 
 
 def scans_in(steps: Sequence[Step]) -> Iterator[Scan]:

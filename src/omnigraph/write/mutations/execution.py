@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
+
+import pyarrow as pa
 
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import BadValue
@@ -13,10 +15,12 @@ from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import EntityType, NodeType
 from omnigraph.lang.values import FLOATS, Scalar, fitting_float, in_range
+from omnigraph.read.run.expressions import Expressions
 from omnigraph.write.base import Base
 from omnigraph.write.delta import one_chunk
+from omnigraph.write.mutations.computing import column_of, expressions_of, value_of
 from omnigraph.write.mutations.pending import PendingChanges
-from omnigraph.write.mutations.predicates import evaluate, where_clause
+from omnigraph.write.mutations.predicates import where_clause
 from omnigraph.write.vectors import fill_vectors
 
 _ENDS = {"from": "src", "to": "dst"}
@@ -41,33 +45,34 @@ def execute(
 ) -> Executed:
     """Run all statements; nothing is written to the store. ``limit`` is the memory, in bytes, they may take."""
     run = Executed(PendingChanges(base, limit))
+    given = expressions_of(mutation.name, values)
     for op in mutation.ops:
         match op:
             case ir.InsertOp():
-                _insert(op, values, run, embedder)
+                _insert(op, given, run, embedder)
             case ir.UpdateOp():
-                _update(op, values, run, embedder)
+                _update(op, given, run, embedder)
             case ir.DeleteOp():
-                _delete(op, values, run)
+                _delete(op, given, run)
     return run
 
 
-def _insert(op: ir.InsertOp, values: Mapping[str, Value], run: Executed, embedder: EmbeddingClient | None) -> None:
+def _insert(op: ir.InsertOp, given: Expressions, run: Executed, embedder: EmbeddingClient | None) -> None:
     base = run.pending.base
     table_key = f"{op.kind}:{op.type_name}"
     entity = base.entity(table_key)
-    given: dict[str, list[Any]] = {}
+    columns: dict[str, list[Any]] = {}
     for assignment in op.assignments:
         name = _ENDS.get(assignment.property, assignment.property) if op.kind == "edge" else assignment.property
-        given[name] = [_stored(entity, name, assignment.value, values)]
+        columns[name] = [_stored(entity, name, assignment.value, given)]
     keyed = isinstance(entity, NodeType) and bool(entity.key)
     if isinstance(entity, NodeType) and keyed:
-        given["id"] = [_key_of(entity, {name: column[0] for name, column in given.items()})]
+        columns["id"] = [_key_of(entity, {name: column[0] for name, column in columns.items()})]
     else:
-        given["id"] = [fresh_id()]
-    rows = rows_of(entity, given, 1)
+        columns["id"] = [fresh_id()]
+    rows = rows_of(entity, columns, 1)
     if isinstance(entity, NodeType):
-        rows, skipped = fill_vectors(entity, rows, dict.fromkeys(given, True), embedder)
+        rows, skipped = fill_vectors(entity, rows, dict.fromkeys(columns, True), embedder)
         run.unembedded.update(skipped)
         run.affected_nodes += 1
     else:
@@ -82,9 +87,9 @@ def _key_of(node: NodeType, values: Mapping[str, Any]) -> str:
         raise BadValue(f"the key of {node.name}: {error}") from error
 
 
-def _stored(entity: EntityType, name: str, expression: ir.Expr, values: Mapping[str, Value]) -> Any:
+def _stored(entity: EntityType, name: str, expression: ir.Expr, given: Expressions) -> Any:
     """An assigned value as its column stores it: integers widen to floats, floats become integers without loss."""
-    value = evaluate(expression, values)
+    value = value_of(expression, given)
     prop = entity.properties.get(name)
     if prop is None or value is None:
         return value
@@ -112,37 +117,56 @@ def _number(scalar: Scalar, value: Value) -> Value:
     return int(value)
 
 
-def _update(op: ir.UpdateOp, values: Mapping[str, Value], run: Executed, embedder: EmbeddingClient | None) -> None:
+def _update(op: ir.UpdateOp, given: Expressions, run: Executed, embedder: EmbeddingClient | None) -> None:
     base = run.pending.base
-    table_key = f"node:{op.type_name}"
-    node = base.catalog.nodes[op.type_name]
-    rows = run.pending.matching(table_key, where_clause(op.predicates, base.schema(table_key), values))
+    table_key = f"{op.kind}:{op.type_name}"
+    entity = base.entity(table_key)
+    rows = run.pending.matching(table_key, where_clause(op, entity, base.schema(table_key), given))
     if not rows.num_rows:
         return
-    assigned = {a.property: _stored(node, a.property, a.value, values) for a in op.assignments}
-    patch = rows_of(node, {name: [value] * rows.num_rows for name, value in assigned.items()}, rows.num_rows)
-    for name in assigned:
+    patches = [(a.property, _patch(entity, a, rows, given)) for a in op.assignments]
+    for name, patch in patches:
         index = rows.schema.get_field_index(name)
-        rows = rows.set_column(index, patch.schema.field(name), patch[name])
-    stale = {name: name in assigned for name, embed in node.embeds.items() if embed.source in assigned}
-    if stale:
-        narrowed = {name: kept for name, kept in stale.items() if not kept}
-        rows, skipped = fill_vectors(node, rows, _kept_except(node, narrowed), embedder)
-        run.unembedded.update(skipped)
-    run.affected_nodes += rows.num_rows
+        rows = rows.set_column(index, rows.schema.field(name), patch)
+    if isinstance(entity, NodeType):
+        rows = _embedded(entity, rows, {name for name, _ in patches}, run, embedder)
+        run.affected_nodes += rows.num_rows
+    else:
+        run.affected_edges += rows.num_rows
     run.pending.write(table_key, rows, fresh=False)
 
 
-def _kept_except(node: NodeType, stale: Mapping[str, bool]) -> dict[str, bool]:
+def _patch(entity: EntityType, assignment: ir.Assign, rows: pa.Table, given: Expressions) -> pa.ChunkedArray:
+    """The new values of a property: one for all rows, or one computed from each."""
+    name = assignment.property
+    if any(isinstance(part, ir.Prop) for part in ir.parts(assignment.value)):
+        return pa.chunked_array([column_of(entity, name, assignment.value, rows, given)])
+    value = _stored(entity, name, assignment.value, given)
+    return rows_of(entity, {name: [value] * rows.num_rows}, rows.num_rows)[name]
+
+
+def _embedded(
+    node: NodeType, rows: pa.Table, assigned: Set[str], run: Executed, embedder: EmbeddingClient | None
+) -> pa.Table:
+    """The rows with new vectors where the source of a vector was assigned and the vector was not."""
+    stale = {name for name, embed in node.embeds.items() if embed.source in assigned}
+    if not stale:
+        return rows
+    rows, skipped = fill_vectors(node, rows, _kept_except(node, stale - assigned), embedder)
+    run.unembedded.update(skipped)
+    return rows
+
+
+def _kept_except(node: NodeType, stale: Set[str]) -> dict[str, bool]:
     """For each vector property, whether its values are kept: all but those whose source has changed."""
     return {name: name not in stale for name in node.embeds}
 
 
-def _delete(op: ir.DeleteOp, values: Mapping[str, Value], run: Executed) -> None:
+def _delete(op: ir.DeleteOp, given: Expressions, run: Executed) -> None:
     base = run.pending.base
     table_key = f"{op.kind}:{op.type_name}"
-    where = where_clause(op.predicates, base.schema(table_key), values)
-    ids = one_chunk(base.scan(table_key, ["id"], where.sql)["id"])
+    where = where_clause(op, base.entity(table_key), base.schema(table_key), given)
+    ids = one_chunk(where.holding(base.scan(table_key, where.columns, where.sql))["id"])
     if not len(ids):
         return
     if op.kind == "edge":

@@ -50,11 +50,19 @@ class PendingChanges:
     def matching(self, table_key: str, where: Where) -> pa.Table:
         """The rows a statement sees: pending ones, and committed ones that no pending row replaces."""
         pending = self._pending(table_key)
-        committed = self.base.whole_rows(table_key, where.sql, self._limit)
+        committed = self._committed(table_key, where)
         if pending is None:
             return committed
         committed = without(committed, one_chunk(pending["id"]))
         return pa.concat_tables([committed, matching(pending, where)])
+
+    def _committed(self, table_key: str, where: Where) -> pa.Table:
+        """The committed rows that a statement sees. What Lance cannot check is checked on the columns it needs,
+        before whole rows are read."""
+        if not where.conditions:
+            return self.base.whole_rows(table_key, where.sql or "true", self._limit)
+        found = where.holding(self.base.scan(table_key, where.columns, where.sql))
+        return self.base.whole_rows_of(table_key, one_chunk(found["id"]), self._limit)
 
     def _pending(self, table_key: str) -> pa.Table | None:
         table = self._tables.get(table_key)

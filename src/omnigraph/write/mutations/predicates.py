@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +9,12 @@ import pyarrow as pa
 
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
+from omnigraph.lang.schema.catalog import EntityType
+from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.values.columns import Column
 from omnigraph.read.values.comparing import Series, compare
 from omnigraph.storage.filters import compared
-
-_COLUMNS = {"from": "src", "to": "dst"}
+from omnigraph.write.mutations.computing import COLUMNS, columns_in, holding
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,36 +29,43 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Comparisons that must all hold. None matches nothing."""
+    """Comparisons that Lance can check, and conditions that it cannot; all must hold. None matches nothing."""
 
     comparisons: tuple[Comparison, ...] | None
+    entity: EntityType
+    conditions: tuple[ir.Filter, ...]
+    expressions: Expressions
 
     @property
-    def sql(self) -> str:
-        """The predicate as one filter of Lance."""
-        return "false" if self.comparisons is None else " and ".join(one.filter for one in self.comparisons)
+    def sql(self) -> str | None:
+        """The comparisons as one filter of Lance; None if every row passes."""
+        if self.comparisons is None:
+            return "false"
+        return " and ".join(one.filter for one in self.comparisons) or None
+
+    def holding(self, rows: pa.Table) -> pa.Table:
+        """Of rows that pass the comparisons, those for which the conditions hold."""
+        return holding(rows, self.entity, self.conditions, self.expressions)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the conditions read, and the id."""
+        return columns_in(self.conditions)
 
 
-def where_clause(predicates: Iterable[ir.Predicate], schema: pa.Schema, values: Mapping[str, Value]) -> Where:
-    """The predicates of a statement with its values. A null on either side matches nothing."""
+def where_clause(
+    op: ir.UpdateOp | ir.DeleteOp, entity: EntityType, schema: pa.Schema, given: Expressions
+) -> Where:
+    """The predicates and conditions of a statement with its values. A null on either side matches nothing."""
     comparisons: list[Comparison] = []
-    for predicate in predicates:
-        name = _COLUMNS.get(predicate.property, predicate.property)
-        value = evaluate(predicate.value, values)
+    for predicate in op.predicates:
+        name = COLUMNS.get(predicate.property, predicate.property)
+        value = given.constant(predicate.value)
         rest = None if value is None else compared(schema.field(name).type, predicate.op, value)
         if rest is None:
-            return Where(None)
+            return Where(None, entity, (), given)
         comparisons.append(Comparison(name, predicate.op, value, f"`{name}` {rest}"))
-    return Where(tuple(comparisons))
-
-
-def evaluate(expression: ir.Expr, values: Mapping[str, Value]) -> Value:
-    """A literal's or a parameter's value."""
-    if isinstance(expression, ir.Constant):
-        return expression.value
-    if isinstance(expression, ir.Param):
-        return values[expression.name]
-    raise TypeError(f"{type(expression).__name__} is not a value of a mutation")
+    return Where(tuple(comparisons), entity, op.conditions, given)
 
 
 def matching(rows: pa.Table, where: Where) -> pa.Table:
@@ -68,4 +75,4 @@ def matching(rows: pa.Table, where: Where) -> pa.Table:
     held = np.ones(rows.num_rows, dtype=np.bool_)
     for one in where.comparisons:
         held &= compare(one.op, Series(Column.of(rows[one.column])), one.value, rows.num_rows)
-    return rows.filter(pa.array(held))
+    return where.holding(rows.filter(pa.array(held)))

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from omnigraph.lang.parsing import SyntaxProblem, describe, shorten
+from omnigraph.lang.query.functions.table import FUNCTIONS
 from omnigraph.lang.query.grammar.expressions import ExpressionParser
 from omnigraph.lang.query.syntax import (
-    SYMBOLS,
+    COMPUTED,
     TEXT_PREDICATES,
     WORD_OPERATORS,
     Binding,
     Clause,
     Comparison,
-    ComparisonOperator,
+    Existence,
     Expression,
     Hops,
     Negation,
     NullTest,
     OptionalBlock,
     PropertyMatch,
+    Requirement,
     TextCall,
     TextPredicate,
     Traversal,
     Variable,
 )
 from omnigraph.lang.source import Name
-from omnigraph.lang.tokens import END, IDENT, INTEGER, TYPE_NAME, VARIABLE
+from omnigraph.lang.tokens import END, IDENT, INTEGER, STRING, TYPE_NAME, VARIABLE
 
 _U32_MAX = 2**32 - 1
 
@@ -74,7 +76,9 @@ class ClauseParser(ExpressionParser):
             self.advance()
 
     def _may_begin_clause(self) -> bool:
-        return self.token.kind is VARIABLE or self.at_word("not", "optional", *TEXT_PREDICATES)
+        return self.token.kind is VARIABLE or self.at_word(
+            "not", "exists", "optional", *TEXT_PREDICATES, *FUNCTIONS
+        )
 
     def _clause(self) -> Clause:
         start = self.token
@@ -82,6 +86,9 @@ class ClauseParser(ExpressionParser):
             if start.text == "not":
                 self.advance()
                 return Negation(self.clause_block("not"), start.span.to(self.last))
+            if start.text == "exists":
+                self.advance()
+                return Existence(self.clause_block("exists"), start.span.to(self.last))
             if start.text == "optional":
                 self.advance()
                 return OptionalBlock(self.clause_block("optional"), start.span.to(self.last))
@@ -123,23 +130,34 @@ class ClauseParser(ExpressionParser):
                 remedy="node types start with an upper-case letter",
             )
         self.expect(TYPE_NAME, "a node type")
-        matches: list[PropertyMatch] = []
+        matches: list[PropertyMatch | Requirement] = []
         if self.accept("{"):
             if self.token.kind == "}":
                 span = self.advance().span
                 remedy = f"write `${variable.name}: {token.text}` without them"
                 self.fail("empty braces", span=span, remedy=remedy)
-            matches.append(self._property_match())
+            matches.append(self._entry())
             while self.accept(",") and self.token.kind != "}":
-                matches.append(self._property_match())
+                matches.append(self._entry())
             self.expect("}", "`,` or `}`")
         return Binding(variable, Name(token.text, token.span), tuple(matches), variable.span.to(self.last))
 
-    def _property_match(self) -> PropertyMatch:
+    def _entry(self) -> PropertyMatch | Requirement:
+        """`p: value`, or a condition on properties, which stand alone."""
+        start = self.token
+        if self.peek().kind != ":" and (start.kind is not IDENT or self.peek().kind not in (",", "}", STRING)):
+            condition = self.alone()
+            if not isinstance(condition, COMPUTED):
+                self.fail(
+                    "expected `property: value` or a condition",
+                    span=start.span.to(self.last),
+                    remedy="write `age: 30` or `age > 30`",
+                )
+            return Requirement(condition, start.span.to(self.last))
         name = self.expect(IDENT, "a property's name")
         self.expect(":", "`:` and a value")
         start = self.token
-        value = self.require_value(self.expression(), start)
+        value = self.require_value(self.alone(), start)
         return PropertyMatch(Name(name.text, name.span), value, name.span.to(self.last))
 
     def _traversal(self) -> Traversal:
@@ -198,24 +216,19 @@ class ClauseParser(ExpressionParser):
         if not _may_begin_expression(start.kind):
             self.fail(f"expected a clause, found {describe(start)}")
         self._refuse_connective()
-        left = self.expression()
-        if self.accept_word("is"):
-            negated = self.accept_word("not") is not None
-            self.expect_word("null", "write `is null` or `is not null`")
-            return NullTest(left, negated, start.span.to(self.last))
-        operator = self._operator()
-        if operator is None:
-            if isinstance(left, TextCall):
-                return TextPredicate(left, start.span.to(self.last))
-            self._not_a_clause(left)
-        assert operator is not None  # noqa: S101  _not_a_clause never returns
-        right = self.expression()
-        return Comparison(left, operator, right, start.span.to(self.last))
+        found = self.loosely()
+        if isinstance(found, Comparison | NullTest):
+            return found
+        if isinstance(found, TextCall):
+            return TextPredicate(found, start.span.to(self.last))
+        if not isinstance(found, COMPUTED):
+            self._not_a_clause(found)
+        return Requirement(found, start.span.to(self.last))
 
     def _refuse_connective(self) -> None:
         if self.at_word("and", "or"):
             self.fail(
-                f"there is no `{self.token.text}` between clauses",
+                f"`{self.token.text}` stands between two conditions",
                 remedy="clauses standing side by side all have to hold",
             )
 
@@ -225,16 +238,6 @@ class ClauseParser(ExpressionParser):
         if isinstance(left, Variable):
             remedy = f"write `${left.name}: Type`, `${left.name} edge $other` or `${left.name}.property = …`"
         self.fail(f"expected a comparison, found {describe(self.token)}", remedy=remedy)
-
-    def _operator(self) -> ComparisonOperator | None:
-        for symbol in SYMBOLS:
-            if self.token.kind == symbol:
-                self.advance()
-                return symbol
-        for word in WORD_OPERATORS:
-            if self.accept_word(word):
-                return word
-        return None
 
 
 def _may_begin_expression(kind: str) -> bool:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from omnigraph.lang.diagnostics import Diagnostics, suggest
 from omnigraph.lang.parsing import SyntaxProblem, describe
 from omnigraph.lang.query.grammar.clauses import ClauseParser
+from omnigraph.lang.query.grammar.expressions import is_constant
 from omnigraph.lang.query.syntax import (
+    COMPUTED,
     SYMBOLS,
+    AliasRef,
     Assignment,
-    ComparisonOperator,
+    BoolLiteral,
+    Comparison,
     Condition,
+    Connected,
     Delete,
     Expression,
     Insert,
@@ -22,13 +27,15 @@ from omnigraph.lang.query.syntax import (
     QueryFileSyntax,
     QuerySyntax,
     ReadBody,
+    Requirement,
     Statement,
     StringLiteral,
+    TextCall,
     Update,
     Variable,
 )
 from omnigraph.lang.source import Name
-from omnigraph.lang.tokens import END, IDENT, INTEGER, STRING, TYPE_NAME, VARIABLE, Tokens
+from omnigraph.lang.tokens import END, IDENT, INTEGER, STRING, TYPE_NAME, VARIABLE, Token, Tokens
 from omnigraph.lang.values import MAX_VECTOR
 
 _STATEMENTS = ("insert", "update", "delete")
@@ -174,6 +181,7 @@ class _Parser(ClauseParser):
         projections = [self._projection()]
         while not self.accept("}"):
             projections.append(self._projection())
+        having = self._having() if self.accept_word("having") else ()
         order: list[Ordering] = []
         if self.accept_word("order"):
             self.expect("{", "`{`")
@@ -190,21 +198,38 @@ class _Parser(ClauseParser):
             offset = self._count("offset")
         if self.token.kind != "}":
             self._section_out_of_place()
-        return ReadBody(clauses, tuple(projections), distinct, tuple(order), limit, offset)
+        return ReadBody(clauses, tuple(projections), distinct, tuple(order), limit, offset, having)
+
+    def _having(self) -> tuple[Requirement, ...]:
+        self.expect("{", "`{`")
+        conditions: list[Requirement] = []
+        while not self.accept("}"):
+            start = self.token
+            condition = self.loosely()
+            if not isinstance(condition, COMPUTED):
+                self.fail(
+                    "expected a condition on groups",
+                    span=start.span.to(self.last),
+                    remedy="write `having { count(*) > 3 }`",
+                )
+            conditions.append(Requirement(condition, start.span.to(self.last)))
+        if not conditions:
+            self.fail("`having { }` is empty", span=self.last, remedy="it needs at least one condition")
+        return tuple(conditions)
 
     def _section_out_of_place(self) -> None:
-        if self.at_word("match", "return", "order", "limit", "offset", "distinct"):
+        if self.at_word("match", "return", "having", "order", "limit", "offset", "distinct"):
             self.fail(
                 f"`{self.token.text}` is out of place",
-                remedy="the order is `match`, `return`, `order`, `limit`, `offset`, each at most once",
+                remedy="the order is `match`, `return`, `having`, `order`, `limit`, `offset`, each at most once",
             )
-        self._misplaced(("order", "limit", "offset"), "`order`, `limit`, `offset` or `}`")
+        self._misplaced(("having", "order", "limit", "offset"), "`having`, `order`, `limit`, `offset` or `}`")
 
     def _projection(self) -> Projection:
         start = self.token
         if start.kind == "}":
             self.fail("`return` needs at least one expression", remedy="write `return { $x.name }`")
-        expression = self.expression()
+        expression = self.loosely()
         alias = None
         if self.accept_word("as"):
             token = self.expect(IDENT, "an alias, a name that starts with a lower-case letter")
@@ -215,7 +240,7 @@ class _Parser(ClauseParser):
 
     def _ordering(self) -> Ordering:
         start = self.token
-        expression = self.expression()
+        expression = self.alone()
         if self.at_word("asc"):
             self.advance()
             return Ordering(expression, "asc", start.span.to(self.last))
@@ -237,11 +262,11 @@ class _Parser(ClauseParser):
         start = self.advance()
         name = self._mutated_type(start.text)
         if start.text == "insert":
-            assignments = self._assignments()
+            assignments = self._assignments(start.text)
             return Insert(name, assignments, start.span.to(self.last))
         if start.text == "update":
             self.expect_word("set", "write `update Type set { … } where …`")
-            assignments = self._assignments()
+            assignments = self._assignments(start.text)
             where = self._where("update")
             return Update(name, assignments, where, start.span.to(self.last))
         where = self._where("delete")
@@ -257,46 +282,44 @@ class _Parser(ClauseParser):
         self.expect(TYPE_NAME, f"the type to {verb}")
         return Name(token.text, token.span)
 
-    def _assignments(self) -> tuple[Assignment, ...]:
+    def _assignments(self, word: str) -> tuple[Assignment, ...]:
         self.expect("{", "`{`")
         assignments: list[Assignment] = []
         while not self.accept("}"):
             name = self.expect(IDENT, "a property or `}`")
             self.expect(":", "`:` and a value")
-            value = self._value()
+            start = self.token
+            value = self.alone()
+            if word == "insert":
+                self.require_value(value, start)
             assignments.append(Assignment(Name(name.text, name.span), value, name.span.to(self.last)))
             self.accept(",")
         return tuple(assignments)
 
-    def _where(self, verb: str) -> tuple[Condition, ...]:
+    def _where(self, verb: str) -> tuple[Condition | Requirement, ...]:
         self.expect_word("where", f"`{verb}` always says which rows: `where name = $name`")
-        conditions = [self._where_condition()]
-        while self.accept_word("and"):
-            conditions.append(self._where_condition())
-        return tuple(conditions)
-
-    def _where_condition(self) -> Condition:
-        if self.token.kind is VARIABLE:
+        if self.token.kind is VARIABLE and self.peek().kind == ".":
             self.fail(
                 f"expected a property's name, found {describe(self.token)}",
                 remedy="in `where` properties stand alone: `where age > 30`",
             )
-        name = self.expect(IDENT, "a property's name")
-        operator = self._where_operator()
-        value = self._value()
-        return Condition(Name(name.text, name.span), operator, value, name.span.to(self.last))
-
-    def _where_operator(self) -> ComparisonOperator:
-        for symbol in SYMBOLS:
-            if self.accept(symbol):
-                return symbol
-        self.fail(
-            f"expected a comparison, found {describe(self.token)}",
-            remedy="`where` knows `=`, `!=`, `<`, `<=`, `>` and `>=`",
-        )
-
-    def _value(self) -> Expression:
-        """What a property may be set to or compared with: a literal, a parameter or now()."""
+        if self.token.kind == "}":
+            self.fail(f"expected a property's name, found {describe(self.token)}")
         start = self.token
-        value = self.expression()
-        return self.require_value(value, start)
+        found = self.alone()
+        parts = found.operands if isinstance(found, Connected) and found.connective == "and" else (found,)
+        return tuple(self._where_condition(part, start) for part in parts)
+
+    def _where_condition(self, found: Expression, start: Token) -> Condition | Requirement:
+        match found:
+            case Comparison(AliasRef(name, at), operator, value) if operator in SYMBOLS and is_constant(value):
+                return Condition(Name(name, at), operator, value, found.span)
+            case Comparison(BoolLiteral(truth, at), operator, value) if operator in SYMBOLS and is_constant(value):
+                return Condition(Name("true" if truth else "false", at), operator, value, found.span)
+        if not isinstance(found, (*COMPUTED, TextCall)):
+            self.fail(
+                f"expected a comparison, found {describe(self.token)}",
+                span=None if isinstance(found, AliasRef) else start.span.to(self.last),
+                remedy="`where` takes conditions such as `age > 30`",
+            )
+        return Requirement(found, found.span)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from omnigraph.lang.query.syntax import Comparison, NullTest, TextPredicate
+from omnigraph.lang.query.syntax import Requirement, TextPredicate
 from omnigraph.lang.query.typecheck.patterns import Condition, Pattern, Step, mentioned_in
 
 
@@ -41,12 +41,12 @@ def introduced_by(pattern: Pattern) -> Iterator[str]:
 def mentioned_by(condition: Condition) -> Iterable[str]:
     """The variables and parameters of a condition."""
     match condition:
-        case Comparison(left, _, right):
-            return (*mentioned_in(left), *mentioned_in(right))
-        case NullTest(operand):
-            return tuple(mentioned_in(operand))
         case TextPredicate(call):
             return tuple(mentioned_in(call))
+        case Requirement(inner):
+            return tuple(mentioned_in(inner))
+        case _:
+            return tuple(mentioned_in(condition))
 
 
 class Waiting:

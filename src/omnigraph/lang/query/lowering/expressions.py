@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.lowering.computed import Typing, aggregate_type, lower_computed
 from omnigraph.lang.query.syntax import (
+    COMPUTED,
     Aggregate,
     AliasRef,
     BoolLiteral,
     DateLiteral,
     DateTimeLiteral,
+    Everything,
     Expression,
     FloatLiteral,
     IntegerLiteral,
@@ -51,15 +54,30 @@ def lower_expression(expression: Expression, scope: Scope, params: Mapping[str, 
             return ir.Param(ir.NOW)
         case AliasRef(name):
             return ir.Alias(name)
-        case Aggregate(function, argument, distinct):
-            return ir.Agg(function, lower_expression(argument, scope, params), distinct)
+        case Aggregate():
+            return _aggregate(expression, scope, params)
         case TextCall():
             return _text_call(expression, scope, params)
         case ScoreCall(function, operands):
             lowered = [lower_expression(one, scope, params) for one in operands]
             return RULES[function].ranking(function, lowered, scope)
+        case _ if isinstance(expression, COMPUTED):
+            typing = Typing(scope, params)
+            return lower_computed(expression, lambda part: lower_expression(part, scope, params), typing)
+        case Everything():
+            raise TypeError("`*` is no value")
         case _:
             return lower_literal(expression)
+
+
+def _aggregate(call: Aggregate, scope: Scope, params: Mapping[str, ValueType]) -> ir.Agg:
+    if isinstance(call.argument, Everything):
+        return ir.Agg("count", ir.Constant(1, I64))
+    argument = lower_expression(call.argument, scope, params)
+    fraction = call.fraction
+    share = float(fraction.value) if isinstance(fraction, IntegerLiteral | FloatLiteral) else None
+    kind = aggregate_type(call.function, Typing(scope, params).of(argument))
+    return ir.Agg(call.function, argument, call.distinct, kind, share)
 
 
 def lower_literal(

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.lowering.computed import COMPARISONS, conditions_of
 from omnigraph.lang.query.lowering.expressions import lower_expression
-from omnigraph.lang.query.lowering.reads import COMPARISONS
-from omnigraph.lang.query.syntax import Assignment, Condition, Delete, Insert, MutationBody, QuerySyntax, Update
+from omnigraph.lang.query.syntax import (
+    Assignment,
+    Condition,
+    Delete,
+    Insert,
+    MutationBody,
+    QuerySyntax,
+    Requirement,
+    Update,
+    of_properties,
+)
+from omnigraph.lang.query.typecheck.mutations import THE_ROW, row_scope
 from omnigraph.lang.query.typecheck.scope import Scope
-from omnigraph.lang.schema.catalog import Catalog, Property
+from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.lang.values import FLOATS, INTEGERS, STRING, Scalar, ValueType
 
 _NOTHING = Scope()
@@ -22,29 +34,30 @@ def lower_mutation(
     ops: list[ir.MutationOp] = []
     for statement in body.statements:
         name = statement.type_name.text
-        is_node = name in catalog.nodes
-        properties = (catalog.nodes[name] if is_node else catalog.edges[name]).properties
+        kind: Literal["node", "edge"] = "node" if name in catalog.nodes else "edge"
+        target: EntityType = catalog.nodes[name] if kind == "node" else catalog.edges[name]
         match statement:
             case Insert(_, assignments):
-                assigned = _assignments(assignments, properties, params)
-                ops.append(ir.InsertOp("node" if is_node else "edge", name, assigned))
+                ops.append(ir.InsertOp(kind, name, _assignments(assignments, target, params)))
             case Update(_, assignments, where):
-                assigned = _assignments(assignments, properties, params)
-                ops.append(ir.UpdateOp(name, assigned, _predicates(where, params)))
+                assigned = _assignments(assignments, target, params)
+                conditions = _conditions(where, target, params)
+                ops.append(ir.UpdateOp(name, assigned, _predicates(where, params), conditions, kind))
             case Delete(_, where):
-                ops.append(ir.DeleteOp("node" if is_node else "edge", name, _predicates(where, params)))
+                conditions = _conditions(where, target, params)
+                ops.append(ir.DeleteOp(kind, name, _predicates(where, params), conditions))
     return ir.MutationIR(query.name.text, params, tuple(ops))
 
 
 def _assignments(
-    assignments: Iterable[Assignment], properties: Mapping[str, Property], params: Mapping[str, ValueType]
+    assignments: Iterable[Assignment], target: EntityType, params: Mapping[str, ValueType]
 ) -> tuple[ir.Assign, ...]:
     """Assigned values, with literals already of the property's type."""
     assigned = []
     for assignment in assignments:
         name = assignment.property.text
-        value = lower_expression(assignment.value, _NOTHING, params)
-        wanted = properties[name].type if name in properties else STRING
+        value = lower_expression(of_properties(assignment.value, THE_ROW), row_scope(target), params)
+        wanted = target.properties[name].type if name in target.properties else STRING
         assigned.append(ir.Assign(name, _stored(value, wanted) if isinstance(value, ir.Constant) else value))
     return tuple(assigned)
 
@@ -64,8 +77,24 @@ def _convert(value: ir.Scalar, scalar: Scalar) -> ir.Scalar:
     return int(value) if scalar in INTEGERS else value
 
 
-def _predicates(where: Iterable[Condition], params: Mapping[str, ValueType]) -> tuple[ir.Predicate, ...]:
+def _predicates(
+    where: Iterable[Condition | Requirement], params: Mapping[str, ValueType]
+) -> tuple[ir.Predicate, ...]:
     return tuple(
         ir.Predicate(c.property.text, COMPARISONS[c.operator], lower_expression(c.value, _NOTHING, params))
         for c in where
+        if isinstance(c, Condition)
+    )
+
+
+def _conditions(
+    where: Iterable[Condition | Requirement], target: EntityType, params: Mapping[str, ValueType]
+) -> tuple[ir.Filter, ...]:
+    """The conditions that are no comparisons of a property with a value."""
+    scope = row_scope(target)
+    return tuple(
+        condition
+        for one in where
+        if isinstance(one, Requirement)
+        for condition in conditions_of(lower_expression(of_properties(one.condition, THE_ROW), scope, params))
     )

@@ -6,34 +6,29 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.lowering.computed import conditions_of
 from omnigraph.lang.query.lowering.dependencies import Known, Waiting, introduced_by, mentioned_by, untouched_by
 from omnigraph.lang.query.lowering.expressions import lower_expression
 from omnigraph.lang.query.lowering.renaming import rename
 from omnigraph.lang.query.scores import SCORES
 from omnigraph.lang.query.syntax import (
+    COMPUTED,
     AliasRef,
-    Comparison,
     Expression,
     IntegerLiteral,
-    ListLiteral,
-    NullTest,
     Ordering,
-    PropertyRef,
     QuerySyntax,
     ReadBody,
+    Requirement,
     ScoreCall,
     TextPredicate,
     Variable,
 )
 from omnigraph.lang.query.typecheck.patterns import Condition, Pattern, Step
-from omnigraph.lang.query.typecheck.results import ResultColumn
+from omnigraph.lang.query.typecheck.results import ResultColumn, without_aliases
 from omnigraph.lang.query.typecheck.scope import Scope
-from omnigraph.lang.values import BOOL, STRING, U64, ValueType
+from omnigraph.lang.values import STRING, U64, ValueType
 
-COMPARISONS: Mapping[str, ir.Op] = {
-    op.value: op for op in (ir.Op.EQ, ir.Op.NE, ir.Op.GT, ir.Op.LT, ir.Op.GE, ir.Op.LE)
-}
-_TRUE = ir.Constant(True, BOOL)
 _REVERSED = {
     ir.Direction.OUT: ir.Direction.IN,
     ir.Direction.IN: ir.Direction.OUT,
@@ -64,7 +59,19 @@ def lower_read(
         order=tuple(_order(ordering, by_name, scope, params) for ordering in body.order),
         limit=_count(body.limit),
         offset=_count(body.offset),
+        having=tuple(
+            condition
+            for one in body.having
+            for condition in conditions_of(_of_groups(one.condition, by_name, scope, params))
+        ),
     )
+
+
+def _of_groups(
+    expression: Expression, columns: Mapping[str, ResultColumn], scope: Scope, params: Mapping[str, ValueType]
+) -> ir.Expr:
+    """An expression over groups, in which an alias is what its column computes."""
+    return lower_expression(without_aliases(expression, columns), scope, params)
 
 
 def _count(count: IntegerLiteral | Variable | None) -> ir.Constant | ir.Param | None:
@@ -79,6 +86,8 @@ def _order(
     """A sort key. Rankings put the best first, through an alias unless a direction says otherwise."""
     expression = ordering.expression
     key = lower_expression(expression, scope, params)
+    if isinstance(expression, COMPUTED):
+        key = _of_groups(expression, columns, scope, params)
     if isinstance(expression, ScoreCall):
         return ir.Order(key, descending=SCORES[expression.function].descending)
     if ordering.direction is not None:
@@ -102,7 +111,9 @@ class _Lowering:
         yield from self._steps(pattern, early, known, pattern.bound)
         deferred = [condition for condition in pattern.conditions if not self._settled(condition, known)]
         skipped = {id(condition) for condition in deferred}
-        yield from (self._filter(c, pattern) for c in pattern.conditions if id(c) not in skipped)
+        for condition in pattern.conditions:
+            if id(condition) not in skipped:
+                yield from self._filters(condition, pattern)
         waiting = Waiting(pattern, early)
         ahead = set(late)
         for optional in pattern.optionals:
@@ -116,9 +127,11 @@ class _Lowering:
             if name in late:
                 yield from self._matches(pattern, name)
         yield from self._steps(pattern, waiting.rest(), known)
-        yield from (self._filter(c, pattern) for c in deferred)
+        for condition in deferred:
+            yield from self._filters(condition, pattern)
         for negation in pattern.negations:
-            yield ir.AntiJoin(negation.outer, self._negated(negation, known))
+            absent = ir.AntiJoin(negation.outer, self._negated(negation, known))
+            yield ir.AntiJoin(negation.outer, (absent,)) if negation.demanded else absent
 
     def _negated(self, negation: Pattern, known: Known) -> tuple[ir.Operation, ...]:
         """The inner operations; a variable of the block's own that has an outer namesake is renamed."""
@@ -211,32 +224,11 @@ class _Lowering:
     def _value(self, expression: Expression, pattern: Pattern) -> ir.Expr:
         return lower_expression(expression, pattern.scope, self.params)
 
-    def _filter(self, condition: Condition, pattern: Pattern) -> ir.Filter:
+    def _filters(self, condition: Condition, pattern: Pattern) -> Iterator[ir.Filter]:
         match condition:
-            case NullTest(operand, negated):
-                op = ir.Op.IS_NOT_NULL if negated else ir.Op.IS_NULL
-                return ir.Filter(self._value(operand, pattern), op)
             case TextPredicate(call):
-                return ir.Filter(self._value(call, pattern), ir.Op.EQ, _TRUE)
-            case Comparison(left, operator, right):
-                lowered, other = self._value(left, pattern), self._value(right, pattern)
-                if operator == "in":
-                    return ir.Filter(other, ir.Op.CONTAINS, lowered)
-                if operator == "contains":
-                    op = ir.Op.CONTAINS if self._is_list(left, pattern.scope) else ir.Op.STRING_CONTAINS
-                    return ir.Filter(lowered, op, other)
-                op = ir.Op.STARTS_WITH if operator == "starts_with" else COMPARISONS[operator]
-                return ir.Filter(lowered, op, other)
-
-    def _is_list(self, expression: Expression, scope: Scope) -> bool:
-        """Is the left side of `contains` a list, or a text?"""
-        match expression:
-            case Variable(name):
-                return self.params[name].is_list
-            case PropertyRef(variable, name):
-                bound = scope.find(variable.name)
-                return (
-                    bound is not None and bound.type is not None and bound.type.properties[name.text].type.is_list
-                )
+                yield ir.condition(self._value(call, pattern))
+            case Requirement(inner):
+                yield from conditions_of(self._value(inner, pattern))
             case _:
-                return isinstance(expression, ListLiteral)
+                yield ir.condition(self._value(condition, pattern))

@@ -40,11 +40,12 @@ def _filters(filters: Iterable[ir.Filter], names: Mapping[str, str]) -> tuple[ir
 
 
 def _filter(condition: ir.Filter, names: Mapping[str, str]) -> ir.Filter:
-    right = None if condition.right is None else _expression(condition.right, names)
-    return ir.Filter(_expression(condition.left, names), condition.op, right)
+    renamed = ir.replaced(condition, lambda part: _renamed(part, names))
+    assert isinstance(renamed, ir.Filter)  # noqa: S101
+    return renamed
 
 
-def _expression(expression: ir.Expr, names: Mapping[str, str]) -> ir.Expr:
+def _renamed(expression: ir.Expr, names: Mapping[str, str]) -> ir.Expr | None:
     """What a condition may hold: rankings and aggregates are no conditions."""
     match expression:
         case ir.Prop(variable) | ir.TextMatch(_, variable):
@@ -52,7 +53,7 @@ def _expression(expression: ir.Expr, names: Mapping[str, str]) -> ir.Expr:
         case ir.Var(name):
             return ir.Var(names.get(name, name))
         case _:
-            return expression
+            return None
 
 
 def _all(variables: Iterable[str], names: Mapping[str, str]) -> tuple[str, ...]:

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 
 from omnigraph.lang.diagnostics import Remedy, suggest
+from omnigraph.lang.query.ir import ROW
 from omnigraph.lang.query.syntax import (
+    NO_NULL,
+    AliasRef,
     Assignment,
     Condition,
     Delete,
     Expression,
     Insert,
     MutationBody,
+    PropertyRef,
+    Requirement,
     Statement,
     Update,
     Variable,
+    of_properties,
+    parts_of,
 )
 from omnigraph.lang.query.typecheck.fits import check_fits, check_stored
-from omnigraph.lang.query.typecheck.scope import Context, Scope
+from omnigraph.lang.query.typecheck.operands import check_condition
+from omnigraph.lang.query.typecheck.scope import Bound, Context, Scope
 from omnigraph.lang.schema.catalog import EdgeType, EntityType, NodeType, Property
 from omnigraph.lang.source import Name
 from omnigraph.lang.values import STRING, Scalar
 
 _SHOWN_MISSING = 20
+THE_ROW = Variable(ROW)
 _ENDPOINTS = {name: Property(name, STRING, 0, None, ()) for name in ("from", "to")}
 
 
@@ -65,16 +75,8 @@ def _check_statement(statement: Statement, context: Context) -> None:
             _check_assignments(target, assignments, statement.type_name, context)
             _check_complete(target, assignments, statement.type_name, context)
         case Update(_, assignments, where):
-            if isinstance(target, EdgeType):
-                context.report(
-                    "T16",
-                    f"edge {target.name} cannot be updated",
-                    statement.type_name.span,
-                    "delete it and insert it again",
-                )
-                return
             _check_assignments(target, assignments, statement.type_name, context)
-            _check_keys(target, assignments, context)
+            _check_identity(target, assignments, context)
             _check_where(target, where, context)
         case Delete(_, where):
             _check_where(target, where, context)
@@ -99,8 +101,8 @@ def _check_assignments(
         prop = _column(target, name)
         if prop is None:
             _unknown_property(target, assignment.property, context)
-        elif _is_parameter_or_literal(assignment.value, context):
-            _check_value(target, prop, assignment.value, context)
+        elif _is_known(target, assignment.value, context):
+            _check_value(target, prop, of_properties(assignment.value, THE_ROW), context)
     if not seen:
         context.report("T10", f"nothing is assigned to {target.name}", type_name.span, "assign a property")
 
@@ -110,20 +112,34 @@ def _check_value(target: EntityType, prop: Property, value: Expression, context:
         given = context.parameters[value.name]
         if given is not None and given.is_plain and given.scalar in (Scalar.STRING, Scalar.BLOB):
             return
-    if check_fits(target.name, prop, value, Scope(), context):
+    if check_fits(target.name, prop, value, row_scope(target), context):
         check_stored(target.name, prop, value, context)
 
 
-def _is_parameter_or_literal(value: Expression, context: Context) -> bool:
-    if isinstance(value, Variable) and value.name not in context.parameters:
-        context.report(
-            "T14",
-            f"`${value.name}` is not a parameter of this query",
-            value.span,
-            partial(suggest, value.name, context.parameters, "$", "declare it: `query name($x: String)`"),
-        )
-        return False
-    return True
+def _is_known(target: EntityType, value: Expression, context: Context) -> bool:
+    """Are all names in a value parameters, or properties of the row?"""
+    before = context.diagnostics.count
+    for part in parts_of(value):
+        match part:
+            case Variable(name) if name not in context.parameters:
+                context.report(
+                    "T14",
+                    f"`${name}` is not a parameter of this query",
+                    part.span,
+                    partial(suggest, name, context.parameters, "$", "declare it: `query name($x: String)`"),
+                )
+            case PropertyRef(variable, name):
+                context.report(
+                    "T14",
+                    f"`${variable.name}.{name}` cannot be written in a mutation",
+                    part.span,
+                    f"properties of the row stand alone: `{name}`",
+                )
+            case AliasRef(name) if name == "null":
+                context.report("T11", "`null` is no value here", part.span, NO_NULL)
+            case AliasRef(name) if _column(target, name) is None:
+                _unknown_property(target, Name(name, part.span), context)
+    return context.diagnostics.count == before
 
 
 def _check_complete(
@@ -150,19 +166,33 @@ def _missing(target: EntityType, given: set[str]) -> Iterator[str]:
         yield from (f"`{end}`" for end in _ENDPOINTS if end not in given)
 
 
-def _check_keys(target: NodeType, assignments: Iterable[Assignment], context: Context) -> None:
+def _check_identity(target: EntityType, assignments: Iterable[Assignment], context: Context) -> None:
+    """What makes an entity the one it is cannot be updated: the key of a node, the ends of an edge."""
     for assignment in assignments:
-        if assignment.property.text in target.key:
+        name = assignment.property
+        if isinstance(target, NodeType) and name.text in target.key:
             context.report(
                 "Q109",
-                f"cannot update @key property {target.name}.{assignment.property}",
-                assignment.property.span,
+                f"cannot update @key property {target.name}.{name}",
+                name.span,
                 "the key is the node's identity; delete the node and insert another",
+            )
+        elif isinstance(target, EdgeType) and name.text in _ENDPOINTS:
+            context.report(
+                "T16",
+                f"the ends of edge {target.name} cannot be updated",
+                name.span,
+                "delete the edge and insert another",
             )
 
 
-def _check_where(target: EntityType, where: Iterable[Condition], context: Context) -> None:
+def _check_where(target: EntityType, where: Iterable[Condition | Requirement], context: Context) -> None:
     for condition in where:
+        if isinstance(condition, Requirement):
+            if _is_known(target, condition.condition, context):
+                found = of_properties(condition.condition, THE_ROW)
+                check_condition(found, row_scope(target), context)
+            continue
         prop = _column(target, condition.property.text)
         if prop is None:
             _unknown_property(target, condition.property, context)
@@ -172,12 +202,22 @@ def _check_where(target: EntityType, where: Iterable[Condition], context: Contex
             context.report(
                 "T7", f"a vector cannot be compared: {target.name}.{prop.name}", condition.property.span
             )
-        elif _is_parameter_or_literal(condition.value, context):
+        elif _is_known(target, condition.value, context):
             fits = check_fits(target.name, prop, condition.value, Scope(), context)
             if fits and prop.type.is_list:
                 context.warn(
                     "L302", "a comparison with a whole list never matches", condition.span, "compare single values"
                 )
+
+
+def row_scope(target: EntityType) -> Scope:
+    """The scope of a statement: the row it updates or deletes, with the ends of an edge."""
+    scope = Scope()
+    whole: EntityType = target
+    if isinstance(target, EdgeType):
+        whole = replace(target, properties={**target.properties, **_ENDPOINTS})
+    scope.own[THE_ROW.name] = Bound(whole)
+    return scope
 
 
 def _unknown_property(target: EntityType, name: Name, context: Context) -> None:

@@ -8,6 +8,7 @@ from itertools import chain
 
 from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.query.syntax import (
+    COMPUTED,
     LITERALS,
     NO_NULL,
     Aggregate,
@@ -15,18 +16,21 @@ from omnigraph.lang.query.syntax import (
     BoolLiteral,
     DateLiteral,
     DateTimeLiteral,
+    Everything,
     Expression,
     FloatLiteral,
     IntegerLiteral,
     ListLiteral,
     Literal,
     Now,
+    NullTest,
     PropertyRef,
     ScoreCall,
     StringLiteral,
     TextCall,
     Variable,
 )
+from omnigraph.lang.query.typecheck.computed import computed_type, require_truth
 from omnigraph.lang.query.typecheck.scope import Context, Scope, property_type
 from omnigraph.lang.schema.catalog import EdgeType
 from omnigraph.lang.source import Span
@@ -130,8 +134,35 @@ def value_type(expression: Expression, scope: Scope, context: Context, role: str
             remedy = NO_NULL if name == "null" else f'a property is written `$x.{name}`, a text `"{name}"`'
             context.report("T7", f"`{name}` is not a value here", expression.span, remedy)
             return None
+        case NullTest(Variable(name)) if name not in context.parameters:
+            _check_presence(expression.operand, scope, context)
+            return BOOL
+        case _ if isinstance(expression, COMPUTED):
+            return computed_type(expression, lambda part: value_type(part, scope, context, role), context)
+        case Everything():
+            return None
         case _:
             return literal_type(expression, context)
+
+
+def check_condition(condition: Expression, scope: Scope, context: Context) -> None:
+    """A condition that must be true or false, or unknown."""
+    found = value_type(condition, scope, context, _role(condition))
+    require_truth(condition, found, "a clause", context)
+
+
+def _role(condition: Expression) -> str:
+    return "tested for null" if isinstance(condition, NullTest) else "compared"
+
+
+def _check_presence(operand: Expression, scope: Scope, context: Context) -> None:
+    """A node variable that is tested for null."""
+    assert isinstance(operand, Variable)  # noqa: S101
+    bound = scope.find(operand.name)
+    if bound is None:
+        unknown_variable(operand, scope, context)
+    elif isinstance(bound.type, EdgeType):
+        bare_edge(operand, context)
 
 
 def _variable_type(variable: Variable, scope: Scope, context: Context, role: str) -> ValueType | None:

@@ -13,27 +13,26 @@ from omnigraph.lang.query.syntax import (
     Binding,
     Clause,
     Comparison,
+    Existence,
     Expression,
-    ListLiteral,
     Negation,
     NullTest,
     OptionalBlock,
     PropertyMatch,
     PropertyRef,
-    ScoreCall,
-    StringLiteral,
-    TextCall,
+    Requirement,
     TextPredicate,
     Traversal,
     Variable,
+    of_properties,
+    parts_of,
 )
 from omnigraph.lang.query.typecheck.fits import check_match
-from omnigraph.lang.query.typecheck.operands import bare_edge, check_text_call, unknown_variable, value_type
+from omnigraph.lang.query.typecheck.operands import check_condition, check_text_call, unknown_variable
 from omnigraph.lang.query.typecheck.scope import Bound, Context, Scope
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
-from omnigraph.lang.values import ValueType, compatible
 
-Condition = Comparison | NullTest | TextPredicate
+Condition = Comparison | NullTest | TextPredicate | Requirement
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,8 @@ class Pattern:
     optionals: list[Pattern] = field(default_factory=list)
     negations: list[Pattern] = field(default_factory=list)
     outer: tuple[str, ...] = ()
+    demanded: bool = False
+    """Of a block that rows are checked by: must there be a match, or must there be none?"""
 
 
 def check_match_block(clauses: tuple[Clause, ...], context: Context) -> Pattern:
@@ -90,22 +91,23 @@ class _PatternChecker:
                     self._binding(clause, scope, pattern)
                 case Traversal():
                     self._traversal(clause, scope, pattern)
-                case Comparison():
-                    self._comparison(clause, scope)
+                case Comparison() | NullTest():
+                    check_condition(clause, scope, self.context)
                     pattern.conditions.append(clause)
-                case NullTest():
-                    self._null_test(clause, scope)
+                case Requirement(condition):
+                    check_condition(condition, scope, self.context)
                     pattern.conditions.append(clause)
                 case TextPredicate():
                     check_text_call(clause.call, scope, self.context)
                     pattern.conditions.append(clause)
-                case Negation():
+                case Negation() | Existence():
                     inner = self.block(clause.clauses, Scope(scope))
                     inner.outer = self._outer_variables(clause.clauses, scope)
+                    inner.demanded = isinstance(clause, Existence)
                     if not inner.outer:
                         self.context.report(
                             "T9",
-                            "this `not` mentions no variable from outside",
+                            f"this `{'exists' if inner.demanded else 'not'}` mentions no variable from outside",
                             clause.span,
                             "it would keep all rows or none; use a variable bound before it",
                         )
@@ -175,6 +177,11 @@ class _PatternChecker:
         if node is None:
             return
         for match in clause.matches:
+            if isinstance(match, Requirement):
+                condition = of_properties(match.condition, Variable(name, variable.span))
+                check_condition(condition, scope, self.context)
+                pattern.conditions.append(Requirement(condition, match.span))
+                continue
             prop = node.properties.get(match.property.text)
             if prop is None:
                 self.context.report(
@@ -184,7 +191,7 @@ class _PatternChecker:
                     partial(suggest, match.property.text, node.properties),
                 )
                 continue
-            if self._not_a_parameter(match.value, scope):
+            if any(self._not_a_parameter(part, scope) for part in parts_of(match.value)):
                 continue
             check_match(node.name, prop, match.value, scope, self.context)
             pattern.matches.setdefault(name, []).append((node, match))
@@ -337,114 +344,33 @@ class _PatternChecker:
             pattern.edge_variables[variable.name] = edge.name
         return variable.name
 
-    def _null_test(self, clause: NullTest, scope: Scope) -> None:
-        operand = clause.operand
-        if isinstance(operand, Variable) and operand.name not in self.context.parameters:
-            bound = scope.find(operand.name)
-            if bound is None:
-                unknown_variable(operand, scope, self.context)
-            elif isinstance(bound.type, EdgeType):
-                bare_edge(operand, self.context)
-            return
-        found = value_type(operand, scope, self.context, "tested for null")
-        if found is not None and found.is_blob:
-            self.context.report("T7", "a Blob cannot be tested in a query", operand.span)
-
-    def _comparison(self, clause: Comparison, scope: Scope) -> None:
-        left = value_type(clause.left, scope, self.context, "compared")
-        right = value_type(clause.right, scope, self.context, "compared")
-        if left is None or right is None:
-            return
-        problem = comparison_problem(clause, left, right)
-        if problem is not None:
-            self.context.report("T7", problem, clause.span)
-            return
-        self._warn_if_impossible(clause, left, right)
-
-    def _warn_if_impossible(self, clause: Comparison, left: ValueType, right: ValueType) -> None:
-        """An enum compared with a text that is none of its values."""
-        for side, other in ((left, clause.right), (right, clause.left)):
-            if side.members is None or not isinstance(other, StringLiteral) or clause.operator != "=":
-                continue
-            if not side.has_member(other.value):
-                self.context.warn(
-                    "L302",
-                    f'"{other.value[:40]}" is not one of the enum\'s values, so this never matches',
-                    other.span,
-                    partial(suggest, other.value, side.members),
-                )
-
-
-def comparison_problem(clause: Comparison, left: ValueType, right: ValueType) -> str | None:
-    """Why two types cannot be compared by an operator; None if they can."""
-    operator = clause.operator
-    if left.is_blob or right.is_blob:
-        return "a Blob cannot be compared"
-    if operator == "starts_with":
-        if left.is_string and right.is_string:
-            return None
-        return f"`starts_with` compares String with String, not {left} with {right}"
-    if operator == "contains":
-        if left.is_list:
-            return _membership_problem(operator, clause.left, left, right)
-        if left.is_string and right.is_string:
-            return None
-        return (
-            f"`contains` needs a list or a String on the left and one value on the right, not {left} and {right}"
-        )
-    if operator == "in":
-        if not right.is_list:
-            return f"`in` needs a list on the right, not {right}"
-        return _membership_problem(operator, clause.right, right, left)
-    for side in (left, right):
-        if not side.is_plain:
-            what = "a list" if side.is_list else "a vector"
-            return f"{what} cannot be compared by `{operator}`"
-    if not compatible(left, right):
-        return f"{left.required()} cannot be compared with {right.required()}"
-    return None
-
-
-def _membership_problem(operator: str, list_side: Expression, list_type: ValueType, item: ValueType) -> str | None:
-    if not item.is_plain:
-        return f"`{operator}` looks for one value in a list, not for {item}"
-    empty = isinstance(list_side, ListLiteral) and not list_side.items
-    if not empty and not compatible(list_type.item, item):
-        return f"{list_type} cannot hold {item.required()}"
-    return None
-
 
 def _mentioned(clause: Clause) -> Iterator[str]:
     """The names of variables that a clause mentions itself; nested blocks do not count."""
     match clause:
-        case Binding():
-            yield clause.variable.name
+        case Binding(variable, _, matches):
+            yield variable.name
+            for match in matches:
+                if isinstance(match, Requirement):
+                    yield from mentioned_in(match.condition)
         case Traversal():
             yield clause.source.name
             yield clause.target.name
-        case Comparison():
-            yield from mentioned_in(clause.left)
-            yield from mentioned_in(clause.right)
-        case NullTest():
-            yield from mentioned_in(clause.operand)
-        case TextPredicate():
-            yield from mentioned_in(clause.call)
-        case OptionalBlock() | Negation():
+        case Comparison() | NullTest():
+            yield from mentioned_in(clause)
+        case TextPredicate(call):
+            yield from mentioned_in(call)
+        case Requirement(condition):
+            yield from mentioned_in(condition)
+        case OptionalBlock() | Negation() | Existence():
             return
 
 
 def mentioned_in(expression: Expression) -> Iterator[str]:
-    """The names of variables in an operand of a condition."""
-    match expression:
-        case Variable(name):
-            yield name
-        case PropertyRef(variable):
-            yield variable.name
-        case TextCall():
-            yield from mentioned_in(expression.subject)
-            yield from mentioned_in(expression.query)
-        case ScoreCall(_, operands):
-            for operand in operands:
-                yield from mentioned_in(operand)
-        case _:
-            return
+    """The names of variables in an expression."""
+    for part in parts_of(expression):
+        match part:
+            case Variable(name):
+                yield name
+            case PropertyRef(variable):
+                yield variable.name

@@ -1,0 +1,273 @@
+"""The function table once more, as tests know it: each function in plain Python, and as DuckDB writes it.
+
+A new function needs one row here. The reference interpreter computes with the Python; the comparison with DuckDB
+takes the SQL, in which `{0}` stands for the first operand. Without SQL DuckDB means something else by it, and
+`DIFFERENCES` says what.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any, Final
+
+from omnigraph.lang.values import EPOCH, EPOCH_DATE, parse_date, parse_datetime
+
+
+class Uncomputable(Exception):
+    """There is no such value: the engine stops with a `ComputationFailed`."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A function in Python, for operands that are not null, and in DuckDB's SQL."""
+
+    python: Callable[..., Any]
+    sql: str | None
+
+
+def _integer(value: int) -> int:
+    if not -(2**63) <= value < 2**63:
+        raise Uncomputable
+    return value
+
+
+def _arithmetic(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def computed(left: Any, right: Any) -> Any:
+        if isinstance(left, float) or isinstance(right, float):
+            try:
+                return function(float(left), float(right))
+            except OverflowError:
+                return math.inf
+        return _integer(function(_integer(left), _integer(right)))
+
+    return computed
+
+
+def _divided(left: Any, right: Any) -> Any:
+    if right == 0:
+        raise Uncomputable
+    if isinstance(left, float):
+        return left / right
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def _rest(left: Any, right: Any) -> Any:
+    if right == 0:
+        raise Uncomputable
+    return math.fmod(left, right) if isinstance(left, float) else left - right * _divided(left, right)
+
+
+def _rounded(number: Any, digits: int = 0) -> Any:
+    if isinstance(number, int):
+        return number if digits >= 0 else int(Decimal(number).quantize(Decimal(10) ** -digits, ROUND_HALF_UP))
+    return float(Decimal(number).quantize(Decimal(10) ** -digits, ROUND_HALF_UP))
+
+
+def _substring(text: str, start: int, count: int | None = None) -> str:
+    low = max(0, start - 1)
+    high = len(text) if count is None else max(0, start - 1 + max(0, count))
+    return text[low : max(low, high)]
+
+
+def _to_integer(value: Any) -> int:
+    try:
+        return _integer(int(value) if not isinstance(value, str) else int(value.strip()))
+    except ValueError:
+        raise Uncomputable from None
+
+
+def _to_float(value: Any) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise Uncomputable from None
+
+
+def _to_text(value: Any) -> str:
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case dt.datetime():
+            return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        case dt.date():
+            return value.isoformat()
+        case _:
+            return repr(value)
+
+
+def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+    try:
+        return parse(text)
+    except ValueError:
+        raise Uncomputable from None
+
+
+def _to_date(value: Any) -> dt.date:
+    if isinstance(value, str):
+        found: dt.date = _parsed(parse_date, value)
+        return found
+    return value.date() if isinstance(value, dt.datetime) else value
+
+
+def _to_datetime(value: Any) -> dt.datetime:
+    if isinstance(value, str):
+        found: dt.datetime = _parsed(parse_datetime, value)
+        return found
+    return (
+        value if isinstance(value, dt.datetime) else dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+    )
+
+
+def _truncated(unit: str, moment: Any) -> Any:
+    day = moment.date() if isinstance(moment, dt.datetime) else moment
+    clock = {"hour": 1, "minute": 2, "second": 3}.get(unit)
+    if clock is not None and isinstance(moment, dt.datetime):
+        hour, minute, second = moment.hour, moment.minute * (clock > 1), moment.second * (clock > 2)
+        return dt.datetime(day.year, day.month, day.day, hour, minute, second, tzinfo=dt.UTC)
+    match unit:
+        case "year":
+            begun = day.replace(month=1, day=1)
+        case "quarter":
+            begun = day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+        case "month":
+            begun = day.replace(day=1)
+        case "week":
+            if (day - dt.date.min).days < day.weekday():
+                raise Uncomputable
+            begun = day - dt.timedelta(days=day.weekday())
+        case _:
+            begun = day
+    return _to_datetime(begun) if isinstance(moment, dt.datetime) else begun
+
+
+def _units(unit: str, moment: Any) -> int:
+    """How many units have begun from some fixed one on, up to a moment."""
+    day = moment.date() if isinstance(moment, dt.datetime) else moment
+    days = (day - EPOCH_DATE).days
+    seconds = (_to_datetime(moment) - EPOCH) // dt.timedelta(seconds=1)
+    return {
+        "year": day.year,
+        "quarter": day.year * 4 + (day.month - 1) // 3,
+        "month": day.year * 12 + day.month,
+        "week": (days + 3) // 7,
+        "day": days,
+        "hour": seconds // 3600,
+        "minute": seconds // 60,
+        "second": seconds,
+    }[unit]
+
+
+def _moved(moment: Any, unit: str, amount: int) -> Any:
+    months = {"year": 12, "quarter": 3, "month": 1}.get(unit)
+    try:
+        if months is None:
+            seconds = {"week": 604_800, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}[unit]
+            return moment + dt.timedelta(seconds=seconds) * amount
+        year, month = divmod(moment.year * 12 + moment.month - 1 + months * amount, 12)
+        return moment.replace(year=year, month=month + 1, day=min(moment.day, _days(year, month + 1)))
+    except (OverflowError, ValueError):
+        raise Uncomputable from None
+
+
+def _days(year: int, month: int) -> int:
+    if not 1 <= year <= 9999:
+        raise Uncomputable
+    return calendar.monthrange(year, month)[1]
+
+
+def _anything(*_: float) -> bool:
+    return True
+
+
+def _real(function: Callable[..., float], allowed: Callable[..., bool] = _anything) -> Callable[..., float]:
+    def computed(*numbers: Any) -> float:
+        given = [float(number) for number in numbers]
+        if not allowed(*given):
+            raise Uncomputable
+        try:
+            return function(*given)
+        except OverflowError:
+            return math.inf
+        except (ValueError, ZeroDivisionError):
+            return math.nan
+
+    return computed
+
+
+def _split(text: str, separator: str) -> list[str]:
+    if not separator:
+        raise Uncomputable
+    return text.split(separator)
+
+
+KNOWN: Final[Mapping[str, Known]] = {
+    "+": Known(_arithmetic(lambda a, b: a + b), "({0} + {1})"),
+    "-": Known(_arithmetic(lambda a, b: a - b), "({0} - {1})"),
+    "*": Known(_arithmetic(lambda a, b: a * b), "({0} * {1})"),
+    "/": Known(_arithmetic(_divided), None),
+    "%": Known(_arithmetic(_rest), None),
+    "minus": Known(lambda a: -a if isinstance(a, float) else _integer(-_integer(a)), "(-{0})"),
+    "to_string": Known(_to_text, None),
+    "to_integer": Known(_to_integer, None),
+    "to_float": Known(_to_float, "cast({0} as double)"),
+    "to_date": Known(_to_date, None),
+    "to_datetime": Known(_to_datetime, None),
+    "lower": Known(str.lower, "lower({0})"),
+    "upper": Known(str.upper, "upper({0})"),
+    "trim": Known(str.strip, None),
+    "length": Known(len, "length({0})"),
+    "concat": Known(lambda *texts: "".join(texts), "({0} || {1})"),
+    "substring": Known(_substring, None),
+    "replace": Known(lambda text, old, new: text.replace(old, new) if old else text, "replace({0}, {1}, {2})"),
+    "split": Known(_split, "string_split({0}, {1})"),
+    "starts_with": Known(str.startswith, "starts_with({0}, {1})"),
+    "ends_with": Known(str.endswith, "ends_with({0}, {1})"),
+    "icontains": Known(lambda text, part: part.lower() in text.lower(), "contains(lower({0}), lower({1}))"),
+    "regex_match": Known(lambda text, pattern: re.search(pattern, text) is not None, "regexp_matches({0}, {1})"),
+    "abs": Known(lambda a: abs(a) if isinstance(a, float) else _integer(abs(_integer(a))), "abs({0})"),
+    "round": Known(_rounded, "round({0})"),
+    "floor": Known(lambda a: float(math.floor(a)) if isinstance(a, float) else a, "floor({0})"),
+    "ceil": Known(lambda a: float(math.ceil(a)) if isinstance(a, float) else a, "ceil({0})"),
+    "sqrt": Known(_real(math.sqrt, lambda a: a >= 0), "sqrt({0})"),
+    "power": Known(_real(math.pow), "power({0}, {1})"),
+    "ln": Known(_real(math.log, lambda a: a > 0), "ln({0})"),
+    "exp": Known(_real(math.exp), "exp({0})"),
+    "year": Known(lambda moment: moment.year, "year({0})"),
+    "month": Known(lambda moment: moment.month, "month({0})"),
+    "day": Known(lambda moment: moment.day, "day({0})"),
+    "hour": Known(lambda moment: getattr(moment, "hour", 0), "hour({0})"),
+    "weekday": Known(lambda moment: moment.isoweekday(), "isodow({0})"),
+    "date_trunc": Known(_truncated, "date_trunc({0}, {1})"),
+    "date_diff": Known(
+        lambda unit, one, other: _units(unit, other) - _units(unit, one), "date_diff({0}, {1}, {2})"
+    ),
+    "date_add": Known(_moved, None),
+    "size": Known(len, "len({0})"),
+    "first": Known(lambda items: items[0] if items else None, "list_extract({0}, 1)"),
+    "last": Known(lambda items: items[-1] if items else None, "list_extract({0}, -1)"),
+}
+
+SPECIAL: Final = frozenset({"coalesce", "nullif", "has"})
+"""Functions with a rule of their own for nulls, which the interpreter has itself."""
+
+DIFFERENCES: Final[Mapping[str, str]] = {
+    "/": "integers give an integer here, a double there; a division by zero is an error here, and not there",
+    "%": "a rest of a division by zero is an error here, null there",
+    "to_string": "floats and instants are written in other ways",
+    "to_integer": "a float loses its fraction here, and is rounded there",
+    "to_date": "a text is read by our rules",
+    "to_datetime": "a text is read by our rules",
+    "trim": "all white space goes here, only blanks there",
+    "substring": "a start before the text counts from its begin here, from its end there",
+    "date_add": "the result has the type of the moment here, and is always a timestamp there",
+}
+"""Every intended difference from DuckDB."""

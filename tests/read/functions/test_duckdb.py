@@ -1,0 +1,256 @@
+"""Expressions beside DuckDB's, over the same values: nulls, extremes, moments before 1970, letters of all kinds.
+
+`DIFFERENCES` lists what is meant to differ, and is left out here.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib
+import math
+from random import Random
+from typing import Any, Final
+
+import pyarrow as pa
+from tests.read.functions.rows import KNOWN
+from tests.sampling import examples
+
+from omnigraph.errors import ComputationFailed
+from omnigraph.lang.query.compile import compile_read
+from omnigraph.lang.query.functions.signature import UNITS, Kind
+from omnigraph.lang.query.functions.table import ROWS
+from omnigraph.lang.schema.catalog import load_catalog
+from omnigraph.read.run.expressions import Expressions
+from omnigraph.read.run.frame import Frame
+from omnigraph.read.run.output import arrow_type
+from omnigraph.write.mutations.computing import StoredRows
+
+CATALOG: Final = load_catalog("""
+node Value { i: I64?  j: I32?  x: F64?  y: F64?  s: String?  t: String?  d: Date?  e: Date?  m: DateTime?  b: Bool?
+  l: [String]? }
+""")
+_UTC: Final = dt.UTC
+duckdb: Final = importlib.import_module("duckdb")
+_COLUMNS: Final[dict[str, tuple[str, list[Any]]]] = {
+    "i": ("integer", [None, 0, 1, -1, 7, 2**31, -(2**40), 2**62, 12]),
+    "j": ("integer", [3, None, 0, -2, 5, 1, 2**31 - 1, -(2**31), 4]),
+    "x": ("number", [1.5, -2.5, None, 0.0, -0.0, 1e300, 1e-300, 3.0, 0.5]),
+    "y": ("number", [None, 2.0, 0.25, -1.0, 4.0, 100.0, 2.5, -3.5, 0.0]),
+    "s": ("text", ["Zürich", "", None, "a,b", "日本語", "ABC", " x ", "abcabc", "Émile"]),
+    "t": ("text", ["a", "", "b", None, "本", "C", "x", "bc", "é"]),
+    "d": (
+        "date",
+        [
+            dt.date(1969, 12, 31),
+            None,
+            dt.date(1970, 1, 1),
+            dt.date(2024, 2, 29),
+            dt.date(1, 1, 8),
+            dt.date(9999, 12, 31),
+            dt.date(1900, 3, 1),
+            dt.date(2000, 1, 1),
+            dt.date(1582, 10, 10),
+        ],
+    ),
+    "e": (
+        "date",
+        [
+            dt.date(2024, 1, 1),
+            dt.date(1968, 2, 29),
+            None,
+            dt.date(2023, 12, 31),
+            dt.date(2024, 12, 30),
+            dt.date(1970, 1, 5),
+            dt.date(1969, 12, 28),
+            dt.date(2001, 9, 9),
+            dt.date(1999, 6, 30),
+        ],
+    ),
+    "m": (
+        "datetime",
+        [
+            dt.datetime(1969, 12, 31, 23, 59, 59, 999000, _UTC),
+            None,
+            dt.datetime(1970, 1, 1, tzinfo=_UTC),
+            dt.datetime(2024, 2, 29, 13, 45, 1, 1000, _UTC),
+            dt.datetime(1800, 6, 1, 6, 0, 0, 0, _UTC),
+            dt.datetime(2024, 12, 31, 0, 0, 0, 0, _UTC),
+            dt.datetime(1, 1, 8, tzinfo=_UTC),
+            dt.datetime(2000, 2, 28, 1, 2, 3, 0, _UTC),
+            dt.datetime(9999, 12, 31, 23, 59, 59, 0, _UTC),
+        ],
+    ),
+    "b": ("bool", [True, False, None, True, None, False, True, True, False]),
+    "l": ("list", [["a"], [], None, ["b", "c"], ["x", None], ["z"], ["q", "r"], [], ["y"]]),
+}
+_KINDS: Final = {
+    Kind.TEXT: ("text",),
+    Kind.INTEGER: ("integer",),
+    Kind.NUMBER: ("integer", "number"),
+    Kind.MOMENT: ("date", "datetime"),
+    Kind.LIST: ("list",),
+    Kind.NUMERAL: ("integer",),
+}
+_RESULTS: Final = {
+    "text": ("concat", "lower", "upper", "replace"),
+    "integer": (
+        "+",
+        "-",
+        "*",
+        "minus",
+        "abs",
+        "length",
+        "year",
+        "month",
+        "day",
+        "hour",
+        "weekday",
+        "date_diff",
+        "size",
+    ),
+    "number": ("+", "-", "*", "minus", "abs", "floor", "ceil", "round", "sqrt", "power", "ln", "exp", "to_float"),
+    "date": ("date_trunc",),
+    "datetime": ("date_trunc",),
+    "list": ("split",),
+    "bool": ("starts_with", "ends_with", "icontains", "regex_match"),
+}
+_CONSTANTS: Final = {
+    "integer": ("0", "3", "-7"),
+    "number": ("0.5", "2.0", "-1.25"),
+    "text": ('"a"', '"Z"', '""'),
+    "date": ('date("2000-01-01")',),
+    "datetime": ('datetime("1969-07-20T20:17:40Z")',),
+    "bool": ("true", "false"),
+}
+
+
+class _Expressions:
+    """Random expressions of a type, in our language and in SQL."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+
+    def of(self, kind: str, depth: int) -> tuple[str, str]:
+        if depth == 0 or self.random.random() < 0.25:
+            return self._leaf(kind)
+        chance = self.random.random()
+        if kind == "bool" and chance < 0.75:
+            return self._condition(depth)
+        if kind != "list" and chance < 0.2:
+            return self._chosen(kind, depth)
+        return self._call(kind, depth)
+
+    def _leaf(self, kind: str) -> tuple[str, str]:
+        if kind in _CONSTANTS and self.random.random() < 0.3:
+            return _constant(self.random.choice(_CONSTANTS[kind]))
+        name = self.random.choice([name for name, (found, _) in _COLUMNS.items() if found == kind])
+        return f"$v.{name}", name
+
+    def _chosen(self, kind: str, depth: int) -> tuple[str, str]:
+        (a, b), (c, d) = self.of(kind, depth - 1), self.of(kind, depth - 1)
+        form = self.random.randrange(3)
+        if form == 0:
+            return f"coalesce({a}, {c})", f"coalesce({b}, {d})"
+        if form == 1:
+            return f"nullif({a}, {c})", f"nullif({b}, {d})"
+        when, sql = self.of("bool", depth - 1)
+        return f"case when {when} then {a} else {c} end", f"case when {sql} then {b} else {d} end"
+
+    def _condition(self, depth: int) -> tuple[str, str]:
+        form = self.random.randrange(4)
+        if form == 0:
+            (a, b), (c, d) = self.of("bool", depth - 1), self.of("bool", depth - 1)
+            word = self.random.choice(("and", "or"))
+            return f"(({a}) {word} ({c}))", f"(({b}) {word} ({d}))"
+        if form == 1:
+            a, b = self.of("bool", depth - 1)
+            return f"not ({a})", f"not ({b})"
+        kind = self.random.choice(("integer", "number", "text", "date", "datetime"))
+        (a, b), (c, d) = self.of(kind, depth - 1), self.of(kind, depth - 1)
+        if form == 2:
+            return f"({a}) is null", f"({b}) is null"
+        op = self.random.choice(("=", "!=", "<", "<=", ">", ">="))
+        return f"({a}) {op} ({c})", f"({b}) {op} ({d})"
+
+    def _call(self, kind: str, depth: int) -> tuple[str, str]:
+        name = self.random.choice(_RESULTS[kind])
+        row, sql = ROWS[name], KNOWN[name].sql
+        assert sql is not None
+        operands = [self._operand(name, one.kind, kind, depth - 1) for one in row.parameters if not one.optional]
+        ours = [one for one, _ in operands]
+        theirs = sql.format(*(f"({one})" for _, one in operands))
+        if name in ("+", "-", "*"):
+            return f"(({ours[0]}) {name} ({ours[1]}))", theirs
+        return (f"-({ours[0]})" if name == "minus" else f"{name}({', '.join(ours)})"), theirs
+
+    def _operand(self, name: str, wanted: Kind, kind: str, depth: int) -> tuple[str, str]:
+        if wanted is Kind.UNIT:
+            units = UNITS[:5] if name != "date_diff" and kind == "date" else UNITS
+            unit = self.random.choice(units)
+            return f'"{unit}"', f"'{unit}'"
+        if wanted is Kind.PATTERN:
+            pattern = self.random.choice(("a", "b", ","))
+            return f'"{pattern}"', f"'{pattern}'"
+        if name == "date_diff":
+            return self.of("date", depth)
+        if wanted is Kind.NUMBER and kind in ("integer", "number"):
+            return self.of(kind, depth)
+        if wanted is Kind.MOMENT and kind in ("date", "datetime"):
+            return self.of(kind, depth)
+        return self.of(self.random.choice(_KINDS[wanted]), depth)
+
+
+def _constant(text: str) -> tuple[str, str]:
+    if text.startswith("date("):
+        return text, "date '2000-01-01'"
+    if text.startswith("datetime("):
+        return text, "timestamp '1969-07-20 20:17:40'"
+    if text.startswith('"'):
+        return text, "'" + text.strip('"') + "'"
+    return (text, f"cast({text} as double)") if "." in text else (text, f"cast({text} as bigint)")
+
+
+def _table() -> pa.Table:
+    node = CATALOG.nodes["Value"]
+    return pa.table(
+        {name: pa.array(values, arrow_type(node.properties[name].type)) for name, (_, values) in _COLUMNS.items()}
+    )
+
+
+def test_expressions_are_what_duckdb_computes() -> None:
+    table = _table()
+    rows = StoredRows(CATALOG.nodes["Value"], table)
+    naive = table.set_column(table.schema.get_field_index("m"), "m", table["m"].cast(pa.timestamp("ms")))
+    database = duckdb.connect()
+    database.register("given", naive)
+    random, compared = Random(20_261_116), 0
+    for _ in range(examples(150, of=2_000)):
+        kind = random.choice(list(_RESULTS))
+        ours, sql = _Expressions(random).of(kind, 3)
+        compiled = compile_read(f"query q() {{ match {{ $v: Value }} return {{ {ours} as v }} }}", CATALOG)
+        [column] = compiled.ir.columns
+        frame = Frame.of("v", rows, rows.everything)
+        try:
+            found = Expressions("q", {}, lambda: None).arrow(column.expression, frame, arrow_type(column.type))
+        except ComputationFailed:
+            continue
+        try:
+            expected = database.execute(f"select {sql} from given").fetchall()
+        except duckdb.Error:
+            continue
+        compared += 1
+        for mine, (theirs,) in zip(found.to_pylist(), expected, strict=True):
+            assert _same(mine, theirs), f"{ours}\n{sql}\n{mine!r} and {theirs!r}"
+    assert compared > examples(75, of=1_000)
+
+
+def _same(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, dt.datetime) and isinstance(theirs, dt.datetime):
+        return mine.replace(tzinfo=None) == theirs.replace(tzinfo=None)
+    if isinstance(mine, dt.date) and isinstance(theirs, dt.datetime):
+        return theirs.time() == dt.time() and mine == theirs.date()
+    if isinstance(mine, float) and isinstance(theirs, float | int):
+        if math.isnan(mine) or math.isnan(theirs):
+            return math.isnan(mine) and math.isnan(theirs)
+        return math.isclose(mine, theirs, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(mine == theirs)
