@@ -26,6 +26,7 @@ from omnigraph.cli.maintenance import (
     repair,
 )
 from omnigraph.cli.output import Json, print_json, print_text, print_warning
+from omnigraph.cli.server import serve
 
 app = typer.Typer(
     name="omnigraph",
@@ -67,6 +68,7 @@ branch.app.command("merge")(merge.merge)
 app.command("revert")(undo.revert)
 app.command("cherry-pick")(undo.cherry_pick)
 app.command("reset")(undo.reset)
+app.command("serve")(serve.serve)
 app.command("snapshot")(graphs.snapshot)
 app.command("lint")(lint.lint)
 app.command("explain")(explain.explain)

@@ -1,0 +1,1 @@
+"""The same graph over HTTP."""

@@ -1,0 +1,128 @@
+"""The routes that write. Each is a plain function of a call, which runs in a thread to its end.
+
+The actor of a write is the token's, never one that the body names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omnigraph.errors import OmniError
+from omnigraph.manifest.state import MAIN
+from omnigraph.server.calls import Answer, Call, Found
+
+
+def mutate(call: Call) -> Answer:
+    """Insert, update or delete: all statements of a query as one commit, or none."""
+    done = call.graph.mutate(
+        call.values["query"],
+        call.get("params"),
+        name=call.get("name"),
+        branch=call.get("branch"),
+        actor=call.actor,
+        if_commit=call.get("omnigraph_if_graph_commit"),
+    )
+    return Found(done, done.as_json)
+
+
+def load(call: Call) -> Answer:
+    """Load records that are a text of the body, as one commit."""
+    return _load(call, call.values["data"].encode())
+
+
+def load_records(call: Call) -> Answer:
+    """Load the records of the body, as one commit."""
+    return _load(call, call.content)
+
+
+def _load(call: Call, data: bytes) -> Answer:
+    # A load takes a text for the name of a file if it looks like one, so it gets bytes.
+    done = call.graph.load(
+        data,
+        mode=call.get("mode", "merge"),
+        branch=call.get("branch"),
+        from_=call.get("from"),
+        actor=call.actor,
+        message=call.get("message"),
+        max_errors=call.get("max_errors"),
+        engine="local",
+    )
+    return Found(done, done.as_json)
+
+
+def create_branch(call: Call) -> Answer:
+    """Create a branch at the newest state of another one."""
+    made = call.graph.create_branch(call.values["name"], call.get("from"), actor=call.actor)
+    return Found(made, lambda: {"actor_id": call.actor, "from": call.get("from", MAIN), **made.as_json()})
+
+
+def delete_branch(call: Call) -> Answer:
+    """Delete a branch that no other descends from."""
+    gone = call.graph.delete_branch(call.values["branch"])
+    return Found(gone, lambda: {"actor_id": call.actor, **gone.as_json()})
+
+
+def merge(call: Call) -> Answer:
+    """Merge a branch into another one, as one commit with two parents."""
+    options = {
+        name: call.values[name] for name in ("strict", "resolve", "squash", "message") if name in call.values
+    }
+    done = call.graph.merge(
+        call.values["source"],
+        call.get("target", MAIN),
+        actor=call.actor,
+        if_commit=call.get("omnigraph_if_graph_commit"),
+        engine="local",
+        **options,
+    )
+    shown: dict[str, Any] = {"actor_id": call.actor}
+    if call.get("delete_branch"):
+        shown |= _delete_merged(call)
+    return Found(done, lambda: {**done.as_json(), **shown})
+
+
+def _delete_merged(call: Call) -> dict[str, Any]:
+    """Delete the source of a merge that is done; why that failed is part of the answer."""
+    try:
+        call.graph.delete_branch(call.values["source"])
+    except OmniError as error:
+        return {"branch_deleted": False, "branch_delete_error": str(error)}
+    return {"branch_deleted": True}
+
+
+def create_tag(call: Call) -> Answer:
+    """Give a name to a commit, by default to the newest one of main."""
+    made = call.graph.tag(call.values["name"], call.get("at"), actor=call.actor)
+    return Found(made, made.as_json)
+
+
+def delete_tag(call: Call) -> Answer:
+    """Delete a tag. Its commit stays."""
+    gone = call.graph.delete_tag(call.values["tag"])
+    return Found(gone, lambda: {"name": gone})
+
+
+def plan_schema(call: Call) -> Answer:
+    """What it takes to give a branch another schema. Nothing is written."""
+    plan = call.graph.plan_schema(
+        call.values["schema_source"],
+        branch=call.get("branch"),
+        fill=call.get("fill"),
+        allow_data_loss=call.get("allow_data_loss", False),
+    )
+    return Found(None, plan.as_json)
+
+
+def apply_schema(call: Call) -> Answer:
+    """Give a branch another schema, as one commit."""
+    done = call.graph.apply_schema(
+        call.values["schema_source"],
+        branch=call.get("branch"),
+        fill=call.get("fill"),
+        allow_data_loss=call.get("allow_data_loss", False),
+        actor=call.actor,
+        message=call.get("message"),
+        if_commit=call.get("omnigraph_if_graph_commit"),
+        engine="local",
+    )
+    return Found(None, done.as_json)
