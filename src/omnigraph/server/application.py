@@ -33,7 +33,7 @@ from omnigraph.server.openapi import openapi_document
 from omnigraph.server.parameters import Place, parse_body, parse_query, require_all
 from omnigraph.server.routes import ROUTES, Access, Route
 from omnigraph.server.settings import ServerSettings
-from omnigraph.server.streams import Stream
+from omnigraph.server.streams import CallerGone, Stream
 from omnigraph.server.threads import Threads
 from omnigraph.server.tokens import Tokens
 
@@ -57,7 +57,7 @@ class Server:
         self.is_stopping = False
         self._served = served
         self._tokens = tokens
-        self._log = log
+        self.log = log
         self._admission = Admission(self.settings)
         self._reads = Threads("read", self.settings.read_threads)
         self._writes = Threads("write", self.settings.write_threads)
@@ -97,11 +97,12 @@ class Server:
         handlers: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
             HTTPException: _refused,
             OmniError: _failed,
+            CallerGone: _nobody_left,
             Exception: _crashed,
         }
         inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
         inner.router.redirect_slashes = False
-        return Observed(inner, self.metrics, self._log)
+        return Observed(inner, self.metrics, self.log)
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -243,9 +244,10 @@ async def _unless_gone(request: Request, work: Awaitable[Rendered | Streamed]) -
     leaving = asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            working.cancel()
-        return await working
+        if working.done():
+            return await working
+        working.cancel()
+        raise CallerGone
     finally:
         leaving.cancel()
 
@@ -260,6 +262,11 @@ async def _failed(request: Request, error: Exception) -> Response:
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return _json_response(failure_body(error, request_id_of(request.scope)), status, headers)
+
+
+async def _nobody_left(_: Request, __: Exception) -> Response:
+    """The answer that no caller waits for; its status is for the log."""
+    return Response(status_code=499)
 
 
 async def _crashed(request: Request, _: Exception) -> Response:

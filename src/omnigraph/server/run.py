@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -14,9 +17,9 @@ import uvicorn
 
 from omnigraph.errors import RequestError
 from omnigraph.server.application import Server
-from omnigraph.server.logs import write_log
 
 _BACKLOG: Final = 2_048
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 LISTENING: Final = "OMNIGRAPH_LISTEN_ADDR"
 
 
@@ -31,15 +34,35 @@ class Listening:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Uvicorn, which tells the server that it stops before it waits for requests."""
+    """Uvicorn that says when it listens, and tells the server that it stops before it waits for requests."""
 
-    def __init__(self, config: uvicorn.Config, server: Server) -> None:
+    def __init__(self, config: uvicorn.Config, server: Server, address: str) -> None:
         super().__init__(config)
         self._server = server
+        self._address = address
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        sys.stdout.write(f"{LISTENING}={self._address}\n")
+        sys.stdout.flush()
+        is_tls = self.config.is_ssl
+        self._server.log("listening", address=self._address, graphs=sorted(self._server.graphs), tls=is_tls)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at a signal, and end as a program that has done its work."""
+        loop = asyncio.get_running_loop()
+        for sig in _SIGNALS:
+            loop.add_signal_handler(sig, self.handle_exit, sig, None)
+        try:
+            yield
+        finally:
+            for sig in _SIGNALS:
+                loop.remove_signal_handler(sig)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._server.is_stopping = True
-        write_log("stopping", signal=sig)
+        self._server.log("stopping", signal=sig)
         super().handle_exit(sig, frame)
 
 
@@ -48,8 +71,6 @@ def run_server(server: Server, listening: Listening) -> None:
 
     A line on standard output says where it listens, once it does.
     """
-    bound = _bound(listening)
-    host, port = bound.getsockname()[:2]
     config = uvicorn.Config(
         server.application,
         log_config=None,
@@ -65,12 +86,11 @@ def run_server(server: Server, listening: Listening) -> None:
         config.load()
     except OSError as error:
         raise RequestError(f"the certificate cannot be used: {error}") from None
+    bound = _bound(listening)
+    host, port = bound.getsockname()[:2]
     shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    sys.stdout.write(f"{LISTENING}={shown}\n")
-    sys.stdout.flush()
-    write_log("listening", address=shown, graphs=sorted(server.graphs), tls=listening.certificate is not None)
-    asyncio.run(_Uvicorn(config, server).serve([bound]))
-    write_log("stopped")
+    asyncio.run(_Uvicorn(config, server, shown).serve([bound]))
+    server.log("stopped")
 
 
 def _bound(listening: Listening) -> socket.socket:
