@@ -6,6 +6,7 @@ import contextlib
 import doctest
 import io
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,15 @@ COMMAND = re.compile(r"`omnigraph ([^`\n]+)`|^\$ omnigraph ([^\n]+)", re.MULTILI
 SAYING = [*GUIDES, *sorted((ROOT / "docs/dev").glob("*.md")), *sorted((ROOT / "src").rglob("*.py"))]
 
 
+@cache
+def whole_program() -> Any:
+    """The command line as a tree of commands."""
+    return typer.main.get_command(app)
+
+
 def missing_from(line: str) -> list[str]:
     """What a line of the shell names that the command line does not have."""
-    command: Any = typer.main.get_command(app)
+    command = whole_program()
     words = line.split()
     while words and hasattr(command, "commands"):
         if words[0] not in command.commands:

@@ -29,6 +29,8 @@ import omnigraph
 CHECKPOINTS: Final = (10, 100, 1_000, 5_000)
 BUCKET: Final = "aging"
 KEPT: Final = 10
+LOG: Final = "/_graph_commits.lance/"
+"""Where the records of commits lie, which stay when their states go."""
 VERBS: Final = ("write", "look-up", "one hop", "open")
 
 Stored = list[tuple[str, int]]
@@ -165,16 +167,26 @@ def at_once(life: Life, place: Place) -> Stored:
     return place.stored(f"{place.root}/fresh.omni")
 
 
+def _counted(table: Table, name: str, stored: Stored) -> tuple[int, int]:
+    """How many files and bytes there are, also as a row of a table."""
+    files, size = len(stored), sum(size for _, size in stored)
+    table.add_row(name, f"{files:,}", f"{size:,}")
+    return files, size
+
+
 def tidied(out: Console, life: Life, place: Place) -> None:
-    """What is left after a cleanup, beside the same rows in a new graph."""
+    """What is left after a cleanup, with and without the log of commits, beside the same rows in a new graph."""
     graph = omnigraph.open(life.engine.uri, storage_options=place.options or None)
     graph.cleanup(keep=KEPT, grace=dt.timedelta(0), confirm=True)
     table = Table("graph", "files", "bytes", title=f"After cleanup --keep {KEPT}")
-    counts = []
-    for name, stored in (("cleaned", place.stored(life.engine.uri)), ("loaded at once", at_once(life, place))):
-        counts.append((len(stored), sum(size for _, size in stored)))
-        table.add_row(name, *(f"{count:,}" for count in counts[-1]))
-    table.add_row("ratio", *(f"{cleaned / loaded:.2f}" for cleaned, loaded in zip(*counts, strict=True)))
+    cleaned = place.stored(life.engine.uri)
+    counts = [
+        _counted(table, "cleaned", cleaned),
+        _counted(table, "cleaned, without the log", [each for each in cleaned if LOG not in each[0]]),
+    ]
+    loaded = _counted(table, "loaded at once", at_once(life, place))
+    for name, (files, size) in zip(("ratio", "ratio without the log"), counts, strict=True):
+        table.add_row(name, f"{files / loaded[0]:.2f}", f"{size / loaded[1]:.2f}")
     out.print(table)
 
 

@@ -50,6 +50,10 @@ class ReadSettings:
     """A text column of at least this many rows is sorted, to find single values by bisection, …"""
     order_after: int = 32
     """… once it has been searched for a value this often."""
+    spare_positions: int = 1 << 16
+    """Deleted and replaced rows stay in memory until there are as many of them as rows, and so many more."""
+    few_rows: int = 10_000
+    """Of up to so many new rows of a table all columns that are in memory are read together."""
     text_bytes: int = 1 << 24
     """A text column is cut into words this many bytes at a time."""
     text_words: int = 1 << 16

@@ -17,7 +17,7 @@ from omnigraph.errors import QueryCancelled, QueryMemoryExceeded, QueryStopped, 
 from omnigraph.graph import Graph
 from omnigraph.lang.query.compile import compile_read
 from omnigraph.read.limits import Cancellation, Limits, machine_memory
-from omnigraph.read.text.postings import TextIndex
+from omnigraph.read.text.index import TextIndex
 from omnigraph.settings import ReadSettings, Settings
 
 SCHEMA = """

@@ -1,12 +1,16 @@
-"""Jobs that stage files: their records, and where the files of each table go."""
+"""Jobs that stage files: their records, when they begin, and where the files of each table go."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable
+from contextlib import ExitStack
+from types import TracebackType
 
+from omnigraph.bulk.runner import Runner, RunnerChoice
 from omnigraph.manifest.refs.branches import Branch
-from omnigraph.recovery.jobs import JobRecord
+from omnigraph.manifest.repository import Repository
+from omnigraph.recovery.jobs import JobRecord, RunningJob, running
 from omnigraph.storage import layout
 from omnigraph.storage.files.datafiles import Destination
 from omnigraph.write.base import Base
@@ -17,6 +21,50 @@ def job_record(job: str, kind: str, branch: Branch, locations: Iterable[str], ac
     return JobRecord(
         job, kind, branch.name, branch.native, tuple(sorted(locations)), actor, dt.datetime.now(dt.UTC)
     )
+
+
+class LateJob:
+    """A job on a branch that begins with its first task, because most runs need none.
+
+    Its end removes the files that its tasks have written and no table refers to.
+    """
+
+    def __init__(
+        self, repository: Repository, runners: RunnerChoice, kind: str, branch: Branch, actor: str | None
+    ) -> None:
+        self._repository = repository
+        self._runners = runners
+        self._kind = kind
+        self._branch = branch
+        self._actor = actor
+        self._stack = ExitStack()
+        self._begun: tuple[Runner, RunningJob] | None = None
+
+    @property
+    def running(self) -> RunningJob | None:
+        """The job, if it has begun."""
+        return None if self._begun is None else self._begun[1]
+
+    def begin(self) -> tuple[Runner, RunningJob]:
+        """The runner of the tasks, and the job whose files they write."""
+        if self._begun is None:
+            runner = self._runners.start()
+            pins = self._repository.manifest.latest(self._branch.native).tables.values()
+            places = (pin.location for pin in pins)
+            record = job_record(runner.job, self._kind, self._branch, places, self._actor)
+            self._begun = runner, self._stack.enter_context(running(self._repository, record))
+        return self._begun
+
+    def verify(self) -> None:
+        """Raise LockLost if the job has lost its lock: the process that took it may have removed staged files."""
+        if self._begun is not None:
+            self._begun[1].lock.verify()
+
+    def end(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the job, if it has begun, as the end of a `with` block."""
+        self._stack.__exit__(kind, error, trace)
 
 
 def destination(base: Base, branch: Branch, table_key: str) -> Destination:

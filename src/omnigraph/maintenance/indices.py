@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from lance import LanceDataset
 
+from omnigraph.errors import StagedFilesRemoved
 from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.maintenance.index_plan import DEFAULT_LAG, DeferredIndex, IndexLag, TablePlan, plan_table
 from omnigraph.maintenance.indexed import IndexedTable
@@ -40,6 +41,8 @@ from omnigraph.write.protocol import (
 __all__ = ["BuiltIndex", "DeferredIndex", "IndexReport", "ensure_indices"]
 
 WRITER: Final = "ensure_indices"
+MOST_LOST: Final = 3
+"""How often a step is done again because a cleanup with a short grace period removed its files."""
 MEANWHILE: Final = "other writers changed it meanwhile; try again"
 
 
@@ -75,10 +78,17 @@ class IndexReport:
 def ensure_indices(repository: Repository, branch: Branch, actor: str | None = None) -> IndexReport:
     """Build what the indexes of a branch's own tables lack, each table's in one version, all as one commit.
 
-    If a table moves meanwhile, what was built for it is committed on top of that; the rows that are new wait.
+    If a table moves meanwhile, what was built for it is committed on top of that; the rows that are new wait. What
+    a cleanup removed is built again.
     """
-    builder = IndexBuilder(Builds(repository.tables), DEFAULT_LAG)
-    written = commit_write(repository, WriteRequest(WRITER, branch, actor), builder.prepare)
+    for lost in range(MOST_LOST + 1):
+        builder = IndexBuilder(Builds(repository.tables), DEFAULT_LAG)
+        try:
+            written = commit_write(repository, WriteRequest(WRITER, branch, actor), builder.prepare)
+            break
+        except StagedFilesRemoved:
+            if lost == MOST_LOST:
+                raise
     plans = written.result
     return IndexReport(written.commit, tuple(built_indexes(plans)), tuple(deferred_indexes(plans)))
 

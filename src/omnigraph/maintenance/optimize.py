@@ -24,6 +24,7 @@ from omnigraph.errors import StagedFilesRemoved, TableDrift
 from omnigraph.maintenance.index_plan import NO_LAG, DeferredIndex, IndexLag
 from omnigraph.maintenance.indices import (
     MEANWHILE,
+    MOST_LOST,
     Builds,
     BuiltIndex,
     IndexBuilder,
@@ -58,9 +59,6 @@ from omnigraph.write.protocol import (
 
 WRITER: Final = "optimize"
 DRIFTED: Final = "moved with Lance itself; run `omnigraph repair`"
-MOST_LOST: Final = 3
-"""How often a step is done again because a cleanup with a short grace period removed its files."""
-
 ROUNDS: Final = 3
 """How often compaction and indexing take turns. Each round has less to do than the one before."""
 

@@ -18,7 +18,7 @@ from omnigraph.errors import CountOverflow, SumOverflow
 from omnigraph.graph import Graph
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import NodeType, load_catalog
-from omnigraph.read.data.tables import Rows
+from omnigraph.read.data.rows import Rows
 from omnigraph.read.limits import Limits
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame

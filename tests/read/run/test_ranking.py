@@ -14,12 +14,12 @@ from omnigraph.lang.query.compile import compile_read
 from omnigraph.lang.query.scores import ARMS, SCORES
 from omnigraph.lang.query.typecheck.rankings import RULES
 from omnigraph.lang.schema.catalog import load_catalog
-from omnigraph.read.data.tables import Rows
+from omnigraph.read.data.rows import Rows
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.ranking import scored
 from omnigraph.read.run.scorers import SCORERS, RelativeScorer
-from omnigraph.read.text.postings import TextIndex
+from omnigraph.read.text.index import TextIndex
 from omnigraph.read.values.columns import Column, Positions
 from omnigraph.read.values.vectors import VectorColumn
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.read.text.analysis import INDEX_OPTIONS, Word, terms_of, tokenize, words_of
-from omnigraph.read.text.postings import TextIndex
+from omnigraph.read.text.index import TextIndex
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 LAST_LETTER = 0x40000

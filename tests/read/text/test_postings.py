@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.read.text import naive
 
-from omnigraph.read.text.postings import TextIndex
+from omnigraph.read.text.index import TextIndex
 from omnigraph.read.text.spelling import Spelling
 
 TITLES = ["Engines that compute", "Weaving patterns", None, "", "Of the engine, and an Engine", "to be"]

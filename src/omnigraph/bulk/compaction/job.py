@@ -12,19 +12,17 @@ No table refers to the new files before the commit; they are removed if there is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self
 
 from omnigraph.bulk.compaction.tasks import RewriteTask, SegmentTask, build_segment, rewrite_group
-from omnigraph.bulk.jobs import job_record
+from omnigraph.bulk.jobs import LateJob
 from omnigraph.bulk.pieces import require_shared
-from omnigraph.bulk.runner import Engine, Runner, RunnerChoice
+from omnigraph.bulk.runner import Engine, RunnerChoice
 from omnigraph.failpoints import hit
 from omnigraph.maintenance.optimize import WRITER, OptimizeReport, OptimizeRequest, Workshop, optimize
 from omnigraph.manifest.repository import Repository
-from omnigraph.recovery.jobs import RunningJob, running
 from omnigraph.settings import BulkSettings
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.stage.compaction import CompactionPlan, Rewritten
@@ -58,11 +56,9 @@ class OptimizeJob(Workshop):
     ) -> None:
         super().__init__(repository)
         self._repository = repository
-        self._request = request
         self._runners = runners
         self._settings = settings
-        self._stack = ExitStack()
-        self._work: tuple[Runner, RunningJob] | None = None
+        self._job = LateJob(repository, runners, WRITER, request.branch, request.actor)
 
     def __enter__(self) -> Self:
         return self
@@ -70,19 +66,18 @@ class OptimizeJob(Workshop):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stack.__exit__(kind, error, trace)
+        self._job.end(kind, error, trace)
 
     def verify(self) -> None:
         """Raise LockLost if the job has lost its lock: the process that took it may have removed staged files."""
-        if self._work is not None:
-            self._work[1].lock.verify()
+        self._job.verify()
 
     def rewrite(self, ref: TableRef, plan: CompactionPlan) -> list[Rewritten]:
         """Write the groups of a plan again."""
         if self._is_small(plan):
             self._runners.local().require_active()
             return super().rewrite(ref, plan)
-        runner, job = self._started()
+        runner, job = self._job.begin()
         address = self._repository.address
         tasks = [RewriteTask(job.record.job, address, ref, group) for group in plan.groups]
         done = runner.run("writing files again", rewrite_group, tasks)
@@ -94,7 +89,7 @@ class OptimizeJob(Workshop):
         if self._repository.address.scheme is Scheme.MEMORY or not self._runners.needs_spark:
             self._runners.local().require_active()
             return super().index(ref, builds)
-        runner, _ = self._started()
+        runner, _ = self._job.begin()
         tasks = [SegmentTask(self._repository.address, ref, build) for build in builds]
         return runner.run("building indexes", build_segment, tasks)
 
@@ -104,13 +99,3 @@ class OptimizeJob(Workshop):
         files = (file for group in plan.groups for fragment in group.fragments for file in fragment.files)
         size = sum(file.file_size_bytes or 0 for file in files)
         return not self._runners.needs_spark and size <= self._settings.small_rewrite
-
-    def _started(self) -> tuple[Runner, RunningJob]:
-        """The runner of the tasks, and the job whose files they write."""
-        if self._work is None:
-            request, runner = self._request, self._runners.start()
-            pins = self._repository.manifest.latest(request.branch.native).tables.values()
-            places = (pin.location for pin in pins)
-            record = job_record(runner.job, WRITER, request.branch, places, request.actor)
-            self._work = runner, self._stack.enter_context(running(self._repository, record))
-        return self._work

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from hashlib import sha256
 from types import TracebackType
@@ -24,12 +23,11 @@ import pyarrow as pa
 from lance import LanceDataset
 
 from omnigraph.bulk.evolution.tasks import ColumnTask, write_columns
-from omnigraph.bulk.jobs import job_record
+from omnigraph.bulk.jobs import LateJob
 from omnigraph.bulk.pieces import require_shared
 from omnigraph.bulk.runner import Engine, Runner, RunnerChoice
 from omnigraph.failpoints import hit
 from omnigraph.manifest.repository import Repository
-from omnigraph.recovery.jobs import RunningJob, running
 from omnigraph.settings import BulkSettings
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
@@ -74,11 +72,9 @@ class SchemaJob:
         self, repository: Repository, request: SchemaRequest, runners: RunnerChoice, settings: BulkSettings
     ) -> None:
         self._repository = repository
-        self._request = request
         self._runners = runners
         self._settings = settings
-        self._stack = ExitStack()
-        self._work: tuple[Runner, RunningJob] | None = None
+        self._job = LateJob(repository, runners, WRITER, request.branch, request.actor)
         self._files: dict[str, frozenset[str]] = {}
         self._known: dict[str, ColumnFile] = {}
 
@@ -88,14 +84,13 @@ class SchemaJob:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._work is not None and error is None:
-            self._work[1].committed = frozenset().union(*self._files.values())
-        self._stack.__exit__(kind, error, trace)
+        if self._job.running is not None and error is None:
+            self._job.running.committed = frozenset().union(*self._files.values())
+        self._job.end(kind, error, trace)
 
     def verify(self) -> None:
         """Raise LockLost if the job has lost its lock: the process that took it may have removed staged files."""
-        if self._work is not None:
-            self._work[1].lock.verify()
+        self._job.verify()
 
     def __call__(
         self, repository: Repository, columns: tuple[Column, ...], rows: int, ref: TableRef, operation_id: str
@@ -108,7 +103,7 @@ class SchemaJob:
         if not rows or not computed or self._is_small(handle, computed, rows):
             self._runners.local().require_active()
             return change_in_process(repository, columns, rows, ref, operation_id)
-        runner, _ = self._started()
+        runner, _ = self._job.begin()
         schema = changed_schema(handle, columns, operation_id)
         files = self._computed(runner, handle, ref, computed)
         hit("schema.after_columns")
@@ -124,16 +119,6 @@ class SchemaJob:
         read = sum(_width(handle.schema.field(name).type) for name in needs)
         size = rows * (read + sum(_width(column.field.type) for column in columns))
         return not self._runners.needs_spark and size <= self._settings.small_rewrite
-
-    def _started(self) -> tuple[Runner, RunningJob]:
-        """The runner of the tasks, and the job whose files they write."""
-        if self._work is None:
-            request, runner = self._request, self._runners.start()
-            pins = self._repository.manifest.latest(request.branch.native).tables.values()
-            places = (pin.location for pin in pins)
-            record = job_record(runner.job, WRITER, request.branch, places, request.actor)
-            self._work = runner, self._stack.enter_context(running(self._repository, record))
-        return self._work
 
     def _computed(
         self, runner: Runner, handle: LanceDataset, ref: TableRef, columns: tuple[ComputedColumn, ...]

@@ -37,18 +37,23 @@ class Adjacency:
         width: int,
         edges: Positions | None = None,
         settings: ReadSettings = READ_DEFAULTS,
+        repeats: Ints | None = None,
     ) -> None:
         self.starts = starts
         self.targets = targets
         self.width = width
         self.edges = edges
         self.settings = settings
+        self.repeats = repeats
+        """Of distinct pairs: the packed pair of every further edge between two nodes, sorted. None if unknown."""
 
     @property
     def nbytes(self) -> int:
         """The memory it takes, with everything derived from it so far."""
         parts = list(vars(self).values())  # another thread may derive something meanwhile
-        beside = 0 if self.edges is None else self.edges.nbytes  # the edges lie between the far ends they had
+        beside = 0
+        if self.edges is not None and not self.edges.flags.c_contiguous:
+            beside = self.edges.nbytes  # the edges lie between the far ends they had
         return beside + sum(part.nbytes for part in parts if isinstance(part, np.ndarray | PairSet))
 
     def __len__(self) -> int:
@@ -148,6 +153,21 @@ class Adjacency:
         """Build the filter and the set of pairs, before several threads need them."""
         _ = self._filter, self._set
 
+    def follow_pairs(self, before: Adjacency, more: Ints, fewer: Ints) -> None:
+        """Take the filter and the set of pairs over from the adjacency that this one was made from by adding some
+        pairs and taking some away, given packed and sorted."""
+        known = vars(before)
+        if "_filter" in known:
+            present = known["_filter"]
+            # Other adjacencies use it too: for them a pair more is a false alarm.
+            rows = hashed_rows(more >> _SHIFT)
+            present[_slots(rows, low_halves(more), len(present).bit_length() - 1)] = True
+            vars(self)["_filter"] = present
+        if "_set" in known:
+            changed = known["_set"].with_changes(more.view(np.uint64), fewer.view(np.uint64))
+            if changed is not None:
+                vars(self)["_set"] = changed
+
     def contains(self, rows: Array, targets: Array) -> Bools:
         """Is each pair there?"""
         found = np.zeros(len(rows), dtype=np.bool_)
@@ -186,8 +206,18 @@ def from_keys(keys: Ints, rows: int, width: int, settings: ReadSettings = READ_D
     """The adjacency of the distinct pairs among packed ones. The keys are sorted in place: a large topology should
     not be in memory twice."""
     keys.sort()
+    repeats = _repeated(keys, settings.pair_block)
     keys = keys[: _squeeze(keys, settings.pair_block)]
-    return Adjacency(_starts(keys, rows), _low(keys), width, settings=settings)
+    return Adjacency(_starts(keys, rows), low_halves(keys), width, settings=settings, repeats=repeats)
+
+
+def _repeated(keys: Ints, step: int) -> Ints:
+    """Those of sorted numbers that are equal to the one before."""
+    parts = [keys[:0]]
+    for low in range(0, len(keys), step):
+        block = keys[low : low + step + 1]
+        parts.append(block[1:][block[1:] == block[:-1]])
+    return np.concatenate(parts)
 
 
 def _squeeze(keys: Ints, step: int) -> int:
@@ -245,7 +275,11 @@ def reversed_(adjacency: Adjacency) -> Adjacency:
     """The same relation from the other side."""
     owners = adjacency.owners()
     if adjacency.edges is None:
-        return from_keys(packed(adjacency.targets, owners), adjacency.width, len(adjacency), adjacency.settings)
+        turned = from_keys(packed(adjacency.targets, owners), adjacency.width, len(adjacency), adjacency.settings)
+        if adjacency.repeats is not None:
+            low, high = low_halves(adjacency.repeats), (adjacency.repeats >> _SHIFT).astype(np.int32)
+            turned.repeats = np.sort(packed(low, high))
+        return turned
     keys = packed(adjacency.targets, np.arange(adjacency.pairs, dtype=np.int32))
     return stored([keys], [owners], adjacency.edges, adjacency.width, len(adjacency), adjacency.settings)
 
@@ -260,7 +294,7 @@ def packed(near: Positions, far: Positions) -> Ints:
     return keys
 
 
-def _low(keys: Ints) -> Positions:
+def low_halves(keys: Ints) -> Positions:
     """The lower halves of packed keys."""
     return np.ascontiguousarray(keys.astype("<i8", copy=False).view("<i4")[::2])
 

@@ -1,7 +1,8 @@
 """One memory budget for everything that queries keep: columns, topology, text indexes, vectors.
 
-Kept values are immutable, and their keys name the table versions that they were made from, so they never become
-stale. They are dropped, the least recently used ones first, when they take more memory than the limit.
+Kept values are immutable and say what they were made from. A value that does not suit a query, because tables have
+changed since, is what the next one is made from: only the change is read. Values are dropped, the least recently
+used ones first, when they take more memory than the limit.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from omnigraph.errors import RequestError
+from omnigraph.read.data.layout import Layouts
 from omnigraph.read.limits import machine_memory
 
 SETTING: Final = "OMNIGRAPH_CACHE_BYTES"
@@ -60,6 +63,11 @@ def _go_on() -> None:
     """The check of a caller that never stops waiting: nothing."""
 
 
+def _any(value: object) -> bool:  # noqa: ARG001
+    """What a caller says for whom every value suits."""
+    return True
+
+
 class Cache:
     """Keeps values up to a limit in bytes; the least recently used ones go first. Of several threads that need the
     same value, one makes it and the others wait."""
@@ -71,6 +79,7 @@ class Cache:
         self._lock = threading.Lock()
         self._used = self._hits = self._misses = 0
         self._lookups: dict[Hashable, int] = {}
+        self.layouts = Layouts()
 
     def find(self, key: Hashable) -> Any | None:
         """What is kept under a key, if anything is."""
@@ -88,19 +97,30 @@ class Cache:
     def get(self, key: Hashable, make: Callable[[], Kept], check: Callable[[], None] = _go_on) -> Kept:
         """What is kept under a key, made first if need be. A thread that waits while another one makes it calls
         ``check`` again and again, which may raise."""
+        return self.follow(key, lambda _: make(), _any, check)
+
+    def follow(
+        self,
+        key: Hashable,
+        make: Callable[[Kept | None], Kept],
+        suits: Callable[[Kept], bool],
+        check: Callable[[], None] = _go_on,
+    ) -> Kept:
+        """What is kept under a key if it suits; else what is made from it, which takes its place."""
         while True:
             with self._lock:
-                found = self._found(key)
-                if found is not None:
-                    return cast(Kept, found)
+                entry = self._entries.get(key)
+                known = None if entry is None else entry.value
+                if known is not None and suits(known):
+                    return cast(Kept, self._found(key))
                 making = self._making.get(key)
                 if making is None:
                     mine = self._making[key] = _Making()
             if making is None:
-                return self._make(key, make, mine)
+                return self._make(key, partial(make, known), mine)
             while not making.done.wait(_PATIENCE):
                 check()
-            if making.value is not None:
+            if making.value is not None and suits(making.value):
                 return cast(Kept, making.value)
 
     def _make(self, key: Hashable, make: Callable[[], Kept], making: _Making) -> Kept:
@@ -117,8 +137,29 @@ class Cache:
     def _keep(self, key: Hashable, value: Sized) -> None:
         with self._lock:
             self._misses += 1
+            before = self._entries.pop(key, None)
+            if before is not None:
+                self._used -= before.nbytes
             entry = self._entries[key] = _Entry(value, 0)
             self._measure(key, entry)
+
+    def relatives(self, family: Hashable) -> list[Any]:
+        """The values whose keys are pairs that begin with the family, the most recently used first."""
+        with self._lock:
+            keys = [key for key in self._entries if isinstance(key, tuple) and key[0] == family]
+            return [self._entries[key].value for key in reversed(keys)]
+
+    def names(self, beginning: tuple[Hashable, ...]) -> set[str]:
+        """The names under which there are values whose families are such a beginning and a name."""
+        with self._lock:
+            families = [key[0] for key in self._entries if isinstance(key, tuple) and isinstance(key[0], tuple)]
+        return {str(family[-1]) for family in families if family[:-1] == beginning}
+
+    def drop(self, part: object) -> None:
+        """Drop everything whose key has this object in it."""
+        with self._lock:
+            for key in [key for key in self._entries if _is_in(part, key)]:
+                self._used -= self._entries.pop(key).nbytes
 
     def measure(self, key: Hashable) -> None:
         """Measure a value again: what was derived from it on the way counts too."""
@@ -161,6 +202,7 @@ class Cache:
         with self._lock:
             self._entries.clear()
             self._used = 0
+            self.layouts = Layouts()
 
     def usage(self) -> Usage:
         with self._lock:
@@ -182,6 +224,32 @@ class QueryCache:
         if found is None:
             found = self._held[key] = self._cache.get(key, make, self.check)
         return cast(Kept, found)
+
+    def follow(
+        self, key: Hashable, make: Callable[[Kept | None], Kept], suits: Callable[[Kept], bool] = _any
+    ) -> Kept:
+        """See `Cache.follow`. The tables of a query do not change, so what has suited it suits it to its end."""
+        found = self._held.get(key)
+        if found is None:
+            found = self._held[key] = self._cache.follow(key, make, suits, self.check)
+        return cast(Kept, found)
+
+    def relatives(self, family: Hashable) -> list[Any]:
+        """See `Cache.relatives`."""
+        return self._cache.relatives(family)
+
+    def names(self, beginning: tuple[Hashable, ...]) -> set[str]:
+        """See `Cache.names`."""
+        return self._cache.names(beginning)
+
+    def drop(self, part: object) -> None:
+        """See `Cache.drop`."""
+        self._cache.drop(part)
+
+    @property
+    def layouts(self) -> Layouts:
+        """Where the rows of each table lie in memory."""
+        return self._cache.layouts
 
     def find(self, key: Hashable) -> Any | None:
         """See `Cache.find`."""
@@ -205,6 +273,10 @@ class QueryCache:
         for key in self._held:
             self._cache.measure(key)
         self._held.clear()
+
+
+def _is_in(part: object, key: object) -> bool:
+    return key is part or (isinstance(key, tuple) and any(_is_in(part, item) for item in key))
 
 
 def default_limit() -> int:

@@ -91,9 +91,9 @@ def _pays(pattern: Pattern, tables: GraphTables) -> bool:
     for node in pattern.nodes.values():
         table = tables.nodes(node.type_name)
         if table.count > small and not table.has("id"):
-            pays |= tables.cache.lookups(table.ref) * rows_per_lookup < table.count
+            pays |= tables.cache.lookups(table.ref.location) * rows_per_lookup < table.count
     for link in pattern.links:
         edges = tables.edges(link.edge_type)
         if edges.count > small and not tables.has_adjacency(link.edge_type):
-            pays |= tables.cache.lookups(edges.ref) * rows_per_lookup < edges.count
+            pays |= tables.cache.lookups(edges.ref.location) * rows_per_lookup < edges.count
     return pays

@@ -48,10 +48,10 @@ class Estimates:
         rows = self.tables.nodes(node.type_name)
         if not node.filters:
             return rows.count
-        if rows.count <= self.tables.settings.estimate_from:
+        if rows.size <= self.tables.settings.estimate_from:
             own = Node(node.variable, node.type_name, node.filters)
-            frame = Frame.of(own.variable, rows, rows.everything)
-            held = np.ones(rows.count, dtype=np.bool_)
+            frame = Frame.of(own.variable, rows, rows.whole)
+            held = np.ones(rows.size, dtype=np.bool_) if rows.live is None else rows.live.copy()
             for condition in own.filters:
                 held &= self.expressions.holds(condition, frame)
             return float(np.count_nonzero(held))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from omnigraph.read.data.tables import Rows
+from omnigraph.read.data.rows import Rows
 from omnigraph.read.values.columns import Array, Bools, Ints, Positions
 from omnigraph.read.values.counting import MANY, counts_by, product, total
 
@@ -32,7 +32,7 @@ class Frame:
     def at(self, variable: str) -> Array | None:
         """The positions of a variable; None if they are all positions of its table, in order."""
         positions = self.positions[variable]
-        return None if positions is self.rows[variable].everything else positions
+        return None if positions is self.rows[variable].whole else positions
 
     @property
     def nbytes(self) -> int:
@@ -92,7 +92,7 @@ class Frame:
             return Frame(1, {}, {}, np.array([min(self.total, MANY)], dtype=np.int64))
         [(variable, positions)] = self.positions.items()
         rows = self.rows[variable]
-        counted = counts_by(positions, self.weights, rows.count)
+        counted = counts_by(positions, self.weights, rows.size)
         present = np.flatnonzero(counted).astype(np.int32)
         return Frame.of(variable, rows, present, counted[present])
 

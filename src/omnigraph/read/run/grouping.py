@@ -202,7 +202,7 @@ def _is_distinct(frame: Frame, name: str) -> bool:
         return True
     if int(code.min()) < 0 or len(code) > frame.rows[name].count:
         return False
-    seen = np.zeros(frame.rows[name].count, dtype=np.bool_)
+    seen = np.zeros(frame.rows[name].size, dtype=np.bool_)
     seen[code] = True
     return int(np.count_nonzero(seen)) == len(code)
 

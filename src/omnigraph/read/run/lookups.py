@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import EntityType
-from omnigraph.read.data.tables import GraphTables, Rows, WholeTable
+from omnigraph.read.data.rows import Rows, WholeTable
+from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import Link
 from omnigraph.read.run.expressions import Expressions
@@ -65,7 +66,7 @@ def fetch(
 
 def _scan(tables: GraphTables, whole: WholeTable, columns: Sequence[str], where: str | None) -> pa.Table:
     tables.cache.check()
-    tables.cache.count_lookup(whole.ref)
+    tables.cache.count_lookup(whole.ref.location)
     if not whole.count or where == "false":
         schema = table_schema(whole.entity)
         return pa.schema([schema.field(name) for name in columns]).empty_table()

@@ -10,7 +10,8 @@ import numpy as np
 
 from omnigraph.lang.query import ir
 from omnigraph.read.data.adjacency import Adjacency
-from omnigraph.read.data.tables import GraphTables, Rows
+from omnigraph.read.data.rows import Rows
+from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import Link, link_of, mentioned
 from omnigraph.read.run.expressions import Expressions
@@ -59,11 +60,18 @@ class Operators:
 
     def scanned(self, frame: Frame, variable: str, type_name: str, filters: Sequence[ir.Filter]) -> Frame:
         """Each row with each entity of a type that passes the filters."""
-        return self.filtered(self.scan(frame, variable, self.tables.nodes(type_name)), filters)
+        rows = self.tables.nodes(type_name)
+        if not filters or not _is_one_row(frame):
+            return self.filtered(self.scan(frame, variable, rows), filters)
+        first, *others = filters
+        held = self.expressions.holds(first, Frame.of(variable, rows, rows.whole))
+        if rows.live is not None:
+            held = held & rows.live
+        return self.filtered(Frame.of(variable, rows, rows.whole).keep(held), others)
 
     def scan(self, frame: Frame, variable: str, rows: Rows) -> Frame:
         """Each row with each entity."""
-        if not frame.positions and frame.count == 1 and frame.weights is None:
+        if _is_one_row(frame):
             return Frame.of(variable, rows, rows.everything)
         return self.crossed(frame, Frame.of(variable, rows, rows.everything))
 
@@ -225,6 +233,11 @@ class Operators:
             return np.asarray(frame.positions[left] == frame.positions[right])
         ids = [Series(frame.rows[name].column("id"), frame.at(name)) for name in (left, right)]
         return compare(ir.Op.EQ, ids[0], ids[1], frame.count)
+
+
+def _is_one_row(frame: Frame) -> bool:
+    """Is it the frame that every query begins with?"""
+    return not frame.positions and frame.count == 1 and frame.weights is None
 
 
 def _numbered(frame: Frame) -> Positions:

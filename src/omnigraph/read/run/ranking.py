@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import ParameterError
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.scores import SCORES
-from omnigraph.read.data.tables import Rows
+from omnigraph.read.data.rows import Rows
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.scorers import scorer_of
@@ -130,7 +130,7 @@ class Arms:
 
 def _scores(arm: ir.Score, rows: Rows, positions: Array | None, expressions: Expressions) -> Floats:
     """The scores of the entities at some positions, or of all; NaN where the position is negative."""
-    count = rows.count if positions is None else len(positions)
+    count = rows.size if positions is None else len(positions)
     scorer = scorer_of(arm, expressions) if rows.count else None
     if scorer is None:
         return np.full(count, np.nan)
@@ -195,8 +195,9 @@ def _preselected(
     order, first = ordered[0]
     if first != ranking or order.descending != SCORES[ranking.function].descending:
         return frame
-    if len(frame.positions) > 1 or frame.at(ranking.variable) is not None:
+    rows = frame.rows[ranking.variable]
+    if len(frame.positions) > 1 or frame.positions[ranking.variable] is not rows.everything:
         return frame
     scorer = scorer_of(ranking, expressions)
-    chosen = None if scorer is None else scorer.candidates(frame.rows[ranking.variable], limit)
-    return frame if chosen is None else frame.take(chosen)
+    chosen = None if scorer is None else scorer.candidates(rows, limit)
+    return frame if chosen is None else frame.take(np.searchsorted(rows.everything, chosen))

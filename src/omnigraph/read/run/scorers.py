@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Generic, TypeVar
 import numpy as np
 
 from omnigraph.lang.query import ir
-from omnigraph.read.data.tables import Rows
+from omnigraph.read.data.rows import Rows
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.text.analysis import terms_of
 from omnigraph.read.text.bm25 import Statistics, piece_scores

@@ -258,7 +258,7 @@ class Keep(Step):
         kept = frame.only(self.variables)
         if not self.merge or len(kept.positions) > 1:
             return kept
-        width = max((rows.count for rows in kept.rows.values()), default=1)
+        width = max((rows.size for rows in kept.rows.values()), default=1)
         return kept.merged() if kept.count > width // 2 else kept
 
     def __str__(self) -> str:

@@ -32,8 +32,8 @@ class Weights:
         at most once, else counts."""
         if positions is None:
             return self.everywhere(node)
-        rows = self.tables.nodes(node.type_name).count
-        if len(positions) > rows or (id(node) in self._whole):
+        size = self.tables.nodes(node.type_name).size
+        if len(positions) > size or (id(node) in self._whole):
             return self.everywhere(node)[positions]
         return self._weigh(node, positions)
 
@@ -47,7 +47,7 @@ class Weights:
 
     def _weigh(self, node: Node, positions: Array | None) -> Array:
         rows = self.tables.nodes(node.type_name)
-        count = rows.count if positions is None else len(positions)
+        count = rows.size if positions is None else len(positions)
         held = self._filtered(node, positions, count)
         if not node.has_subtrees:
             return np.ones(count, dtype=np.bool_) if held is None else held
@@ -62,11 +62,11 @@ class Weights:
         return weights if held is None else product(weights, held)
 
     def _filtered(self, node: Node, positions: Array | None, count: int) -> Bools | None:
-        """Which positions satisfy the node's own conditions; None if it has none."""
+        """Which positions have a row that satisfies the node's own conditions; None if all have."""
         rows = self.tables.nodes(node.type_name)
-        held: Bools | None = None
+        held = rows.live if positions is None else None
         for condition in node.filters:
-            here = rows.everything if positions is None else positions
+            here = rows.whole if positions is None else positions
             frame = Frame(count, {node.variable: rows}, {node.variable: here})
             mask = self.expressions.holds(condition, frame)
             held = mask if held is None else held & mask
@@ -111,7 +111,7 @@ class Weights:
 
     def _of_many(self, child: Node, neighbours: Array) -> Array:
         """Counts at positions that may repeat."""
-        if child.has_subtrees and len(neighbours) <= self.tables.nodes(child.type_name).count:
+        if child.has_subtrees and len(neighbours) <= self.tables.nodes(child.type_name).size:
             unique, inverse = np.unique(neighbours, return_inverse=True)
             return self.of(child, unique)[inverse]
         return self.of(child, neighbours)

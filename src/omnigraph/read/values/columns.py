@@ -23,13 +23,18 @@ Positions = npt.NDArray[np.int32]
 _LARGEST: Final = 2**31 - 2**20
 """How many bytes of text 32-bit offsets reach, with room to spare."""
 
+_FEW_CODES: Final = 1 << 16
+"""A dictionary of up to so many values is searched for those of new rows; a larger one is made again."""
+_FEW_ROWS: Final = 1_000
+"""Up to so many new rows are put into the sorted order of a column; for more it is sorted again."""
+
 
 class Column:
     """The values of one property by position: an Arrow array, and forms of it that are derived on first use."""
 
     def __init__(self, arrow: pa.Array, settings: ReadSettings = READ_DEFAULTS) -> None:
         self.arrow = arrow
-        self._settings = settings
+        self.settings = settings
         self._searches = 0
 
     @classmethod
@@ -87,7 +92,7 @@ class Column:
     @cached_property
     def repeats(self) -> bool:
         """Is it a text column with few distinct values, so that codes pay?"""
-        size = self._settings.encode_from
+        size = self.settings.encode_from
         if len(self) < size or not self.is_text:
             return False
         return int(pc.count_distinct(self.arrow.slice(0, size)).as_py()) * 4 < size
@@ -101,9 +106,9 @@ class Column:
         """The positions of a value, by bisection; None as long as there were too few searches for sorting to pay:
         it takes as long as some dozens of passes over the column."""
         self._searches += 1
-        if len(self) < self._settings.order_from:
+        if len(self) < self.settings.order_from:
             return None
-        if "order" not in self.__dict__ and self._searches < self._settings.order_after:
+        if "order" not in self.__dict__ and self._searches < self.settings.order_after:
             return None
         low = bisect_left(_InOrder(self), value.encode())
         high = bisect_right(_InOrder(self), value.encode(), lo=low)
@@ -112,6 +117,49 @@ class Column:
     def take(self, positions: Array) -> pa.Array:
         """The values at positions; null where the position is negative."""
         return taken(self.arrow, positions)
+
+    def first(self, count: int) -> Column:
+        """The column of the first so many rows."""
+        if count == len(self):
+            return self
+        part = Column(self.arrow.slice(0, count), self.settings)
+        part._searches = self._searches
+        known = dict(vars(self))
+        for name in ("valid", "values"):
+            if known.get(name) is not None:
+                vars(part)[name] = known[name][:count]
+        if "repeats" in known:
+            part.repeats = known["repeats"]
+        if "codes" in known:
+            part.codes = Codes(known["codes"].codes[:count], known["codes"].dictionary)
+        return part
+
+    def followed_by(self, rows: pa.Array) -> Column:
+        """The column with more rows behind its own; what was derived is carried on where that is less work."""
+        longer = Column(joined(self.arrow, rows), self.settings)
+        longer._searches = self._searches
+        known, added = dict(vars(self)), Column(rows)
+        if "repeats" in known and len(self) >= self.settings.encode_from:
+            longer.repeats = known["repeats"]
+        if known.get("valid") is not None:
+            valid = np.ones(len(rows), dtype=np.bool_) if added.valid is None else added.valid
+            longer.valid = np.concatenate([known["valid"], valid])
+        if "values" in known and (longer.arrow.null_count or pa.types.is_boolean(rows.type)):
+            longer.values = np.concatenate([known["values"], added.values])
+        small = len(known["codes"].dictionary) <= _FEW_CODES if "codes" in known else False
+        if small and not pa.types.is_nested(rows.type):
+            longer.codes = known["codes"].followed_by(rows)
+        if "order" in known and self.is_text and len(rows) <= _FEW_ROWS:
+            longer.order = self._order_with(added)
+        return longer
+
+    def _order_with(self, added: Column) -> Positions:
+        """The positions by ascending value, those of more rows among them, which lie behind the column's own."""
+        inorder = _InOrder(added)
+        texts = [inorder[number] for number in range(len(inorder))]
+        places = [bisect_right(_InOrder(self), text) for text in texts]
+        order = np.insert(self.order, places, added.order[: len(texts)] + np.int32(len(self)))
+        return np.concatenate([order, added.order[len(texts) :] + np.int32(len(self))])
 
 
 class _InOrder(Sequence[bytes]):
@@ -140,6 +188,21 @@ class Codes:
         ranks = self.ranks.nbytes if "ranks" in vars(self) else 0
         return int(self.codes.nbytes + self.dictionary.nbytes + ranks)
 
+    def followed_by(self, rows: pa.Array) -> Codes:
+        """The codes with those of more rows; new values come behind in the dictionary."""
+        added = Column(rows).codes
+        found = filled(pc.index_in(added.dictionary, value_set=self.dictionary), -1).astype(np.int32)
+        fresh = np.flatnonzero(found < 0)
+        found[fresh] = np.arange(len(self.dictionary), len(self.dictionary) + len(fresh))
+        translated = np.append(found, np.int32(-1))[added.codes].astype(np.int32)
+        dictionary = self.dictionary
+        if len(fresh):
+            dictionary = pa.concat_arrays([dictionary, added.dictionary.take(pa.array(fresh))])
+        longer = Codes(np.concatenate([self.codes, translated]), dictionary)
+        if not len(fresh) and "ranks" in vars(self):
+            longer.ranks = self.ranks
+        return longer
+
     @cached_property
     def ranks(self) -> Positions:
         """For each code its place among the sorted values."""
@@ -156,6 +219,14 @@ def _numbered(lists: pa.Array) -> Codes:
         if items is not None:
             codes[index] = known.setdefault(tuple(items), len(known))
     return Codes(codes, pa.array(list(map(list, known)), lists.type))
+
+
+def joined(arrow: pa.Array, rows: pa.Array) -> pa.Array:
+    """One array behind another; offsets become wide if the texts need it."""
+    kinds = {arrow.type, rows.type}
+    if pa.large_string() in kinds or (pa.string() in kinds and arrow.nbytes + rows.nbytes > _LARGEST):
+        arrow, rows = arrow.cast(pa.large_string()), rows.cast(pa.large_string())
+    return pa.concat_arrays([arrow, rows])
 
 
 def taken(arrow: pa.Array, positions: Array) -> pa.Array:

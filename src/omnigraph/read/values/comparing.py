@@ -20,7 +20,7 @@ from omnigraph.lang.parameters import Value
 from omnigraph.lang.query.ir import Op
 from omnigraph.read.values.columns import Array, Bools, Column
 from omnigraph.read.values.textual import text_against_constant, text_between
-from omnigraph.read.values.vectors import VectorColumn
+from omnigraph.read.values.vectors import VectorBlock
 
 _EPOCH: Final = dt.date(1970, 1, 1)
 _INSTANT: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -108,7 +108,7 @@ def compare(op: Op, left: Operand, right: Operand, count: int) -> Bools:
 
 def _is_vector(left: Series, right: tuple[Value, ...]) -> Bools:
     """Which vectors are exactly this one, as 32 bits store it."""
-    vectors = VectorColumn(left.arrow)
+    vectors = VectorBlock(left.arrow)
     held = np.asarray((vectors.matrix == np.asarray(right, dtype=np.float32)).all(axis=1))
     return held if vectors.valid is None else held & vectors.valid
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Final, Literal
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.read.values.columns import Array, Bools, Floats, Ints
+from omnigraph.read.values.segments import Segment
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 Matrix = npt.NDArray[np.float32]
@@ -19,11 +21,10 @@ _ROUNDING: Final = 1e-5
 """How far a sum of products in 32 bits may be off, relative to the lengths of the vectors."""
 
 
-class VectorColumn:
-    """The vectors of a property by position, zeros where there is none."""
+class VectorBlock:
+    """Vectors as a matrix with a row for each, zeros where there is none."""
 
-    def __init__(self, arrow: pa.Array, settings: ReadSettings = READ_DEFAULTS) -> None:
-        self._block = settings.vector_block
+    def __init__(self, arrow: pa.Array) -> None:
         width = arrow.type.list_size
         flat = arrow.flatten() if not arrow.null_count else pc.fill_null(arrow, [0.0] * width).flatten()
         self.matrix: Matrix = np.asarray(flat.to_numpy(zero_copy_only=False), dtype=np.float32).reshape(-1, width)
@@ -40,32 +41,83 @@ class VectorColumn:
         """The length of each vector."""
         return np.asarray(np.sqrt(np.einsum("ij,ij->i", self.matrix, self.matrix)))
 
-    def distances(self, query: Floats, metric: Metric, positions: Array | None = None) -> Floats:
+    def distances(self, query: Floats, metric: Metric, block: int, positions: Array | None = None) -> Floats:
         """The distance of each vector (or of those at positions) to the query; NaN where there is none."""
         rows = self.matrix if positions is None else self.matrix[positions]
         measure = _euclidean if metric == "l2" else _cosine
-        out = measure(rows, query, self._block)
+        out = measure(rows, query, block)
         if self.valid is not None:
             out[~(self.valid if positions is None else self.valid[positions])] = np.nan
+        return out
+
+    def rough(self, query: Floats, metric: Metric) -> Matrix:
+        """Numbers that order the vectors as their distances do but for rounding; infinite where there is none."""
+        scores = self.matrix @ query.astype(np.float32)
+        norms = self.norms
+        if metric == "l2":
+            scores = norms * norms - 2 * scores
+        else:
+            scores /= -np.where(norms == 0, np.float32(1), norms)
+        if self.valid is not None:
+            scores[~self.valid] = np.inf
+        return np.asarray(scores)
+
+
+class VectorColumn:
+    """The vectors of a property by position, in one block or in several."""
+
+    def __init__(self, arrow: pa.Array, settings: ReadSettings = READ_DEFAULTS) -> None:
+        self._segments: tuple[Segment[VectorBlock], ...] = (Segment(0, len(arrow), VectorBlock(arrow)),)
+        self._size = len(arrow)
+        self._live: Bools | None = None
+        self._block = settings.vector_block
+
+    @classmethod
+    def over(
+        cls, segments: Sequence[Segment[VectorBlock]], size: int, live: Bools | None, settings: ReadSettings
+    ) -> VectorColumn:
+        """The vectors in blocks, up to a position; ``live`` tells which positions have rows."""
+        column = cls.__new__(cls)
+        column._segments = tuple(segment for segment in segments if segment.start < size)
+        column._size, column._live, column._block = size, live, settings.vector_block
+        return column
+
+    @property
+    def nbytes(self) -> int:
+        return sum(segment.made.nbytes for segment in self._segments)
+
+    def distances(self, query: Floats, metric: Metric, positions: Array | None = None) -> Floats:
+        """The distance of each vector (or of those at positions) to the query; NaN where there is none."""
+        if len(self._segments) == 1 and (positions is not None or self._segments[0].stop == self._size):
+            return self._segments[0].made.distances(query, metric, self._block, positions)
+        if positions is None:
+            parts = [part.made.distances(query, metric, self._block) for part in self._segments]
+            return np.concatenate([np.zeros(0), *parts])[: self._size]
+        out = np.full(len(positions), np.nan)
+        for part in self._segments:
+            inside = np.flatnonzero((positions >= part.start) & (positions < part.stop))
+            if len(inside):
+                own = positions[inside] - part.start
+                out[inside] = part.made.distances(query, metric, self._block, own)
         return out
 
     def nearest(self, query: Floats, metric: Metric, count: int) -> Ints:
         """Positions of all that can be among the ``count`` nearest, by a fast pass in 32 bits. They include every
         tie, and everything that rounding could have moved across the border: exact distances decide."""
-        scores = self.matrix @ query.astype(np.float32)
-        norms = self.norms
+        live = self._live
+        if count >= self._size:
+            return np.arange(self._size) if live is None else np.flatnonzero(live)
+        parts = [part.made.rough(query, metric) for part in self._segments]
+        scores = (parts[0] if len(parts) == 1 else np.concatenate(parts))[: self._size]
+        if live is not None:
+            scores = np.where(live, scores, np.float32(np.inf))
+        rounding = _ROUNDING * float(np.sqrt(query @ query))
         if metric == "l2":
-            scores = norms * norms - 2 * scores
-            rounding = _ROUNDING * (float(norms.max(initial=0)) ** 2 + float(query @ query))
-        else:
-            scores /= -np.where(norms == 0, np.float32(1), norms)
-            rounding = _ROUNDING * float(np.sqrt(query @ query))
-        if self.valid is not None:
-            scores[~self.valid] = np.inf
-        if count >= len(scores):
-            return np.arange(len(scores))
+            longest = max(float(part.made.norms.max(initial=0)) for part in self._segments)
+            rounding = _ROUNDING * (longest**2 + float(query @ query))
         border = float(np.partition(scores, count - 1)[count - 1]) if count else -np.inf
-        return np.flatnonzero(scores <= border + 2 * rounding)
+        chosen = np.flatnonzero(scores <= border + 2 * rounding)
+        return chosen if live is None else chosen[live[chosen]]
 
 
 def _euclidean(rows: Matrix, query: Floats, block: int) -> Floats:

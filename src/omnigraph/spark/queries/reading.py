@@ -17,11 +17,11 @@ from omnigraph.bulk.pieces import Piece
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
-from omnigraph.read.data.tables import Rows
+from omnigraph.read.data.rows import Rows
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.scorers import Scorer
-from omnigraph.read.text.postings import TextIndex
+from omnigraph.read.text.index import TextIndex
 from omnigraph.read.values.columns import Bools, Column
 from omnigraph.read.values.comparing import Series
 from omnigraph.spark.frames import arrow_type

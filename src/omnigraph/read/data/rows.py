@@ -1,0 +1,297 @@
+"""Rows by position: some entities of one type, or the whole table of one version in memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
+from typing import Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.formats.columns import table_schema
+from omnigraph.lang.schema.catalog import EntityType
+from omnigraph.manifest.state import TablePin
+from omnigraph.read.data.cache import QueryCache, Sized
+from omnigraph.read.data.grown import GrownColumn, first_read, rows_between
+from omnigraph.read.data.ids import IdIndex, Ids
+from omnigraph.read.data.layout import Files, Placement, Stretch, placed
+from omnigraph.read.text.index import TextIndex
+from omnigraph.read.text.postings import Postings
+from omnigraph.read.values.columns import Bools, Column, Positions
+from omnigraph.read.values.segments import Segment, covering
+from omnigraph.read.values.vectors import VectorBlock, VectorColumn
+from omnigraph.settings import ReadSettings
+from omnigraph.storage.pieces import Piece, column_numbers, deleted_rows, physical_rows, pieces_of, rows_at
+from omnigraph.storage.tables import Tables
+
+Made = TypeVar("Made")
+Used = TypeVar("Used", bound=Sized)
+
+
+class Rows(ABC):
+    """Some entities of one type, by position. The whole table, or those of it that were looked up."""
+
+    def __init__(self, entity: EntityType, count: int) -> None:
+        self.entity = entity
+        self.count = count
+
+    @property
+    def size(self) -> int:
+        """All positions are below this; there may be more of them than rows."""
+        return self.count
+
+    @property
+    def live(self) -> Bools | None:
+        """Which positions have rows; None if all have."""
+        return None
+
+    @cached_property
+    def whole(self) -> Positions:
+        """All positions, also those that have no row."""
+        return np.arange(self.size, dtype=np.int32)
+
+    @property
+    def everything(self) -> Positions:
+        """The positions of all rows."""
+        return self.whole
+
+    @abstractmethod
+    def column(self, name: str) -> Column:
+        """A property by position; `id` is one of them."""
+
+    def text_index(self, name: str) -> TextIndex:
+        """A text property, indexed."""
+        return TextIndex(self.column(name).arrow)
+
+    def vectors(self, name: str) -> VectorColumn:
+        """A vector property as a matrix."""
+        return VectorColumn(self.column(name).arrow)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Derived(Generic[Used, Made]):
+    """What was made from a column, segment by segment, as one version of the table uses it."""
+
+    used: Used
+    segments: tuple[Segment[Made], ...]
+    placement: Placement
+
+    @property
+    def nbytes(self) -> int:
+        return self.used.nbytes
+
+    def valid_for(self, placement: Placement) -> tuple[Segment[Made], ...]:
+        """The first segments, as far as they have all rows of a version."""
+        valid = takewhile(lambda one: one.known >= placement.files_between(one.start, one.stop), self.segments)
+        return tuple(valid)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Deleted:
+    offsets: Positions
+
+    @property
+    def nbytes(self) -> int:
+        return self.offsets.nbytes
+
+
+class WholeTable(Rows):
+    """All rows of one version of a table. Positions are those of the table's layout, the same in every version."""
+
+    def __init__(
+        self, entity: EntityType, pin: TablePin, storage: Tables, cache: QueryCache, settings: ReadSettings
+    ) -> None:
+        super().__init__(entity, pin.row_count)
+        self.ref = pin.ref
+        self._storage = storage
+        self._cache = cache
+        self._settings = settings
+        self._columns: dict[str, Column] = {}
+        self._few: dict[tuple[Files, ...], pa.Table] = {}
+        self._gone: dict[tuple[Hashable, ...], pa.Table] = {}
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Where the rows of the version lie."""
+        layouts = self._cache.layouts
+        return self._cache.follow(
+            ("placement", self.ref),
+            lambda _: self._placed(),
+            lambda known: layouts.current(self.ref.location) is known.layout,
+        )
+
+    def _placed(self) -> Placement:
+        pieces = pieces_of(self._storage, self.ref) if self.count else ()
+        layout, before = self._cache.layouts.of(self.ref.location, pieces, self._settings.spare_positions)
+        if before is not None:
+            self._cache.drop(before)
+
+        def dead(piece: Piece) -> Positions:
+            if piece.deletions is None:
+                return np.zeros(0, dtype=np.int32)
+            key = (layout, "deleted", piece.files, piece.deletions.name)
+            return self._cache.get(key, lambda: _Deleted(deleted_rows(self._storage, self.ref, piece))).offsets
+
+        columns = column_numbers(self._storage, self.ref) if pieces else {}
+        return placed(layout, self.ref, pieces, dead, columns)
+
+    @property
+    def size(self) -> int:
+        return self.placement.size
+
+    @property
+    def live(self) -> Bools | None:
+        return self.placement.live
+
+    @property
+    def whole(self) -> Positions:
+        return self.placement.whole
+
+    @property
+    def everything(self) -> Positions:
+        return self.placement.everything
+
+    def _key(self, what: str, name: str) -> Hashable:
+        """The key of something about a column of this table in the cache."""
+        return ((self.placement.layout, what, name), self.placement.columns.get(name))
+
+    def has(self, name: str) -> bool:
+        """Is the column in memory, of this version or of another one that it can be made from?"""
+        layout = self._cache.layouts.current(self.ref.location)
+        return layout is not None and bool(self._cache.relatives((layout, "column", name)))
+
+    def column(self, name: str) -> Column:
+        if name not in self._columns:
+            self._columns[name] = self._column(name).column.first(self.size)
+        return self._columns[name]
+
+    def _column(self, name: str) -> GrownColumn:
+        placement = self.placement
+
+        def read(stretches: Sequence[Stretch]) -> pa.ChunkedArray:
+            return self._read(stretches, name)
+
+        def make(known: GrownColumn | None) -> GrownColumn:
+            if known is not None:
+                return known.followed(placement, read)
+            kind = table_schema(self.entity).field(name).type
+            return first_read(kind, placement, read, self._settings)
+
+        return self._cache.follow(self._key("column", name), make, lambda known: known.suits(placement))
+
+    def _read(self, stretches: Sequence[Stretch], name: str) -> pa.ChunkedArray:
+        return self.physical(stretches, [name])[name]
+
+    def physical(self, stretches: Sequence[Stretch], names: Sequence[str]) -> pa.Table:
+        """Columns of some pieces, deleted rows included. Of a few new rows all columns that are in memory are read
+        at once, because the query will need several of them."""
+        files = tuple(stretch.piece.files for stretch in stretches)
+        known = self._few.get(files)
+        if known is not None and set(names).issubset(known.column_names):
+            return known.select(list(names))
+        if sum(stretch.piece.rows for stretch in stretches) > self._settings.few_rows:
+            return self._scanned(stretches, names)
+        used = self._cache.names((self.placement.layout, "column")) & self.placement.columns.keys()
+        table = self._few[files] = self._scanned(stretches, sorted(used.union(names)))
+        return table.select(list(names))
+
+    def _scanned(self, stretches: Sequence[Stretch], names: Sequence[str]) -> pa.Table:
+        scan = physical_rows(self._storage, self.ref, [stretch.piece for stretch in stretches], names)
+        batches = []
+        for batch in scan:
+            self._cache.check()
+            batches.append(batch)
+        return pa.Table.from_batches(batches, scan.schema).select(list(names))
+
+    def gone(self, rows: Sequence[tuple[Stretch, Positions]], names: Sequence[str]) -> pa.Table:
+        """Columns of single rows, by stretch, which the version need not have any more."""
+        parts = []
+        for stretch, positions in rows:
+            key = (stretch.piece.files, positions.tobytes(), *names)
+            if key not in self._gone:
+                offsets = positions - np.int32(stretch.start)
+                self._gone[key] = rows_at(self._storage, stretch.piece, offsets, names)
+            parts.append(self._gone[key])
+        return pa.concat_tables(parts)
+
+    def _derived(
+        self,
+        what: str,
+        name: str,
+        make: Callable[[int, int], Made],
+        use: Callable[[tuple[Segment[Made], ...]], Used],
+    ) -> Used:
+        """What is made from a column; of one that has grown only the new rows are worked on."""
+        placement = self.placement
+
+        def segment(low: int, high: int) -> Segment[Made]:
+            return Segment(low, high, make(low, high), placement.files_between(low, high))
+
+        def follow(known: _Derived[Used, Made] | None) -> _Derived[Used, Made]:
+            segments = () if known is None else known.valid_for(placement)
+            segments = covering(segments, placement.size, segment)
+            return _Derived(use(segments), segments, placement)
+
+        return self._cache.follow(
+            self._key(what, name), follow, lambda known: known.placement.is_like(placement)
+        ).used
+
+    def ids_of(self, rows: Sequence[tuple[Stretch, Positions]], placement: Placement) -> pa.Array:
+        """The ids of rows of another version of the table, by stretch: from memory, or else from its files."""
+        ids = self._column("id")
+        if ids.suits(placement):
+            return ids.column.take(np.concatenate([positions for _, positions in rows]))
+        return Column.of(self.gone(rows, ["id"])["id"]).arrow.cast(ids.column.arrow.type)
+
+    def places(self, ids: pa.Array) -> Positions:
+        """The positions of ids; -1 where there is no such id."""
+        if not self.size:
+            return np.full(len(ids), -1, dtype=np.int32)
+        own = self._column("id").column.arrow
+        found = self._derived("ids", "id", lambda low, high: IdIndex(own.slice(low, high - low)), Ids)
+        return found.places(own, ids, self.size, self.live)
+
+    def text_index(self, name: str) -> TextIndex:
+        if not self.size:
+            return TextIndex(self.column(name).arrow)
+
+        def make(low: int, high: int) -> Postings:
+            texts = self._column(name).column.arrow.slice(low, high - low)
+            return Postings(texts, self._cache.check, self._settings)
+
+        return self._derived("text", name, make, lambda parts: TextIndex.over(parts, self.size, self.live))
+
+    def vectors(self, name: str) -> VectorColumn:
+        if not self.size:
+            return VectorColumn(self.column(name).arrow)
+        kind = table_schema(self.entity).field(name).type
+
+        def read(stretches: Sequence[Stretch]) -> pa.ChunkedArray:
+            return self._read(stretches, name)
+
+        def make(low: int, high: int) -> VectorBlock:
+            return VectorBlock(rows_between(kind, self.placement, read, low, high))
+
+        return self._derived(
+            "vectors", name, make, lambda parts: VectorColumn.over(parts, self.size, self.live, self._settings)
+        )
+
+    def batches(self, names: list[str]) -> Iterator[pa.Table]:
+        """Columns some rows at a time, for what is read once and not kept."""
+        pending: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in self._storage.pass_through(self.ref, names):
+            self._cache.check()
+            pending.append(batch)
+            rows += batch.num_rows
+            if rows >= self._settings.scan_rows:
+                yield pa.Table.from_batches(pending)
+                pending, rows = [], 0
+        if pending:
+            yield pa.Table.from_batches(pending)
+            pending.clear()
+        pa.default_memory_pool().release_unused()

@@ -1,0 +1,115 @@
+"""The index of one text column: postings, in one segment or in several, of which some rows may be deleted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.read.text.analysis import go_on, terms_of, words_of
+from omnigraph.read.text.bm25 import term_scores
+from omnigraph.read.text.postings import Postings
+from omnigraph.read.values.columns import Array, Bools, Floats, Ints
+from omnigraph.read.values.segments import Segment
+from omnigraph.settings import READ_DEFAULTS, ReadSettings
+
+
+class TextIndex:
+    """Finds and scores the texts of a column. A document is a position of the column."""
+
+    def __init__(
+        self,
+        column: pa.ChunkedArray | pa.Array,
+        check: Callable[[], None] = go_on,
+        settings: ReadSettings = READ_DEFAULTS,
+    ) -> None:
+        self._over([Segment(0, len(column), Postings(column, check, settings))], len(column), None)
+
+    @classmethod
+    def over(cls, segments: Sequence[Segment[Postings]], size: int, live: Bools | None) -> TextIndex:
+        """The index over the texts up to a position; ``live`` tells which positions have rows."""
+        index = cls.__new__(cls)
+        index._over(segments, size, live)
+        return index
+
+    def _over(self, segments: Sequence[Segment[Postings]], size: int, live: Bools | None) -> None:
+        self._segments = tuple(segment for segment in segments if segment.start < max(size, 1))
+        self._size = size
+        stop = self._segments[-1].stop
+        if live is None and stop > size:
+            live = np.ones(size, dtype=np.bool_)
+        self._live = None if live is None else np.append(live, np.zeros(stop - size, dtype=np.bool_))
+        is_null = [segment.made.is_null for segment in self._segments]
+        self.is_null: Bools = (is_null[0] if len(is_null) == 1 else np.concatenate(is_null))[:size]
+        self._texts = self._words = 0
+        for segment in self._segments:
+            made, own = segment.made, self._own(segment)
+            counted = ~made.is_null if own is None else own & ~made.is_null
+            self._texts += int(np.count_nonzero(counted))
+            self._words += int(made.lengths.sum() if own is None else made.lengths[own].sum())
+
+    def _own(self, segment: Segment[Postings]) -> Bools | None:
+        return None if self._live is None else self._live[segment.start : segment.stop]
+
+    def __len__(self) -> int:
+        """How many positions the column has, nulls included."""
+        return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the index takes."""
+        beside = 0 if self._live is None else self._live.nbytes
+        return beside + sum(segment.made.nbytes for segment in self._segments)
+
+    def matches(self, query: str, documents: Array | None = None) -> Bools:
+        """Which documents (of those given, or all) have any term of the query. No terms match nothing."""
+        terms = set(terms_of(query))
+        return self._found(documents, lambda postings, own: postings.with_terms(terms, own))
+
+    def fuzzy_matches(self, query: str, edits: int, documents: Array | None = None) -> Bools:
+        """Which documents have a word that is at most some edits from one of the query, or has the same term."""
+        words = set(words_of(query))
+        return self._found(documents, lambda postings, own: postings.with_words(words, edits, own))
+
+    def _found(self, documents: Array | None, find: Callable[[Postings, Array | None], Bools]) -> Bools:
+        parts = list(self._parts(documents))
+        if len(parts) == 1 and parts[0][1] is None:
+            return find(parts[0][0].made, parts[0][2])[: self._size if documents is None else None]
+        held = np.zeros(self._segments[-1].stop if documents is None else len(documents), dtype=np.bool_)
+        for segment, rows, own in parts:
+            where = slice(segment.start, segment.stop) if rows is None else rows
+            held[where] = find(segment.made, own)
+        return held[: self._size] if documents is None else held
+
+    def _parts(self, documents: Array | None) -> Iterator[tuple[Segment[Postings], Ints | None, Array | None]]:
+        """The segments, each with the numbers of the documents that lie in it, and their places there."""
+        for segment in self._segments:
+            if documents is None or len(self._segments) == 1:
+                yield segment, None, documents
+                continue
+            inside = np.flatnonzero((documents >= segment.start) & (documents < segment.stop))
+            if len(inside):
+                yield segment, inside, documents[inside] - segment.start
+
+    def scores(self, query: str, documents: Array | None = None) -> Floats:
+        """The BM25 score of each document (of those given, or all); 0 where no term is in it. A term counts as
+        often as the query repeats it. The statistics are always of the whole column."""
+        if documents is not None and 4 * len(documents) > len(self):
+            return np.asarray(self.scores(query)[documents])
+        out = np.zeros(self._segments[-1].stop if documents is None else len(documents))
+        average = self._words / max(self._texts, 1)
+        parts = list(self._parts(documents))
+        for term, times in Counter(terms_of(query)).items():
+            having = sum(segment.made.having(term, self._own(segment)) for segment in self._segments)
+            if not having:
+                continue
+            for segment, numbers, own in parts:
+                rows, frequencies, lengths = segment.made.occurrences(term, own)
+                if documents is None:
+                    rows = rows + segment.start if segment.start else rows
+                elif numbers is not None:
+                    rows = numbers[rows]
+                out[rows] += term_scores(times, self._texts, having, frequencies, lengths / average)
+        return out[: self._size] if documents is None else out
