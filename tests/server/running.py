@@ -6,7 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import urllib3
 from tests.processes import Child, children
 
 import omnigraph
+from omnigraph import failpoints
 from omnigraph.server.application import Server
 from omnigraph.server.graphs import addresses, open_graphs
 from omnigraph.server.logs import quiet
@@ -107,20 +108,28 @@ class Served:
 
 
 def serve(
-    place: str, is_open: bool = False, limits: Mapping[str, Any] | None = None, tls: tuple[str, str] | None = None
+    place: str,
+    is_open: bool = False,
+    limits: Mapping[str, Any] | None = None,
+    tls: tuple[str, str] | None = None,
+    failpoint: str | None = None,
 ) -> None:
-    """In a child: serve what is at a place, until a signal comes."""
+    """In a child: serve what is at a place, until a signal comes or a failpoint kills the process."""
     tokens = None if is_open else parse_tokens(json.dumps(TOKENS), "tokens")
     served = open_graphs(addresses(place, None), read_only=False, require_all=False)
     certificate, key = (None, None) if tls is None else map(Path, tls)
     listening = Listening(port=0, certificate=certificate, key=key)
-    run_server(Server(served, tokens, ServerSettings(**(limits or {})), quiet), listening)
+    server = Server(served, tokens, ServerSettings(**(limits or {})), quiet)
+    with nullcontext() if failpoint is None else failpoints.armed(failpoint, failpoints.die):
+        run_server(server, listening)
 
 
 @contextmanager
-def serving(place: str | Path, *, is_open: bool = False, **limits: Any) -> Iterator[Served]:
+def serving(
+    place: str | Path, *, is_open: bool = False, failpoint: str | None = None, **limits: Any
+) -> Iterator[Served]:
     """A server of a graph, or of a directory of graphs."""
-    with children((serve, str(place), is_open, limits)) as (child,):
+    with children((serve, str(place), is_open, limits, None, failpoint)) as (child,):
         name, _, address = child.hear().partition("=")
         assert name == "OMNIGRAPH_LISTEN_ADDR"
         yield Served(f"http://{address}", child, None if is_open else "ada")

@@ -71,6 +71,7 @@
     │   ├── SchemaChanged        the schema was changed while the write was prepared
     │   ├── StagedFilesRemoved   a cleanup removed what the write had prepared long before
     │   ├── BatchDone            a micro-batch of a stream with nothing to commit
+    │   ├── CommitDone           a write whose commit is there already
     │   ├── PublishContention    other writers published at every attempt
     │   ├── LockTimeout          another writer held the lock too long
     │   ├── MaintenanceRunning   another process maintains the graph
@@ -108,6 +109,7 @@ from omnigraph.errors.base import (
 )
 from omnigraph.errors.conflicts import (
     BatchDone,
+    CommitDone,
     ConflictError,
     LockLost,
     LockTimeout,
@@ -238,6 +240,7 @@ __all__ = [
     "BranchProtected",
     "BranchTagged",
     "ChangeFeedGap",
+    "CommitDone",
     "Conflict",
     "ConflictError",
     "ConflictKind",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
 
 from omnigraph.errors import InvalidArgument, MediaUnsupported, OmniError, TooManyRequests
-from omnigraph.graph import Graph
+from omnigraph.graph import Graph, reservations
 from omnigraph.messages.failures import CODES, failure_body, status_of
 from omnigraph.messages.values import MEDIA_TYPE as VALUES
 from omnigraph.messages.values import encode_value
@@ -37,6 +38,7 @@ from omnigraph.server.streams import CallerGone, Stream
 from omnigraph.server.threads import Threads
 from omnigraph.server.tokens import Tokens
 
+_SWEEP_SECONDS: Final = 3_600
 _SLASHED: Final = {"branch": "{branch:path}", "tag": "{tag:path}", "commit": "{commit:path}"}
 """Names that may have slashes in them."""
 
@@ -106,8 +108,21 @@ class Server:
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        sweeping = asyncio.ensure_future(self._sweep())
         yield
+        sweeping.cancel()
         await self.close()
+
+    async def _sweep(self) -> None:
+        """Remove old idempotency keys, now and every hour."""
+        while True:
+            for name, graph in self.graphs.items():
+                try:
+                    age = dt.timedelta(seconds=self.settings.key_seconds)
+                    await self._writes.run(partial(reservations(graph).remove_older, age))
+                except OmniError as error:
+                    self.log("keys_not_removed", graph=name, reason=str(error))
+            await asyncio.sleep(_SWEEP_SECONDS)
 
     async def close(self) -> None:
         """Stop reads, wait for writes, close the graphs."""

@@ -322,7 +322,6 @@ ROUTES: Final[Sequence[Route]] = (
         *_SCHEMA,
         _MESSAGE,
         _IF_COMMIT,
-        _KEY,
         answer="schema_result",
     ),
 )

@@ -31,5 +31,7 @@ class ServerSettings:
     read_threads: int = min(32, (os.cpu_count() or 1) + 4)
     write_threads: int = 32
     """Writes at a time, of all actors; most of them wait for the store or for each other."""
+    key_seconds: float = 86_400.0
+    """How long an idempotency key is known at least."""
     shutdown_seconds: float = 30.0
     """How long a server that stops waits for requests that it has begun to answer."""

@@ -5,24 +5,56 @@ The actor of a write is the token's, never one that the body names.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
+from omnigraph.bulk.load.options import LoadResult
 from omnigraph.errors import OmniError
-from omnigraph.manifest.state import MAIN
+from omnigraph.history.merging.plans import MergeOutcome, MergePlan, MergeResult
+from omnigraph.lang.query.compile import parse_query_file
+from omnigraph.manifest.state import MAIN, Commit
 from omnigraph.server.calls import Answer, Call, Found
+from omnigraph.server.once import done_once
+from omnigraph.write.mutations.requests import MutationResult
 
 
 def mutate(call: Call) -> Answer:
     """Insert, update or delete: all statements of a query as one commit, or none."""
-    done = call.graph.mutate(
-        call.values["query"],
-        call.get("params"),
-        name=call.get("name"),
-        branch=call.get("branch"),
-        actor=call.actor,
-        if_commit=call.get("omnigraph_if_graph_commit"),
-    )
-    return Found(done, done.as_json)
+    branch = call.get("branch", MAIN)
+
+    def run(graph_commit_id: str | None) -> MutationResult:
+        return call.graph.mutate(
+            call.values["query"],
+            call.get("params"),
+            name=call.get("name"),
+            branch=branch,
+            actor=call.actor,
+            if_commit=call.get("omnigraph_if_graph_commit"),
+            graph_commit_id=graph_commit_id,
+        )
+
+    def rebuilt(commit: Commit) -> MutationResult:
+        changed = _changed(call, commit)
+        name = call.get("name") or parse_query_file(call.values["query"]).queries[0].name
+        nodes, edges = sum(changed["node"].values()), sum(changed["edge"].values())
+        return MutationResult(commit.branch, name, nodes, edges, commit, call.actor)
+
+    done, headers = done_once(call, branch, run, rebuilt)
+    return Found(done, done.as_json, headers=headers)
+
+
+def _changed(call: Call, commit: Commit) -> dict[str, Counter[str]]:
+    """How many entities of each type a commit changed, by their kind."""
+    counts: dict[str, Counter[str]] = {"node": Counter(), "edge": Counter()}
+    token: str | None = None
+    while True:
+        page = call.graph.commit_changes(commit.graph_commit_id, page_token=token)
+        for change in page.block.changes:
+            kind, _, name = change.table_key.partition(":")
+            counts[kind][name] += 1
+        token = page.next_page_token
+        if token is None:
+            return counts
 
 
 def load(call: Call) -> Answer:
@@ -36,18 +68,28 @@ def load_records(call: Call) -> Answer:
 
 
 def _load(call: Call, data: bytes) -> Answer:
-    # A load takes a text for the name of a file if it looks like one, so it gets bytes.
-    done = call.graph.load(
-        data,
-        mode=call.get("mode", "merge"),
-        branch=call.get("branch"),
-        from_=call.get("from"),
-        actor=call.actor,
-        message=call.get("message"),
-        max_errors=call.get("max_errors"),
-        engine="local",
-    )
-    return Found(done, done.as_json)
+    branch, mode = call.get("branch", MAIN), call.get("mode", "merge")
+
+    def run(graph_commit_id: str | None) -> LoadResult:
+        # A load takes a text for the name of a file if it looks like one, so it gets bytes.
+        return call.graph.load(
+            data,
+            mode=mode,
+            branch=branch,
+            from_=call.get("from"),
+            actor=call.actor,
+            message=call.get("message"),
+            max_errors=call.get("max_errors"),
+            graph_commit_id=graph_commit_id,
+            engine="local",
+        )
+
+    def rebuilt(commit: Commit) -> LoadResult:
+        changed = _changed(call, commit)
+        return LoadResult(commit.branch, mode, changed["node"], changed["edge"], commit, call.get("from"))
+
+    done, headers = done_once(call, branch, run, rebuilt)
+    return Found(done, done.as_json, headers=headers)
 
 
 def create_branch(call: Call) -> Answer:
@@ -67,18 +109,29 @@ def merge(call: Call) -> Answer:
     options = {
         name: call.values[name] for name in ("strict", "resolve", "squash", "message") if name in call.values
     }
-    done = call.graph.merge(
-        call.values["source"],
-        call.get("target", MAIN),
-        actor=call.actor,
-        if_commit=call.get("omnigraph_if_graph_commit"),
-        engine="local",
-        **options,
-    )
+    source, target = call.values["source"], call.get("target", MAIN)
+
+    def run(graph_commit_id: str | None) -> MergeResult:
+        return call.graph.merge(
+            source,
+            target,
+            actor=call.actor,
+            if_commit=call.get("omnigraph_if_graph_commit"),
+            graph_commit_id=graph_commit_id,
+            engine="local",
+            **options,
+        )
+
+    def rebuilt(commit: Commit) -> MergeResult:
+        theirs = commit.parents[1] if len(commit.parents) > 1 else None
+        plan = MergePlan(MergeOutcome.MERGED, source, target, theirs, commit.parents[0], None, {})
+        return MergeResult(plan, commit)
+
+    done, headers = done_once(call, target, run, rebuilt)
     shown: dict[str, Any] = {"actor_id": call.actor}
     if call.get("delete_branch"):
         shown |= _delete_merged(call)
-    return Found(done, lambda: {**done.as_json(), **shown})
+    return Found(done, lambda: {**done.as_json(), **shown}, headers=headers)
 
 
 def _delete_merged(call: Call) -> dict[str, Any]:

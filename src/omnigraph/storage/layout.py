@@ -22,6 +22,7 @@ RETAINED: Final = "_refs/retained.json"
 INIT_CLAIM: Final = "__init.json"
 PLACE: Final = "__place.json"
 BACKUPS: Final = "__backups"
+REQUESTS: Final = "__requests"
 
 SCHEMAS: Final = "_schemas"
 SCHEMA_INTENT: Final = "__schema_intent.json"
@@ -101,6 +102,11 @@ def job_note(job: str, data_file: str) -> str:
 def job_draft(job: str, name: str) -> str:
     """Where a data file is written that is not whole yet; nothing else lies in its folder."""
     return f"{job_folder(job)}/drafts/{name.removesuffix('.lance')}/{name}"
+
+
+def request_record(name: str) -> str:
+    """The object that says which commit a write with an idempotency key makes."""
+    return f"{REQUESTS}/{name}.json"
 
 
 def backup_entry(backup: str) -> str:

@@ -31,6 +31,7 @@ from ulid import ULID
 from omnigraph.arguments import LONGEST_ACTOR, LONGEST_MESSAGE, optional_text
 from omnigraph.errors import (
     BranchNotFound,
+    CommitDone,
     ConflictError,
     ManifestConflict,
     OmniError,
@@ -166,6 +167,8 @@ class WriteRequest:
     merged_parents: tuple[str, ...] = ()
     """Heads of other branches that the commit brings into this one."""
     rows_per_file: int = ROWS_PER_FILE
+    graph_commit_id: str | None = None
+    """The id that the commit gets, chosen by the caller; CommitDone if the branch has it already."""
     compiled_for: Snapshot | None = None
     """The state with whose schema the change was compiled; SchemaChanged if the branch has another schema. None
     for a change that is computed from its base alone."""
@@ -321,6 +324,7 @@ def _make_ready(
     folding.begin()
     base = capture(repository, request.branch)
     _require_unchanged(request, base.snapshot)
+    _require_not_done(repository, request, base.snapshot, base.snapshot)
     prepared = prepare(base)
     optional_text("message", prepared.message, LONGEST_MESSAGE)
     if prepared.is_empty:
@@ -360,6 +364,26 @@ def _require_unchanged(request: WriteRequest, snapshot: Snapshot) -> None:
     actual = None if snapshot.commit is None else snapshot.commit.graph_commit_id
     if request.if_commit is not None and request.if_commit != actual:
         raise PreconditionFailed(request.branch.name, request.if_commit, actual)
+
+
+def _require_not_done(
+    repository: Repository, request: WriteRequest, current: Snapshot, captured: Snapshot
+) -> None:
+    """CommitDone if the commit that the caller named was made meanwhile, by the same write in another process.
+
+    The archive is read only if so many commits were made since the write began that its own may be in there.
+    """
+    wanted = request.graph_commit_id
+    if wanted is None:
+        return
+    recent = {
+        c.graph_commit_id for c in repository.manifest.at(request.branch.native, current.manifest_version).commits
+    }
+    if wanted in recent:
+        raise CommitDone(request.branch.name, wanted)
+    is_far = captured.graph_commit_id is not None and captured.graph_commit_id not in recent
+    if is_far and repository.manifest.archive.find(wanted) is not None:
+        raise CommitDone(request.branch.name, wanted)
 
 
 def _fork(base: Base, tables: Iterable[str], lock: CommitLock | None) -> None:
@@ -444,6 +468,7 @@ def _revalidate(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) 
     heal_branch(repository, request.branch.name, lock)
     current = repository.snapshot(request.branch)
     _require_unchanged(request, current)
+    _require_not_done(repository, request, current, base.snapshot)
     if current.schema_digest != base.snapshot.schema_digest:
         return SchemaChanged(request.branch.name)
     if current.manifest_version != base.snapshot.manifest_version:
@@ -510,7 +535,8 @@ def _commit(
     can finish the write as well as this writer, so an error leaves it in doubt."""
     message = request.message if ready.prepared.message is None else ready.prepared.message
     parents = request.merged_parents
-    draft = CommitDraft(request.writer, str(ULID()), request.actor, message, parents, request.batch)
+    wanted = request.graph_commit_id or str(ULID())
+    draft = CommitDraft(request.writer, wanted, request.actor, message, parents, request.batch)
     moves = tuple(one.move for one in ready.staged)
     sidecar = Sidecar(operation_id, request.writer, request.branch.ref, draft, moves, schema=ready.prepared.schema)
     lock.verify()

@@ -51,6 +51,7 @@ def mutate(
     *,
     actor: str | None,
     if_commit: str | None,
+    graph_commit_id: str | None,
     embedder: EmbeddingClient | None,
     settings: WriteSettings,
 ) -> MutationResult:
@@ -65,7 +66,9 @@ def mutate(
         return Prepared(run.pending.delta(), run, repeatable=_inserts_only(query.ir))
 
     branch = repository.branches.find(state.branch)
-    request = WriteRequest("mutation", branch, actor, if_commit=if_commit, compiled_for=state)
+    request = WriteRequest(
+        "mutation", branch, actor, if_commit=if_commit, graph_commit_id=graph_commit_id, compiled_for=state
+    )
     written = commit_write(repository, request, prepare)
     run = written.result
     warn_unembedded(run.unembedded)
