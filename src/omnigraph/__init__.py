@@ -1,6 +1,7 @@
 """OmniGraph: a typed property-graph database over Lance tables.
 
 `init` creates a graph and `open` opens one; both return a `Graph`, and `AsyncGraph` is the same for event loops.
+`connect` gives a graph of a server, a `RemoteGraph` with the same methods.
 The two languages are in `omnigraph.lang`, Spark in `omnigraph.spark`. Every error is a child of `OmniError`.
 """
 
@@ -152,6 +153,8 @@ if TYPE_CHECKING:
     from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
     from omnigraph.recovery.jobs import LeftJob
+    from omnigraph.remote.connecting import connect
+    from omnigraph.remote.graph import RemoteGraph
     from omnigraph.settings import BulkSettings, ReadSettings, Settings, WriteSettings
     from omnigraph.write.evolution.apply import SchemaResult
     from omnigraph.write.evolution.plan import SchemaPlan
@@ -280,6 +283,7 @@ __all__ = [
     "RecordProblem",
     "Recovery",
     "RecoveryBlocked",
+    "RemoteGraph",
     "RepairReport",
     "RequestError",
     "RequestIncomplete",
@@ -320,6 +324,7 @@ __all__ = [
     "WriteSettings",
     "__version__",
     "backups",
+    "connect",
     "doctor",
     "init",
     "lang",
@@ -379,6 +384,7 @@ _LAZY = {
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
     "RepairReport": "omnigraph.maintenance.repair.report",
+    "RemoteGraph": "omnigraph.remote.graph",
     "Result": "omnigraph.read.result.result",
     "Retention": "omnigraph.maintenance.cleanup.retention",
     "SchemaPlan": "omnigraph.write.evolution.plan",
@@ -394,6 +400,7 @@ _LAZY = {
     "UndoResult": "omnigraph.history.merging.undo",
     "WriteSettings": "omnigraph.settings",
     "backups": "omnigraph.opening",
+    "connect": "omnigraph.remote.connecting",
     "doctor": "omnigraph.opening",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",

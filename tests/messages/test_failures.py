@@ -30,11 +30,19 @@ def test_an_error_arrives_as_it_was_sent(error: OmniError) -> None:
         (502, [], ServerFailed),
         (500, {"error": "x"}, ServerFailed),
         (400, {"error": "x"}, RequestError),
-        (409, {"error": "x", "exception": {"type": "NewConflict", "arguments": []}}, RequestError),
-        (409, {"error": "x", "exception": {"type": "ManifestConflict", "arguments": [1]}}, RequestError),
-        (400, {"error": "x", "exception": {"type": "annotations", "arguments": []}}, RequestError),
-        (400, {"error": "x", "exception": {"type": "Conflict", "arguments": []}}, RequestError),
-        (400, {"error": "x", "exception": {"type": "RequestError", "arguments": [{"$": "os"}]}}, RequestError),
+        (409, {"error": "x", "exception": {"$": "error", "type": "NewConflict", "arguments": []}}, RequestError),
+        (
+            409,
+            {"error": "x", "exception": {"$": "error", "type": "ManifestConflict", "arguments": [1]}},
+            RequestError,
+        ),
+        (400, {"error": "x", "exception": {"$": "error", "type": "annotations", "arguments": []}}, RequestError),
+        (400, {"error": "x", "exception": {"$": "error", "type": "Conflict", "arguments": []}}, RequestError),
+        (
+            400,
+            {"error": "x", "exception": {"$": "error", "type": "RequestError", "arguments": [{"$": "os"}]}},
+            RequestError,
+        ),
     ],
 )
 def test_an_answer_that_is_no_error_of_ours_is_one_nevertheless(

@@ -75,7 +75,7 @@ class Served:
         *,
         content: bytes | None = None,
         actor: str | None = "",
-        **headers: str,
+        **headers: Any,
     ) -> Reply:
         """Make one request; a keyword `if_match` is the header `If-Match`."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -90,7 +90,7 @@ class Served:
         )
         return Reply(found.status, found.headers, found.data)
 
-    def ask(self, path: str, body: object = None, **headers: str) -> Any:
+    def ask(self, path: str, body: object = None, **headers: Any) -> Any:
         """The JSON that a route of the default graph answers a request which must succeed."""
         method = "GET" if body is None else "POST"
         found = self.request(method, f"/graphs/default{path}", body, **headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,21 +27,29 @@ CALLS: dict[str, tuple[str, object]] = {
     "explain": ("/graphs/default/explain", {"query": NAMES}),
     "entity": ("/graphs/default/entity?type=Person&id=ada", None),
     "branches": ("/graphs/default/branches", None),
+    "damaged": ("/graphs/default/damaged", None),
     "tags": ("/graphs/default/tags", None),
     "commits": ("/graphs/default/commits", None),
     "commit_changes": ("/graphs/default/commits/HEAD/changes", None),
     "commit": ("/graphs/default/commits/HEAD", None),
     "changes": ("/graphs/default/changes?start=beginning", None),
+    "log": ("/graphs/default/log?stat=true", None),
+    "blame": ("/graphs/default/blame?type=Person&id=ada", None),
+    "schema_history": ("/graphs/default/schema/history", None),
     "recoveries": ("/graphs/default/recoveries", None),
     "export": ("/graphs/default/export", {}),
     "baseline": ("/graphs/default/changes/baseline", {}),
     "create_branch": ("/graphs/default/branches", {"name": "dev"}),
     "mutate": ("/graphs/default/mutate", {"query": ADD, "params": {"n": "dan"}, "branch": "dev"}),
+    "preview_merge": ("/graphs/default/branches/merge/preview", {"source": "dev"}),
     "merge": ("/graphs/default/branches/merge", {"source": "dev"}),
     "delete_branch": ("/graphs/default/branches/dev", None),
     "mutate_if_graph_commit": ("/graphs/default/mutate/if-graph-commit", {"query": ADD, "params": {"n": "eve"}}),
     "load": ("/graphs/default/load", {"data": LINE.decode()}),
     "load_records": ("/graphs/default/load/ndjson", LINE),
+    "revert": ("/graphs/default/revert", {"commits": ["HEAD"]}),
+    "cherry_pick": ("/graphs/default/cherry-pick", {"commit": "HEAD"}),
+    "reset": ("/graphs/default/reset", {"commit": "HEAD"}),
     "create_tag": ("/graphs/default/tags", {"name": "v1"}),
     "delete_tag": ("/graphs/default/tags/v1", None),
     "plan_schema": ("/graphs/default/schema/plan", {"schema_source": "node Person { name: String @key }"}),
@@ -77,6 +86,8 @@ def called(server: Served, method: str, path: str, body: object) -> Any:
     """The reply to one request of the table above."""
     head = server.ask("/commits?limit=1")["commits"][0]["graph_commit_id"]
     path = path.replace("HEAD", head)
+    if isinstance(body, dict):
+        body = json.loads(json.dumps(body).replace("HEAD", head))
     if isinstance(body, bytes):
         return server.request(method, path, content=body, Content_Type=NDJSON)
     if isinstance(body, dict) and str(body.get("schema_source", "")).startswith("SCHEMA"):
@@ -103,7 +114,8 @@ def check(document: Mapping[str, Any], schema: Mapping[str, Any], value: Any, wh
         "object": dict,
         "array": list,
     }
-    assert isinstance(value, kinds[schema["type"]]), f"{where} is {value!r}, not {schema['type']}"
+    is_right = isinstance(value, kinds[schema["type"]])
+    assert is_right, f"{where} is {value!r}, not {schema['type']}"
     for name in schema.get("required", ()):
         assert name in value, f"{where} has no {name}"
     for name, inner in schema.get("properties", {}).items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -98,7 +99,7 @@ def failure_body(error: OmniError, request_id: str | None = None) -> dict[str, A
         **error.as_json(),
         "outcome": error.outcome.value,
         "request_id": request_id,
-        "exception": {"type": type(error).__name__, "arguments": [encode_value(each) for each in error.args]},
+        "exception": encode_value(error),
     }
 
 
@@ -107,21 +108,9 @@ def raised_from(status: int, body: object) -> OmniError:
     if not isinstance(body, dict):
         return ServerFailed(status, "its answer is not JSON; is it an OmniGraph server?", None)
     request_id = body.get("request_id")
-    known = body.get("exception")
-    if isinstance(known, dict):
-        found = _rebuilt(known.get("type"), known.get("arguments"))
-        if found is not None:
-            return found
+    with contextlib.suppress(ValueError):
+        known = decode_value(body.get("exception"))
+        if isinstance(known, OmniError):
+            return known
     message = str(body.get("error", "no reason is given"))
     return ServerFailed(status, message, request_id) if status >= 500 else RequestError(message)
-
-
-def _rebuilt(name: object, arguments: object) -> OmniError | None:
-    """An error from the name of its class and its arguments; None if this release does not know it."""
-    kind = getattr(errors, name, None) if isinstance(name, str) and name in errors.__all__ else None
-    if not isinstance(kind, type) or not issubclass(kind, OmniError) or not isinstance(arguments, list):
-        return None
-    try:
-        return kind(*(decode_value(each) for each in arguments))
-    except (ValueError, TypeError, AttributeError):
-        return None

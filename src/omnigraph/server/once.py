@@ -31,7 +31,7 @@ def done_once(
     """
     given = call.get(_KEY)
     if given is None:
-        return run(None), {}
+        return run(call.get("omnigraph_graph_commit_id")), {}
     key = text_argument("Idempotency-Key", given, _LONGEST_KEY)
     kept, digest = reservations(call.graph), _digest(call)
     reserved = kept.reserve(hashlib.sha256(f"{call.actor or ''}\0{key}".encode()).hexdigest(), digest)

@@ -100,6 +100,12 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         cursor=_or_null(_TEXT),
         caught_up=_FLAG,
     ),
+    "damaged": _object(branches=_list(_OBJECT), tags=_list(_OBJECT)),
+    "log": _object(entries=_list(_OBJECT)),
+    "blame": _OBJECT,
+    "schema_history": _object(schemas=_list(_OBJECT)),
+    "merge_plan": _object(outcome=_TEXT, source=_TEXT, target=_TEXT, conflicts=_list(_OBJECT)),
+    "undo": _object(branch=_TEXT, kind=_TEXT, commit=_or_null(_ref("commit"))),
     "recoveries": _object(recoveries=_list(_OBJECT)),
     "mutation": _object(
         branch=_TEXT,

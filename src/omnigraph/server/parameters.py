@@ -34,6 +34,7 @@ class Kind(StrEnum):
     SECONDS = "seconds"
     FLAG = "flag"
     OBJECT = "object"
+    OBJECTS = "objects"
     STATE = "state"
 
 
@@ -44,6 +45,7 @@ SCHEMAS: Final[Mapping[Kind, Mapping[str, Any]]] = {
     Kind.SECONDS: {"type": "number", "exclusiveMinimum": 0},
     Kind.FLAG: {"type": "boolean"},
     Kind.OBJECT: {"type": "object"},
+    Kind.OBJECTS: {"type": "array", "items": {"type": "object"}},
     Kind.STATE: {"oneOf": [{"type": "string"}, {"type": "integer"}]},
 }
 _LONGEST_NUMBER: Final = 18
@@ -95,6 +97,9 @@ class Parameter:
                 raise InvalidArgument(self.name, f"it is true or false, not {described(value)}")
             case Kind.OBJECT if not isinstance(value, dict):
                 raise InvalidArgument(self.name, f"it is an object, not {described(value)}")
+            case Kind.OBJECTS:
+                if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+                    raise InvalidArgument(self.name, f"it is a list of objects, not {described(value)}")
             case Kind.STATE if isinstance(value, bool) or not isinstance(value, int | str):
                 raise InvalidArgument(self.name, f"it is a text or a manifest version, not {described(value)}")
         return value

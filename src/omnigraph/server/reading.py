@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 import omnigraph
+from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
 from omnigraph.read.result.cells import json_value
 from omnigraph.read.result.result import Result
@@ -57,7 +58,7 @@ def graphs(call: Call) -> Answer:
 def snapshot(call: Call) -> Answer:
     """A state of a branch: its commit, and the version of each table."""
     found = call.graph.snapshot(call.get("branch"), at=call.get("snapshot"))
-    return Found(found.as_json(), found.as_json)
+    return Found(found, found.as_json)
 
 
 def schema(call: Call) -> Answer:
@@ -142,6 +143,12 @@ def branches(call: Call) -> Answer:
     return _listed("branches", call.graph.branches())
 
 
+def damaged(call: Call) -> Answer:
+    """What is wrong with the branches and tags that cannot be read."""
+    found = {"branches": call.graph.damaged_branches(), "tags": call.graph.damaged_tags()}
+    return Found(found, lambda: {name: [each.as_json() for each in ones] for name, ones in found.items()})
+
+
 def tags(call: Call) -> Answer:
     """All tags, by name."""
     return _listed("tags", call.graph.tags())
@@ -164,15 +171,35 @@ def commit(call: Call) -> Answer:
 
 def commit_changes(call: Call) -> Answer:
     """What a commit has changed against its first parent: a page of it."""
-    page = call.graph.commit_changes(call.values["commit"], **_filters(call, "limit", "page_token"))
+    page = call.graph.commit_changes(call.values["commit"], **_filters(call, "limit", "limit_bytes", "page_token"))
     return Found(page, page.as_json)
 
 
 def changes(call: Call) -> Answer:
     """The commits of a branch in order, each with what it changed: a page of them."""
-    names = ("limit", "page_token", "start", "cursor")
+    names = ("limit", "limit_bytes", "limit_commits", "page_token", "start", "cursor")
     page = call.graph.changes(call.get("branch"), **_filters(call, *names))
     return Found(page, page.as_json)
+
+
+def log(call: Call) -> Answer:
+    """The commits that led to a branch, with the branches and tags that lead to each."""
+    names = ("type", "id", "stat", "actor", "kind", "since", "until", "after", "limit")
+    chosen = {name: call.values[name] for name in names if name in call.values}
+    return _listed("entries", call.graph.log(call.get("branch"), **chosen))
+
+
+def blame(call: Call) -> Answer:
+    """For each property of one node or edge, the commit that gave it its value."""
+    found = call.graph.blame(
+        call.values["type"], call.values["id"], branch=call.get("branch"), at=call.get("snapshot")
+    )
+    return Found(found, found.as_json)
+
+
+def schema_history(call: Call) -> Answer:
+    """The schemas that a branch has had, newest first."""
+    return _listed("schemas", call.graph.schema_history(call.get("branch")))
 
 
 def recoveries(call: Call) -> Answer:
@@ -199,6 +226,7 @@ def export(call: Call) -> Answer:
         "branch": state.branch,
         "graph_commit_id": state.graph_commit_id,
         "manifest_version": state.manifest_version,
+        "rows": {key: state.rows(key) for key in table_keys(state.catalog, types) if key in state.tables},
     }
     return Streamed(write, NDJSON, {RESULT_HEADER: json.dumps(about)})
 
@@ -209,8 +237,7 @@ def baseline(call: Call) -> Answer:
 
     def write(target: BinaryIO) -> None:
         done = graph.baseline(target, call.get("branch"), **_filters(call))
-        last = {"snapshot_commit_id": done.snapshot_commit_id, "resume_cursor": done.resume_cursor}
-        target.write(json.dumps({"baseline": last}).encode() + b"\n")
+        target.write(json.dumps({"baseline": done.as_json()}).encode() + b"\n")
 
     return Streamed(write, NDJSON)
 

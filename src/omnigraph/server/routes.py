@@ -78,6 +78,12 @@ _KEY: Final = Parameter(
     Place.HEADER,
     "A text of the caller's choice. The same write with the same key is done once, however often it is sent.",
 )
+_COMMIT_ID: Final = Parameter(
+    "Omnigraph-Graph-Commit-Id",
+    Kind.TEXT,
+    Place.HEADER,
+    "The id that the commit gets, a ULID of the caller's choice. If there is such a commit: 409.",
+)
 _IF_COMMIT: Final = Parameter(
     "Omnigraph-If-Graph-Commit", Kind.TEXT, Place.HEADER, "Only if the branch is at this commit; else 412."
 )
@@ -93,11 +99,24 @@ _FILTERS: Final = (
     ("type", "Only changes of these types.", ()),
     ("op", "Only these operations.", ("insert", "update", "delete")),
 )
+_ENTITY: Final = (
+    _query("type", Kind.TEXT, "The type of the node or edge.", required=True),
+    _query("id", Kind.TEXT, "Its id.", required=True),
+)
+_LOG: Final = (
+    _query("limit", Kind.NUMBER, "How many commits at most. Default: 50."),
+    _query("after", Kind.TEXT, "Go on behind this commit of an earlier page."),
+    _query("actor", Kind.TEXT, "Only commits of this actor."),
+    _query("kind", Kind.TEXT, "Only commits of this kind."),
+    _query("since", Kind.TEXT, "Only commits from this time on."),
+    _query("until", Kind.TEXT, "Only commits up to this time."),
+)
 _CHANGE_FILTERS: Final = tuple(_query(name, Kind.TEXTS, text) for name, text, _ in _FILTERS)
 _BODY_FILTERS: Final = tuple(_body(name, Kind.TEXTS, text) for name, text, _ in _FILTERS)
 _PAGE: Final = (
     _query("limit", Kind.NUMBER, "How many changes at most."),
     _query("page_token", Kind.TEXT, "The `next_page_token` of the page before."),
+    _query("limit_bytes", Kind.NUMBER, "About how many bytes of changes at most."),
 )
 _SCHEMA: Final = (
     _body("schema_source", Kind.TEXT, "The schema.", required=True),
@@ -105,6 +124,19 @@ _SCHEMA: Final = (
     _body("fill", Kind.OBJECT, "Values for existing rows, by Type.property."),
     _body("allow_data_loss", Kind.FLAG, "Remove the rows and values of what is dropped."),
 )
+_DECISIONS: Final = (
+    _body("strict", Kind.FLAG, "Two changes of one entity conflict, also of different properties."),
+    _body("resolve", Kind.TEXT, "Decide all conflicts for one side.", "ours", "theirs"),
+    _body("choices", Kind.OBJECTS, "Decide single conflicts: each has a table_key, an id and a side."),
+    _body("message", Kind.TEXT, "Kept with the commit."),
+)
+_MERGE: Final = (
+    _body("source", Kind.TEXT, "The branch to merge.", required=True),
+    _body("target", Kind.TEXT, "The branch that gets the changes. Default: main."),
+    _body("squash", Kind.FLAG, "Leave out the second parent."),
+    *_DECISIONS,
+)
+_BODY_COMMIT: Final = _body("commit", Kind.TEXT, "The id of a commit, or a tag.", required=True)
 _LOAD: Final = (
     ("mode", "What happens to rows that are there. Default: merge.", _MODES),
     ("branch", _BRANCH_HELP, ()),
@@ -170,29 +202,23 @@ ROUTES: Final[Sequence[Route]] = (
         _BODY_STATE,
         _body("analyze", Kind.FLAG, "Run it, and show the rows and the time of each step."),
     ),
-    _read(
-        "entity",
-        "/entity",
-        reading.entity,
-        _query("type", Kind.TEXT, "The type of the node or edge.", required=True),
-        _query("id", Kind.TEXT, "Its id.", required=True),
-        _BRANCH,
-        _STATE,
-    ),
+    _read("entity", "/entity", reading.entity, *_ENTITY, _BRANCH, _STATE),
     _read("branches", "/branches", reading.branches),
+    _read("damaged", "/damaged", reading.damaged),
     _read("tags", "/tags", reading.tags),
+    _read("commits", "/commits", reading.commits, _BRANCH, *_LOG),
     _read(
-        "commits",
-        "/commits",
-        reading.commits,
+        "log",
+        "/log",
+        reading.log,
         _BRANCH,
-        _query("limit", Kind.NUMBER, "How many commits at most. Default: 50."),
-        _query("after", Kind.TEXT, "Go on behind this commit of an earlier page."),
-        _query("actor", Kind.TEXT, "Only commits of this actor."),
-        _query("kind", Kind.TEXT, "Only commits of this kind."),
-        _query("since", Kind.TEXT, "Only commits from this time on."),
-        _query("until", Kind.TEXT, "Only commits up to this time."),
+        _query("type", Kind.TEXT, "With an id: only commits that changed one entity of this type."),
+        _query("id", Kind.TEXT, "The id of the entity."),
+        _query("stat", Kind.FLAG, "Count the entities that each commit changed."),
+        *_LOG,
     ),
+    _read("blame", "/blame", reading.blame, *_ENTITY, _BRANCH, _STATE),
+    _read("schema_history", "/schema/history", reading.schema_history, _BRANCH),
     _read(
         "commit_changes", "/commits/{commit}/changes", reading.commit_changes, _COMMIT, *_CHANGE_FILTERS, *_PAGE
     ),
@@ -204,6 +230,7 @@ ROUTES: Final[Sequence[Route]] = (
         _BRANCH,
         _query("start", Kind.TEXT, "Where to begin: now, beginning or after:COMMIT."),
         _query("cursor", Kind.TEXT, "The cursor of an earlier poll, to go on behind it."),
+        _query("limit_commits", Kind.NUMBER, "How many commits a poll walks through at most."),
         *_CHANGE_FILTERS,
         *_PAGE,
     ),
@@ -228,7 +255,7 @@ ROUTES: Final[Sequence[Route]] = (
         answer="records",
         gives=(NDJSON,),
     ),
-    _write("POST", "mutate", "/mutate", writing.mutate, *_QUERY, _IF_COMMIT, _KEY, answer="mutation"),
+    _write("POST", "mutate", "/mutate", writing.mutate, *_QUERY, _IF_COMMIT, _COMMIT_ID, _KEY, answer="mutation"),
     _write(
         "POST",
         "mutate_if_graph_commit",
@@ -257,6 +284,7 @@ ROUTES: Final[Sequence[Route]] = (
         writing.load_records,
         *(_query(name, Kind.TEXT, text, *choices) for name, text, choices in _LOAD),
         _query("max_errors", Kind.NUMBER, "Stop after so many bad records."),
+        _COMMIT_ID,
         _KEY,
         answer="load",
         takes=NDJSON,
@@ -276,15 +304,45 @@ ROUTES: Final[Sequence[Route]] = (
         "merge",
         "/branches/merge",
         writing.merge,
-        _body("source", Kind.TEXT, "The branch to merge.", required=True),
-        _body("target", Kind.TEXT, "The branch that gets the changes. Default: main."),
+        *_MERGE,
         _body("delete_branch", Kind.FLAG, "Delete the source when it is merged."),
-        _body("strict", Kind.FLAG, "Two changes of one entity conflict, also of different properties."),
-        _body("resolve", Kind.TEXT, "Decide all conflicts for one side.", "ours", "theirs"),
-        _body("squash", Kind.FLAG, "Leave out the second parent."),
-        _MESSAGE,
         _IF_COMMIT,
+        _COMMIT_ID,
         _KEY,
+    ),
+    _ask("preview_merge", "/branches/merge/preview", writing.preview_merge, *_MERGE, answer="merge_plan"),
+    _write(
+        "POST",
+        "revert",
+        "/revert",
+        writing.revert,
+        _body("commits", Kind.TEXTS, "The commits to undo.", required=True),
+        _BODY_BRANCH,
+        *_DECISIONS,
+        _IF_COMMIT,
+        answer="undo",
+    ),
+    _write(
+        "POST",
+        "cherry_pick",
+        "/cherry-pick",
+        writing.cherry_pick,
+        _BODY_COMMIT,
+        _BODY_BRANCH,
+        *_DECISIONS,
+        _IF_COMMIT,
+        answer="undo",
+    ),
+    _write(
+        "POST",
+        "reset",
+        "/reset",
+        writing.reset,
+        _BODY_COMMIT,
+        _BODY_BRANCH,
+        *_DECISIONS,
+        _IF_COMMIT,
+        answer="undo",
     ),
     _write(
         "DELETE",

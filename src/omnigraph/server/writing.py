@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 from omnigraph.bulk.load.options import LoadResult
-from omnigraph.errors import OmniError
+from omnigraph.errors import InvalidArgument, OmniError
 from omnigraph.history.merging.plans import MergeOutcome, MergePlan, MergeResult
 from omnigraph.lang.query.compile import parse_query_file
 from omnigraph.manifest.state import MAIN, Commit
@@ -35,7 +35,7 @@ def mutate(call: Call) -> Answer:
 
     def rebuilt(commit: Commit) -> MutationResult:
         changed = _changed(call, commit)
-        name = call.get("name") or parse_query_file(call.values["query"]).queries[0].name
+        name = call.get("name") or parse_query_file(call.values["query"]).queries[0].name.text
         nodes, edges = sum(changed["node"].values()), sum(changed["edge"].values())
         return MutationResult(commit.branch, name, nodes, edges, commit, call.actor)
 
@@ -106,21 +106,13 @@ def delete_branch(call: Call) -> Answer:
 
 def merge(call: Call) -> Answer:
     """Merge a branch into another one, as one commit with two parents."""
-    options = {
-        name: call.values[name] for name in ("strict", "resolve", "squash", "message") if name in call.values
-    }
     source, target = call.values["source"], call.get("target", MAIN)
 
     def run(graph_commit_id: str | None) -> MergeResult:
-        return call.graph.merge(
-            source,
-            target,
-            actor=call.actor,
-            if_commit=call.get("omnigraph_if_graph_commit"),
-            graph_commit_id=graph_commit_id,
-            engine="local",
-            **options,
-        )
+        options = _decisions(call)
+        if "squash" in call.values:
+            options["squash"] = call.values["squash"]
+        return call.graph.merge(source, target, graph_commit_id=graph_commit_id, **options)
 
     def rebuilt(commit: Commit) -> MergeResult:
         theirs = commit.parents[1] if len(commit.parents) > 1 else None
@@ -132,6 +124,47 @@ def merge(call: Call) -> Answer:
     if call.get("delete_branch"):
         shown |= _delete_merged(call)
     return Found(done, lambda: {**done.as_json(), **shown}, headers=headers)
+
+
+def preview_merge(call: Call) -> Answer:
+    """What a merge would do now: its outcome, its changes and its conflicts. Nothing is written."""
+    options = _decisions(call)
+    if "squash" in call.values:
+        options["squash"] = call.values["squash"]
+    plan = call.graph.preview_merge(call.values["source"], call.get("target", MAIN), **options)
+    return Found(plan, plan.as_json)
+
+
+def revert(call: Call) -> Answer:
+    """Undo commits by one new commit."""
+    done = call.graph.revert(call.values["commits"], call.get("branch"), **_decisions(call))
+    return Found(done, done.as_json)
+
+
+def cherry_pick(call: Call) -> Answer:
+    """Do on a branch, as a new commit, what a commit of any branch did."""
+    done = call.graph.cherry_pick(call.values["commit"], call.get("branch"), **_decisions(call))
+    return Found(done, done.as_json)
+
+
+def reset(call: Call) -> Answer:
+    """Bring a branch back to its content at a commit, as a new commit."""
+    done = call.graph.reset(call.values["commit"], call.get("branch"), **_decisions(call))
+    return Found(done, done.as_json)
+
+
+def _decisions(call: Call) -> dict[str, Any]:
+    """What merges and undoing have in common: who, why, on which condition, and how conflicts are decided."""
+    names = ("strict", "resolve", "message")
+    options = {name: call.values[name] for name in names if name in call.values}
+    if "choices" in call.values:
+        try:
+            choices = {(each["table_key"], each["id"]): each["side"] for each in call.values["choices"]}
+        except (KeyError, TypeError):
+            raise InvalidArgument("choices", "each has a table_key, an id and a side") from None
+        options["choices"] = choices
+    condition = call.get("omnigraph_if_graph_commit")
+    return {**options, "actor": call.actor, "if_commit": condition, "engine": "local"}
 
 
 def _delete_merged(call: Call) -> dict[str, Any]:
@@ -163,7 +196,7 @@ def plan_schema(call: Call) -> Answer:
         fill=call.get("fill"),
         allow_data_loss=call.get("allow_data_loss", False),
     )
-    return Found(None, plan.as_json)
+    return Found(plan, plan.as_json)
 
 
 def apply_schema(call: Call) -> Answer:
@@ -178,4 +211,4 @@ def apply_schema(call: Call) -> Answer:
         if_commit=call.get("omnigraph_if_graph_commit"),
         engine="local",
     )
-    return Found(None, done.as_json)
+    return Found(done, done.as_json)
