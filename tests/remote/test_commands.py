@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.command import Ran, omnigraph
+from tests.sampling import quick_and_long
 from tests.server.running import ADD, NAMES, TOKENS, make_graph, serving
 
 ULID = re.compile("[0-9A-HJKMNP-TV-Z]{26}", re.IGNORECASE)
@@ -45,12 +46,15 @@ WRITING = {"mutate", "load", "ingest", "revert", "create", "merge"}
 RECORD = b'{"type": "Person", "data": {"name": "eve"}}\n'
 
 
-def test_commands_print_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("commands", quick_and_long(COMMANDS[:3], COMMANDS))
+def test_commands_print_the_same(
+    commands: tuple[tuple[str, ...], ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("one", "other"):
         make_graph(tmp_path / f"{name}.omni")
     monkeypatch.setenv("OMNIGRAPH_BEARER_TOKEN", TOKENS["ada"])
     with serving(tmp_path / "other.omni") as server:
-        for command in COMMANDS:
+        for command in commands:
             actor = ("--as", "ada") if WRITING & set(command[:2]) else ()
             here = omnigraph(*command, "--store", "one.omni", *actor, stdin=RECORD, cwd=tmp_path)
             there = omnigraph(*command, "--server", server.url, stdin=RECORD, cwd=tmp_path)

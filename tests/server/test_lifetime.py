@@ -99,6 +99,7 @@ def test_what_was_acknowledged_is_there_after_a_kill(graph_place: Path, writes: 
         server.ask("/mutate", {"query": ADD, "params": {"n": "after"}})
 
 
+@pytest.mark.long
 def test_two_servers_serve_one_graph(graph_place: Path) -> None:
     with serving(graph_place, is_open=True) as one, serving(graph_place, is_open=True) as other:
         one.ask("/mutate", {"query": ADD, "params": {"n": "cid"}})

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import urllib3
+from tests.sampling import sampled
 from tests.server.running import ADD, Reply, Served, serving
 
 import omnigraph
@@ -16,6 +17,15 @@ from omnigraph.errors import CommitDone, InvalidArgument
 NDJSON = "application/x-ndjson"
 LINE = b'{"edge": "Knows", "from": "ada", "to": "bob", "data": {}}'
 """A record without an id: each time it is loaded there is one edge more."""
+
+
+KILLED_AT = (
+    "write.after_publish",
+    "write.after_stage",
+    "write.after_sidecar",
+    "write.after_tables",
+    "write.after_sidecar_delete",
+)
 
 
 def knows(server: Served) -> int:
@@ -66,6 +76,7 @@ def test_a_write_that_failed_may_be_sent_again_with_its_key(graph_place: Path) -
         assert server.names("dev") == ["ada", "bob", "cid"]
 
 
+@pytest.mark.long
 def test_a_merge_is_done_once(graph_place: Path) -> None:
     with serving(graph_place) as server:
         server.ask("/branches", {"name": "dev"})
@@ -84,16 +95,7 @@ def test_the_same_write_at_the_same_time_on_two_servers_is_done_once(graph_place
         assert knows(one) == knows(other) == 2
 
 
-@pytest.mark.parametrize(
-    "failpoint",
-    [
-        "write.after_stage",
-        "write.after_sidecar",
-        "write.after_tables",
-        "write.after_publish",
-        "write.after_sidecar_delete",
-    ],
-)
+@pytest.mark.parametrize("failpoint", sampled(KILLED_AT, 1))
 def test_a_write_whose_server_was_killed_is_done_once(graph_place: Path, failpoint: str) -> None:
     with serving(graph_place, failpoint=failpoint) as server:
         with pytest.raises(urllib3.exceptions.HTTPError):

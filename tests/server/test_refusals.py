@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.server.running import ADD, NAMES, Served, serving
@@ -28,7 +29,7 @@ JSON = "application/json"
     ],
 )
 def test_without_a_known_token_there_is_nothing(served: Served, authorization: str | None) -> None:
-    headers = {} if authorization is None else {"Authorization": authorization}
+    headers: dict[str, Any] = {} if authorization is None else {"Authorization": authorization}
     for method, path in (("GET", "/graphs"), ("GET", "/graphs/default/schema"), ("GET", "/metrics")):
         refused = served.request(method, path, actor=None, **headers)
         assert (refused.status, refused.json["code"]) == (401, "unauthorized")

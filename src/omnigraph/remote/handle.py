@@ -47,7 +47,7 @@ class _Anything:
         return True
 
 
-_NOT_GIVEN: Final = (None, {}, False)
+_NOT_GIVEN: Final[Container[Any]] = (None, {}, False)
 _DIRECT_KEYWORDS: Final[Mapping[str, Container[Any]]] = {
     "actor": _NOT_GIVEN,
     "bad_records": _NOT_GIVEN,
