@@ -46,7 +46,7 @@ WRITING = {"mutate", "load", "ingest", "revert", "create", "merge"}
 RECORD = b'{"type": "Person", "data": {"name": "eve"}}\n'
 
 
-@pytest.mark.parametrize("commands", quick_and_long(COMMANDS[:3], COMMANDS))
+@pytest.mark.parametrize("commands", quick_and_long(COMMANDS[:1], COMMANDS))
 def test_commands_print_the_same(
     commands: tuple[tuple[str, ...], ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

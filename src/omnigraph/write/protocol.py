@@ -31,7 +31,6 @@ from ulid import ULID
 from omnigraph.arguments import LONGEST_ACTOR, LONGEST_MESSAGE, optional_text
 from omnigraph.errors import (
     BranchNotFound,
-    CommitDone,
     ConflictError,
     ManifestConflict,
     OmniError,
@@ -65,6 +64,7 @@ from omnigraph.write.discarding import discard_change
 from omnigraph.write.evaluator import read_set, validate
 from omnigraph.write.folding import Folding
 from omnigraph.write.outcomes import InDoubt, find_out, require_noted
+from omnigraph.write.reservations import require_new
 from omnigraph.write.rules import SHOWN
 
 OPTIMISTIC_ATTEMPTS: Final = 2
@@ -324,7 +324,7 @@ def _make_ready(
     folding.begin()
     base = capture(repository, request.branch)
     _require_unchanged(request, base.snapshot)
-    _require_not_done(repository, request, base.snapshot, base.snapshot)
+    require_new(repository, request.branch, request.graph_commit_id, base.snapshot, base.snapshot)
     prepared = prepare(base)
     optional_text("message", prepared.message, LONGEST_MESSAGE)
     if prepared.is_empty:
@@ -364,26 +364,6 @@ def _require_unchanged(request: WriteRequest, snapshot: Snapshot) -> None:
     actual = None if snapshot.commit is None else snapshot.commit.graph_commit_id
     if request.if_commit is not None and request.if_commit != actual:
         raise PreconditionFailed(request.branch.name, request.if_commit, actual)
-
-
-def _require_not_done(
-    repository: Repository, request: WriteRequest, current: Snapshot, captured: Snapshot
-) -> None:
-    """CommitDone if the commit that the caller named was made meanwhile, by the same write in another process.
-
-    The archive is read only if so many commits were made since the write began that its own may be in there.
-    """
-    wanted = request.graph_commit_id
-    if wanted is None:
-        return
-    recent = {
-        c.graph_commit_id for c in repository.manifest.at(request.branch.native, current.manifest_version).commits
-    }
-    if wanted in recent:
-        raise CommitDone(request.branch.name, wanted)
-    is_far = captured.graph_commit_id is not None and captured.graph_commit_id not in recent
-    if is_far and repository.manifest.archive.find(wanted) is not None:
-        raise CommitDone(request.branch.name, wanted)
 
 
 def _fork(base: Base, tables: Iterable[str], lock: CommitLock | None) -> None:
@@ -468,7 +448,7 @@ def _revalidate(request: WriteRequest, ready: _Ready[Result], lock: CommitLock) 
     heal_branch(repository, request.branch.name, lock)
     current = repository.snapshot(request.branch)
     _require_unchanged(request, current)
-    _require_not_done(repository, request, current, base.snapshot)
+    require_new(repository, request.branch, request.graph_commit_id, current, base.snapshot)
     if current.schema_digest != base.snapshot.schema_digest:
         return SchemaChanged(request.branch.name)
     if current.manifest_version != base.snapshot.manifest_version:

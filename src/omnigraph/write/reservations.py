@@ -15,8 +15,10 @@ from typing import Any
 
 from ulid import ULID
 
-from omnigraph.errors import BranchNotFound
+from omnigraph.errors import BranchNotFound, CommitDone
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
 from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import damaged, seal, text, unseal
@@ -74,6 +76,25 @@ class Reservations:
         old = [each.key for each in entries if newest is not None and newest - each.modified > than]
         objects.delete_all(sorted(old))
         return len(old)
+
+
+def require_new(
+    repository: Repository, branch: Branch, graph_commit_id: str | None, current: Snapshot, captured: Snapshot
+) -> None:
+    """CommitDone if the commit that the caller named was made meanwhile, by the same write in another process.
+
+    ``captured`` is the state that the write was prepared for. The archive is read only if so many commits were
+    made since then that its own may be in there.
+    """
+    if graph_commit_id is None:
+        return
+    state = repository.manifest.at(branch.native, current.manifest_version)
+    recent = {commit.graph_commit_id for commit in state.commits}
+    if graph_commit_id in recent:
+        raise CommitDone(branch.name, graph_commit_id)
+    is_far = captured.graph_commit_id is not None and captured.graph_commit_id not in recent
+    if is_far and repository.manifest.archive.find(graph_commit_id) is not None:
+        raise CommitDone(branch.name, graph_commit_id)
 
 
 def _encoded(reservation: Reservation) -> bytes:
