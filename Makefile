@@ -48,6 +48,7 @@ bench: install ## Print the benchmarks
 	$(BIN)/python -m benchmarks.manifest
 	$(BIN)/python -m benchmarks.writes
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/python -m benchmarks.server
 	$(BIN)/python -m benchmarks.social
 	$(BIN)/python -m benchmarks.subgraph
 	$(BIN)/python -m benchmarks.search
