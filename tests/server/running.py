@@ -21,6 +21,7 @@ from omnigraph.server.graphs import addresses, open_graphs
 from omnigraph.server.logs import quiet
 from omnigraph.server.run import Listening, run_server
 from omnigraph.server.settings import ServerSettings
+from omnigraph.server.stored import read_stored
 from omnigraph.server.tokens import parse_tokens
 
 SCHEMA = """
@@ -113,23 +114,31 @@ def serve(
     limits: Mapping[str, Any] | None = None,
     tls: tuple[str, str] | None = None,
     failpoint: str | None = None,
+    queries: str | None = None,
 ) -> None:
     """In a child: serve what is at a place, until a signal comes or a failpoint kills the process."""
     tokens = None if is_open else parse_tokens(json.dumps(TOKENS), "tokens")
     served = open_graphs(addresses(place, None), read_only=False, require_all=False)
     certificate, key = (None, None) if tls is None else map(Path, tls)
     listening = Listening(port=0, certificate=certificate, key=key)
-    server = Server(served, tokens, ServerSettings(**(limits or {})), quiet)
+    stored = {} if queries is None else read_stored(Path(queries), served.graphs)
+    server = Server(served, tokens, ServerSettings(**(limits or {})), quiet, stored)
     with nullcontext() if failpoint is None else failpoints.armed(failpoint, failpoints.die):
         run_server(server, listening)
 
 
 @contextmanager
 def serving(
-    place: str | Path, *, is_open: bool = False, failpoint: str | None = None, **limits: Any
+    place: str | Path,
+    *,
+    is_open: bool = False,
+    failpoint: str | None = None,
+    queries: Path | None = None,
+    **limits: Any,
 ) -> Iterator[Served]:
     """A server of a graph, or of a directory of graphs."""
-    with children((serve, str(place), is_open, limits, None, failpoint)) as (child,):
+    folder = None if queries is None else str(queries)
+    with children((serve, str(place), is_open, limits, None, failpoint, folder)) as (child,):
         name, _, address = child.hear().partition("=")
         assert name == "OMNIGRAPH_LISTEN_ADDR"
         yield Served(f"http://{address}", child, None if is_open else "ada")

@@ -36,6 +36,8 @@ CALLS: dict[str, tuple[str, object]] = {
     "log": ("/graphs/default/log?stat=true", None),
     "blame": ("/graphs/default/blame?type=Person&id=ada", None),
     "schema_history": ("/graphs/default/schema/history", None),
+    "queries": ("/graphs/default/queries", None),
+    "invoke": ("/graphs/default/queries/names", {}),
     "recoveries": ("/graphs/default/recoveries", None),
     "export": ("/graphs/default/export", {}),
     "baseline": ("/graphs/default/changes/baseline", {}),
@@ -62,7 +64,8 @@ CALLS: dict[str, tuple[str, object]] = {
 
 
 def test_every_route_answers_as_the_document_says(graph_place: Path) -> None:
-    with serving(graph_place) as server:
+    (graph_place.parent / "stored.gq").write_text(NAMES)
+    with serving(graph_place, queries=graph_place.parent) as server:
         document = server.request("GET", "/openapi.json", actor=None).json
         operations = {
             operation["operationId"]: (path, method, operation)

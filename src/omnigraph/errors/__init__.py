@@ -39,6 +39,7 @@
     │   ├── MissingExtra         an optional package that is not installed
     │   ├── Unauthorized         server: no token, or one that it does not know
     │   ├── GraphNotServed       server: it has no graph of that name
+    │   ├── QueryNotFound        server: it has no stored query of that name
     │   ├── MediaUnsupported     server: a form of request or answer that a route does not have
     │   ├── RequestIncomplete    server: a body that did not arrive in time
     │   └── KeyReused            server: an idempotency key that was used for another write
@@ -204,6 +205,7 @@ from omnigraph.errors.serving import (
     GraphNotServed,
     KeyReused,
     MediaUnsupported,
+    QueryNotFound,
     RequestIncomplete,
     ServerFailed,
     ServerUnavailable,
@@ -294,6 +296,7 @@ __all__ = [
     "QueryCancelled",
     "QueryError",
     "QueryMemoryExceeded",
+    "QueryNotFound",
     "QueryStopped",
     "QueryTimeout",
     "ReadOnlyGraph",

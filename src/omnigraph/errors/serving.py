@@ -33,6 +33,17 @@ class GraphNotServed(RequestError):
         return f"this server has no graph '{self.name}'; GET /graphs lists those it has"
 
 
+class QueryNotFound(RequestError):
+    """A server that has no stored query of that name for the graph."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"there is no stored query '{self.name[:80]}'; GET …/queries lists those of the graph"
+
+
 class MediaUnsupported(RequestError):
     """A request or an answer in a form that the route does not have."""
 

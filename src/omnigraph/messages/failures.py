@@ -21,6 +21,7 @@ STATUSES: Final[Mapping[type[OmniError], int]] = {
     errors.ReadOnlyGraph: 403,
     errors.GraphNotFound: 404,
     errors.GraphNotServed: 404,
+    errors.QueryNotFound: 404,
     errors.BranchNotFound: 404,
     errors.TagNotFound: 404,
     errors.SnapshotNotFound: 404,

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, BinaryIO, Final, Literal
+from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -60,14 +61,46 @@ class RemoteGraph(RemoteVersions):
             "memory_limit": memory_limit,
             **self._state(branch, at),
         }
-        content = encoded(body)
+        return self._result("/query", body, at)
+
+    def _result(self, path: str, body: Mapping[str, Any], at: At) -> Result:
+        """The result of a query, whose rows come as Arrow."""
         headers = {"Accept": ARROW, "Content-Type": "application/json"}
-        with self._open.answered("POST", "/query", content, headers=headers) as answer:
+        with self._open.answered("POST", path, encoded(body), headers=headers) as answer:
             about = json.loads(answer.headers[ABOUT])
             read = answer.read(decode_content=True)
         table = pa.ipc.open_stream(io.BytesIO(read)).read_all()
         target = Target(about["target"].get("branch"), None) if at is None else Target(None, shown_state(at))
         return Result(about["query_name"], target, about["graph_commit_id"], table)
+
+    def queries(self) -> list[dict[str, Any]]:
+        """The stored queries of the graph: name, parameters, whether it is a mutation, and what it returns."""
+        found: list[dict[str, Any]] = self._open.value("GET", "/queries")["queries"]
+        return found
+
+    def invoke(
+        self, name: str, params: Mapping[str, object] | None = None, *, branch: str | None = None, at: At = None
+    ) -> Result:
+        """Run a stored query that reads."""
+        body = {"params": params, "expect_mutation": False, **self._state(branch, at)}
+        return self._result(f"/queries/{quote(text_argument('name', name), safe='')}", body, at)
+
+    def invoke_mutation(
+        self,
+        name: str,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        graph_commit_id: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> MutationResult:
+        """Run a stored query that writes."""
+        path = f"/queries/{quote(text_argument('name', name), safe='')}"
+        body = {"params": params, "expect_mutation": True, "branch": self._named(branch)}
+        headers = request_headers(if_commit, graph_commit_id, idempotency_key)
+        done: MutationResult = self._open.value("POST", path, body, headers=headers, is_write=True)
+        return done
 
     def explain(
         self,

@@ -34,6 +34,7 @@ from omnigraph.server.openapi import openapi_document
 from omnigraph.server.parameters import Place, parse_body, parse_query, require_all
 from omnigraph.server.routes import ROUTES, Access, Route
 from omnigraph.server.settings import ServerSettings
+from omnigraph.server.stored import Stored
 from omnigraph.server.streams import CallerGone, Stream
 from omnigraph.server.threads import Threads
 from omnigraph.server.tokens import Tokens
@@ -53,10 +54,12 @@ class Server:
         tokens: Tokens | None,
         settings: ServerSettings | None = None,
         log: Log = write_log,
+        stored: Stored | None = None,
     ) -> None:
         self.settings = settings or ServerSettings()
         self.metrics = Metrics()
         self.is_stopping = False
+        self.stored = stored or {}
         self._served = served
         self._tokens = tokens
         self.log = log
@@ -143,7 +146,7 @@ class Server:
         values = self._values(route, request)
         limit = self.settings.load_bytes if route.is_large else self.settings.body_bytes
         size = announced(request, limit)
-        is_write = route.access is Access.WRITE
+        is_write = route.access is Access.WRITE or self._invokes_mutation(route, values)
         with self._admission.write(actor, size) if is_write else nullcontext():
             content = await self._content(route, request, limit)
             stop = Cancellation()
@@ -159,6 +162,13 @@ class Server:
             if isinstance(answer, Streamed):
                 return await self._streamed(answer, codec, stop)
             return self._response(answer)
+
+    def _invokes_mutation(self, route: Route, values: Mapping[str, Any]) -> bool:
+        """Does a request invoke a stored query that writes?"""
+        if route.access is not Access.INVOKE:
+            return False
+        found = self.stored.get(values["graph"], {}).get(values["query"])
+        return found is not None and found.is_mutation
 
     def _values(self, route: Route, request: Request) -> dict[str, Any]:
         """The values of a request's path, query string and headers. The graph is looked for first."""

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, Final, Protocol
 
 from omnigraph.graph import Graph
 from omnigraph.read.limits import Cancellation
+from omnigraph.server.stored import Stored, StoredQuery
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
@@ -19,6 +20,9 @@ class ServerState(Protocol):
 
     @property
     def graphs(self) -> Mapping[str, Graph]: ...
+
+    @property
+    def stored(self) -> Stored: ...
 
     @property
     def is_ready(self) -> bool: ...
@@ -46,6 +50,11 @@ class Call:
     def graph(self) -> Graph:
         """The graph that the path names."""
         return self.server.graphs[self.values["graph"]]
+
+    @property
+    def stored(self) -> Mapping[str, StoredQuery]:
+        """The stored queries of the graph, by name."""
+        return self.server.stored.get(self.values["graph"], {})
 
     def get(self, name: str, default: Any = None) -> Any:
         """The value of a parameter that may be left out."""

@@ -106,6 +106,7 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "schema_history": _object(schemas=_list(_OBJECT)),
     "merge_plan": _object(outcome=_TEXT, source=_TEXT, target=_TEXT, conflicts=_list(_OBJECT)),
     "undo": _object(branch=_TEXT, kind=_TEXT, commit=_or_null(_ref("commit"))),
+    "queries": _object(queries=_list(_object(name=_TEXT, mutation=_FLAG, params=_list(_OBJECT)))),
     "recoveries": _object(recoveries=_list(_OBJECT)),
     "mutation": _object(
         branch=_TEXT,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from omnigraph.server import reading, writing
+from omnigraph.server import invoking, reading, writing
 from omnigraph.server.calls import ARROW, JSON, NDJSON, Answer, Call
 from omnigraph.server.parameters import Kind, Parameter, Place
 
@@ -15,11 +15,12 @@ PREFIX: Final = "/graphs/{graph}"
 
 
 class Access(StrEnum):
-    """Who may use a route, and how: without a token, to read, or to write."""
+    """Who may use a route, and how: without a token, to read, to write, or to do what a stored query does."""
 
     OPEN = "open"
     READ = "read"
     WRITE = "write"
+    INVOKE = "invoke"
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +255,28 @@ ROUTES: Final[Sequence[Route]] = (
         *_BODY_FILTERS,
         answer="records",
         gives=(NDJSON,),
+    ),
+    _read("queries", "/queries", invoking.queries),
+    Route(
+        "POST",
+        PREFIX + "/queries/{query}",
+        "invoke",
+        invoking.invoke,
+        Access.INVOKE,
+        "object",
+        (
+            _GRAPH,
+            _path("query", "The name of the stored query."),
+            _body("params", Kind.OBJECT, "Values of the query's parameters, by name."),
+            _BODY_BRANCH,
+            _BODY_STATE,
+            _body("expect_mutation", Kind.FLAG, "Refuse a query that writes, or one that does not."),
+            _IF_COMMIT,
+            _COMMIT_ID,
+            _KEY,
+        ),
+        JSON,
+        (JSON, NDJSON, ARROW),
     ),
     _write("POST", "mutate", "/mutate", writing.mutate, *_QUERY, _IF_COMMIT, _COMMIT_ID, _KEY, answer="mutation"),
     _write(

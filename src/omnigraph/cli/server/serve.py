@@ -34,6 +34,10 @@ def serve(
         bool,
         typer.Option("--unauthenticated", help="Take requests without tokens: every caller may do all."),
     ] = False,
+    queries: Annotated[
+        Path | None,
+        typer.Option("--queries", help="A folder of *.gq files with stored queries, invoked by their names."),
+    ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse writes.")] = False,
     require_all_graphs: Annotated[
         bool, typer.Option("--require-all-graphs", help="Do not start if a graph of the directory is damaged.")
@@ -62,6 +66,7 @@ def serve(
     from omnigraph.server.graphs import addresses, open_graphs
     from omnigraph.server.run import Listening, run_server
     from omnigraph.server.settings import ServerSettings
+    from omnigraph.server.stored import read_stored
     from omnigraph.server.tokens import read_tokens
 
     if (tls_cert is None) != (tls_key is None):
@@ -76,5 +81,6 @@ def serve(
     served = open_graphs(found, read_only=read_only, require_all=require_all_graphs)
     for name, reason in served.unusable.items():
         print_warning(f"graph '{name}' is not served: {reason}")
+    stored = {} if queries is None else read_stored(queries, served.graphs)
     settings = ServerSettings(actor_writes=writes_per_actor, shutdown_seconds=shutdown_seconds)
-    run_server(Server(served, tokens, settings), Listening(host, port, tls_cert, tls_key))
+    run_server(Server(served, tokens, settings, stored=stored), Listening(host, port, tls_cert, tls_key))
