@@ -18,6 +18,7 @@ class Admission:
         self._writes: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
         self._streams = 0
+        self._followers = 0
 
     @contextmanager
     def write(self, actor: str | None, size: int) -> Iterator[None]:
@@ -36,6 +37,17 @@ class Admission:
             self._bytes[who] -= size
             if not self._writes[who]:
                 del self._writes[who], self._bytes[who]
+
+    @contextmanager
+    def follower(self) -> Iterator[None]:
+        """Admit a caller that follows changes, or raise TooManyRequests."""
+        if self._followers >= self._settings.followers:
+            raise TooManyRequests("callers that follow changes", self._settings.followers, RETRY_AFTER)
+        self._followers += 1
+        try:
+            yield
+        finally:
+            self._followers -= 1
 
     def begin_stream(self) -> None:
         """Admit a streamed answer, or raise TooManyRequests."""

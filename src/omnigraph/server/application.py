@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -19,13 +19,16 @@ from starlette.routing import Route as StarletteRoute
 
 from omnigraph.errors import InvalidArgument, MediaUnsupported, OmniError, TooManyRequests
 from omnigraph.graph import Graph, reservations
+from omnigraph.history.feed.pages import ChangePage
 from omnigraph.messages.failures import CODES, failure_body, status_of
 from omnigraph.messages.values import MEDIA_TYPE as VALUES
 from omnigraph.messages.values import encode_value
 from omnigraph.read.limits import Cancellation
 from omnigraph.server.admission import Admission
 from omnigraph.server.bodies import accepted, announced, codec_for, media_type, packed, read_body, unpacked
-from omnigraph.server.calls import JSON, Answer, Call, Found, Rendered, Streamed, Text
+from omnigraph.server.calls import JSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
+from omnigraph.server.events import MEDIA_TYPE as EVENTS
+from omnigraph.server.events import events
 from omnigraph.server.graphs import ServedGraphs
 from omnigraph.server.logs import Log, write_log
 from omnigraph.server.metrics import Metrics
@@ -39,6 +42,8 @@ from omnigraph.server.streams import CallerGone, Stream
 from omnigraph.server.threads import Threads
 from omnigraph.server.tokens import Tokens
 
+R = TypeVar("R")
+_UNCACHED: Final = {"Cache-Control": "no-store"}
 _SWEEP_SECONDS: Final = 3_600
 _SLASHED: Final = {"branch": "{branch:path}", "tag": "{tag:path}", "commit": "{commit:path}"}
 """Names that may have slashes in them."""
@@ -161,6 +166,8 @@ class Server:
                 answer = await _unless_gone(request, self._reads.run(work, stop))
             if isinstance(answer, Streamed):
                 return await self._streamed(answer, codec, stop)
+            if isinstance(answer, Followed):
+                return StreamingResponse(await self._followed(answer), media_type=EVENTS, headers=_UNCACHED)
             return self._response(answer)
 
     def _invokes_mutation(self, route: Route, values: Mapping[str, Any]) -> bool:
@@ -206,6 +213,21 @@ class Server:
             headers |= {"Content-Encoding": codec, "Vary": "Accept-Encoding"}
         return StreamingResponse(pieces, media_type=answer.media_type, headers=headers)
 
+    async def _followed(self, answer: Followed) -> AsyncIterator[bytes]:
+        """The events of a follower that is admitted, until it leaves or the server stops."""
+        with self._admission.follower():
+            pass  # one more is counted below, as long as it is sent events; here there has to be room for it
+
+        async def poll(position: Mapping[str, Any]) -> ChangePage:
+            return await self._reads.run(partial(answer.poll, position))
+
+        async def sent() -> AsyncIterator[bytes]:
+            with self._admission.follower():
+                async for event in events(answer.first, poll, lambda: self.is_stopping):
+                    yield event
+
+        return sent()
+
     def _response(self, answer: Rendered) -> Response:
         return Response(answer.content, answer.status, dict(answer.headers), answer.media_type)
 
@@ -240,10 +262,12 @@ def _call(
     return Call(server, actor, values, form, content, stop)
 
 
-def _answered(route: Route, prepare: Callable[[], Call], form: str, codec: str | None) -> Rendered | Streamed:
+def _answered(
+    route: Route, prepare: Callable[[], Call], form: str, codec: str | None
+) -> Rendered | Streamed | Followed:
     """In a thread: read the body, do what is asked, and make bytes of the answer, unless it is streamed."""
     answer = route.run(prepare())
-    return answer if isinstance(answer, Streamed) else _render(answer, form, codec)
+    return answer if isinstance(answer, Streamed | Followed) else _render(answer, form, codec)
 
 
 def _render(answer: Answer, form: str, codec: str | None) -> Rendered:
@@ -257,13 +281,13 @@ def _render(answer: Answer, form: str, codec: str | None) -> Rendered:
             kind = VALUES if form == VALUES and value is not None else JSON
             shown = encode_value(value) if kind == VALUES else as_json()
             content = json.dumps(shown, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
-        case Streamed():
+        case Streamed() | Followed():
             raise TypeError("a streamed answer is not made in memory")
     content, more = packed(content, codec)
     return Rendered(content, kind, status, {**headers, **more})
 
 
-async def _unless_gone(request: Request, work: Awaitable[Rendered | Streamed]) -> Rendered | Streamed:
+async def _unless_gone(request: Request, work: Awaitable[R]) -> R:
     """Await work, but stop it if the caller goes away meanwhile."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(request.receive())

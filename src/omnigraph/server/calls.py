@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, Protocol
 
 from omnigraph.graph import Graph
+from omnigraph.history.feed.pages import ChangePage
 from omnigraph.read.limits import Cancellation
+from omnigraph.server.events import Poll
 from omnigraph.server.stored import Stored, StoredQuery
 
 JSON: Final = "application/json"
@@ -98,4 +100,12 @@ class Streamed:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Answer = Found | Text | Rendered | Streamed
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """An answer that goes on: the first page of changes, and the way to those that follow."""
+
+    first: ChangePage
+    poll: Poll
+
+
+Answer = Found | Text | Rendered | Streamed | Followed

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 import omnigraph
+from omnigraph.history.feed.pages import ChangePage
 from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
 from omnigraph.read.result.cells import json_value
 from omnigraph.read.result.result import Result
-from omnigraph.server.calls import ARROW, NDJSON, Answer, Call, Found, Rendered, Streamed, Text
+from omnigraph.server.calls import ARROW, NDJSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
 from omnigraph.server.metrics import MEDIA_TYPE as METRICS
 
 RESULT_HEADER = "Omnigraph-Result"
@@ -180,6 +181,18 @@ def changes(call: Call) -> Answer:
     names = ("limit", "limit_bytes", "limit_commits", "page_token", "start", "cursor")
     page = call.graph.changes(call.get("branch"), **_filters(call, *names))
     return Found(page, page.as_json)
+
+
+def follow(call: Call) -> Answer:
+    """The changes of a branch as they are made, as server-sent events that go on until the caller leaves."""
+    filters, branch, graph = _filters(call, "limit", "limit_bytes"), call.get("branch"), call.graph
+
+    def poll(position: Mapping[str, Any]) -> ChangePage:
+        return graph.changes(branch, **filters, **position)
+
+    given = call.get("last_event_id") or call.get("cursor")
+    start = {"cursor": given} if given is not None else {"start": call.get("start", "now")}
+    return Followed(poll(start), poll)
 
 
 def log(call: Call) -> Answer:

@@ -9,6 +9,7 @@ from typing import Final
 
 from omnigraph.server import invoking, reading, writing
 from omnigraph.server.calls import ARROW, JSON, NDJSON, Answer, Call
+from omnigraph.server.events import MEDIA_TYPE as EVENTS
 from omnigraph.server.parameters import Kind, Parameter, Place
 
 PREFIX: Final = "/graphs/{graph}"
@@ -234,6 +235,24 @@ ROUTES: Final[Sequence[Route]] = (
         _query("limit_commits", Kind.NUMBER, "How many commits a poll walks through at most."),
         *_CHANGE_FILTERS,
         *_PAGE,
+    ),
+    Route(
+        "GET",
+        PREFIX + "/changes/events",
+        "follow",
+        reading.follow,
+        Access.READ,
+        "text",
+        (
+            _GRAPH,
+            _BRANCH,
+            _query("start", Kind.TEXT, "Where to begin: now, beginning or after:COMMIT."),
+            _query("cursor", Kind.TEXT, "The cursor of an earlier poll, to go on behind it."),
+            Parameter("Last-Event-ID", Kind.TEXT, Place.HEADER, "The id of the last event that the caller got."),
+            *_CHANGE_FILTERS,
+            *(each for each in _PAGE if each.name != "page_token"),
+        ),
+        gives=(EVENTS,),
     ),
     _read("recoveries", "/recoveries", reading.recoveries),
     _ask(

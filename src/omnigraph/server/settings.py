@@ -26,6 +26,8 @@ class ServerSettings:
     """Bytes of the bodies of one actor's writes at a time."""
     streams: int = 8
     """Answers at a time that are too large to be made in memory."""
+    followers: int = 256
+    """Callers at a time that follow changes as events."""
     stream_from: int = 8 << 20
     """A result of more bytes than this is streamed."""
     read_threads: int = min(32, (os.cpu_count() or 1) + 4)
