@@ -13,7 +13,7 @@ SOME = 5
 """This many of the several hundred faults of an operation, evenly spread, are tried in every test run, and only of
 some operations."""
 
-MORE = None if os.environ.get("OMNIGRAPH_ALL_FAULTS") else 40
+MORE = None if os.environ.get("OMNIGRAPH_ALL_FAULTS") else 24
 """This many of each operation are tried in `make long`, and all of them if that is asked for."""
 
 QUICK = (

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
 from tests.cli.command import omnigraph as run
 from tests.history.truth import BASE, SCHEMA, write
+from tests.sampling import sampled
 from tests.stores import Store
 
 import omnigraph
@@ -195,8 +197,7 @@ COMMANDS: dict[str, tuple[str, int, str]] = {
 }
 
 
-@pytest.mark.parametrize("as_json", [(), ("--json",)], ids=["text", "json"])
-@pytest.mark.parametrize("case", COMMANDS)
+@pytest.mark.parametrize(("case", "as_json"), sampled(product(COMMANDS, [(), ("--json",)]), 27))
 def test_on_the_command_line(graph: Graph, case: str, as_json: tuple[str, ...]) -> None:
     command, code, text = COMMANDS[case]
     before = written(graph)

@@ -51,10 +51,10 @@ def check(found: list[int]) -> None:
 @pytest.mark.long
 def test_in_a_bucket(s3_server: S3Server) -> None:
     with faulty_store(s3_server) as faults:
-        check(list(costs(faults.store, 60, faults.forget, lambda: len(faults.journal()))))
+        check(list(costs(faults.store, 3 * WINDOW, faults.forget, lambda: len(faults.journal()))))
 
 
-@pytest.mark.parametrize("count", quick_and_long(2 * WINDOW, 200))
+@pytest.mark.parametrize("count", quick_and_long(2 * WINDOW, 8 * WINDOW))
 def test_on_a_disk(count: int) -> None:
     check([int(line) for line in disk.heard_from(tell, count)])
 

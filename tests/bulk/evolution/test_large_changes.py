@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pytest
 from tests.bulk.merge.test_large_merges import assert_nothing_left, row_ids
 from tests.cli.command import omnigraph as run
 from tests.evolution.cases import CASES, PEOPLE, Case, Record, node, person
-from tests.evolution.test_apply import content, named
+from tests.evolution.test_apply import content
 from tests.processes import children, see_killed
 from tests.recovery.test_windows import ALREADY_VISIBLE, DONE, OUTCOMES, ROLLED_FORWARD
 from tests.sampling import sampled
@@ -77,8 +78,13 @@ def versions(graph: Graph) -> dict[str, tuple[int, int]]:
     return {key: (pin.table_version, pin.row_count) for key, pin in graph.snapshot().tables.items()}
 
 
-@pytest.mark.parametrize("branch", ["main", "review/1"])
-@pytest.mark.parametrize("case", named([*COMPUTED, LISTS]))
+def shown(value: object) -> str:
+    return value.name if isinstance(value, Case) else str(value)
+
+
+@pytest.mark.parametrize(
+    ("case", "branch"), sampled(product([*COMPUTED, LISTS], ["main", "review/1"]), 7), ids=shown
+)
 def test_by_tasks_as_in_the_calling_thread(case: Case, branch: str, tmp_path: Path) -> None:
     small = begun(Store(f"{tmp_path}/small"), case, branch, AT_ONCE)
     large = begun(Store(f"{tmp_path}/large"), case, branch)

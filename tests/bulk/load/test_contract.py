@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from omnigraph.errors import ConstraintViolation
 from omnigraph.settings import BulkSettings
 
 if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
     from pyspark.sql import SparkSession
 
 
@@ -57,23 +59,36 @@ def tried(
     return found
 
 
-def agree(scenario: Scenario, place: Path) -> Outcome:
-    """What a scenario comes to in this process and by tasks, however their input is cut."""
+def agree(scenario: Scenario, place: Path, ways: tuple[str, ...]) -> Outcome:
+    """What a scenario comes to in this process and by tasks, in whichever of these ways their input is cut."""
     here = tried(place / "here", scenario, engine="local")
-    for way, settings in CUTS.items():
+    for way in ways:
+        settings = CUTS[way]
         by_tasks = tried(place / way, scenario, engine="tasks", packed=way == "packed", settings=settings)
         assert by_tasks == here, way
     return here
 
 
-@pytest.mark.parametrize("scenario", LOADED, ids=lambda s: s.name)
-def test_loads(scenario: Scenario, tmp_path: Path) -> None:
-    assert "rows" in agree(scenario, tmp_path)
+def cut(scenarios: Iterable[Scenario]) -> list[ParameterSet]:
+    """Each scenario with its input cut in one way, and, which takes longer, in the others."""
+    ways = tuple(CUTS)
+    found = []
+    for number, scenario in enumerate(scenarios):
+        one = ways[number % len(ways)]
+        others = tuple(way for way in ways if way != one)
+        found.append(pytest.param(scenario, (one,), id=f"{scenario.name} in {one}"))
+        found.append(pytest.param(scenario, others, id=scenario.name, marks=pytest.mark.long))
+    return found
 
 
-@pytest.mark.parametrize("scenario", REFUSED, ids=lambda s: s.name)
-def test_refusals(scenario: Scenario, tmp_path: Path) -> None:
-    assert "error" in agree(scenario, tmp_path)
+@pytest.mark.parametrize(("scenario", "ways"), cut(LOADED))
+def test_loads(scenario: Scenario, ways: tuple[str, ...], tmp_path: Path) -> None:
+    assert "rows" in agree(scenario, tmp_path, ways)
+
+
+@pytest.mark.parametrize(("scenario", "ways"), cut(REFUSED))
+def test_refusals(scenario: Scenario, ways: tuple[str, ...], tmp_path: Path) -> None:
+    assert "error" in agree(scenario, tmp_path, ways)
 
 
 def test_the_last_record_wins_across_files(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cmp_to_key
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.sampling import examples
+from tests.sampling import examples, sampled
 
 from omnigraph.read.values.columns import Ints
 from omnigraph.read.values.sorting import SortKey, first_rows
@@ -100,10 +101,11 @@ def test_any_keys_of_any_types(order: tuple[list[Key], list[Key], int], most: in
     check(*order, most)
 
 
-@pytest.mark.parametrize("kind", VALUES, ids=str)
-@pytest.mark.parametrize("nulls", [0.0, 0.02, 0.5, 1.0])
-@pytest.mark.parametrize("descending", [False, True], ids=["up", "down"])
-@pytest.mark.parametrize("most", [1, 5, 30, 100, None])
+@pytest.mark.parametrize(
+    ("kind", "nulls", "descending", "most"),
+    sampled(product(VALUES, [0.0, 0.02, 0.5, 1.0], [False, True], [1, 5, 30, 100, None]), 83),
+    ids=str,
+)
 def test_the_first_few_of_many(kind: pa.DataType, nulls: float, descending: bool, most: int | None) -> None:
     """With a limit not everything is sorted. The first ones are the same, however many share a value."""
     random, count = Random(f"{kind} {nulls} {descending} {most}"), 500
