@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import pickle
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from tests.server.running import ADD, NAMES, TOKENS, make_graph, serving
 
 import omnigraph
-from omnigraph import Graph, Outcome, RemoteGraph
+from omnigraph import AsyncGraph, Graph, Outcome, RemoteGraph
 from omnigraph.errors import (
     ExportRefused,
     GraphClosed,
@@ -99,3 +100,16 @@ def test_what_only_the_store_itself_can_do(graph_place: Path, tmp_path: Path) ->
         assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["out.jsonl"]
         with pytest.raises(ExportRefused):
             graph.export(io.BytesIO(), format="parquet")
+
+
+def test_a_remote_graph_can_be_awaited(graph_place: Path) -> None:
+    async def main(url: str) -> list[str]:
+        async with await AsyncGraph.connect(url) as graph:
+            await graph.mutate(ADD, {"n": "cid"})
+            dev = (await graph.create_branch("dev")).name
+            found = await (await graph.branch(dev)).query(NAMES)
+            assert [page.caught_up async for page in graph.change_pages()] == [True]
+            return [row["name"] for row in found]
+
+    with serving(graph_place, is_open=True) as server:
+        assert asyncio.run(main(server.url)) == ["ada", "bob", "cid"]

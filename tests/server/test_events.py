@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 from tests.server.running import ADD, Served, serving
 
 
-def followed(server: Served, path: str, **headers: str) -> Iterator[tuple[str | None, dict[str, Any]]]:
+def followed(
+    server: Served, path: str, **headers: str
+) -> Generator[tuple[str | None, dict[str, Any]], None, None]:
     """The ids and the pages of the events that a server sends."""
     found = server.pool.request(
         "GET", f"{server.url}/graphs/default{path}", headers=headers, preload_content=False, timeout=60
