@@ -50,6 +50,7 @@ bench: install ## Print the benchmarks
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.expressions
+	$(BIN)/python -m benchmarks.server
 	$(BIN)/python -m benchmarks.social
 	$(BIN)/python -m benchmarks.fresh
 	$(BIN)/python -m benchmarks.subgraph

@@ -32,6 +32,7 @@ ROOT = Path(__file__).parents[1]
 PRELOADED = (
     "pytest",
     "tests.recovery.scenes",
+    "tests.server.running",
     "tests.manifest.support",
     "tests.stores",
     "omnigraph.graph",

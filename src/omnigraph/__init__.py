@@ -1,6 +1,7 @@
 """OmniGraph: a typed property-graph database over Lance tables.
 
 `init` creates a graph and `open` opens one; both return a `Graph`, and `AsyncGraph` is the same for event loops.
+`connect` gives a graph of a server, a `RemoteGraph` with the same methods.
 The two languages are in `omnigraph.lang`, Spark in `omnigraph.spark`. Every error is a child of `OmniError`.
 """
 
@@ -20,6 +21,7 @@ from omnigraph.errors import (
     BranchProtected,
     BranchTagged,
     ChangeFeedGap,
+    CommitDone,
     Conflict,
     ConflictError,
     ConflictKind,
@@ -37,6 +39,7 @@ from omnigraph.errors import (
     GraphExists,
     GraphMoved,
     GraphNotFound,
+    GraphNotServed,
     HistoryReclaimed,
     IncompleteFile,
     InvalidAddress,
@@ -47,11 +50,13 @@ from omnigraph.errors import (
     JobCancelled,
     JobFailed,
     KeyConflict,
+    KeyReused,
     LanguageError,
     LockLost,
     LockTimeout,
     MaintenanceRunning,
     ManifestConflict,
+    MediaUnsupported,
     MergeConflicts,
     MigrationError,
     MissingExtra,
@@ -69,6 +74,7 @@ from omnigraph.errors import (
     QueryCancelled,
     QueryError,
     QueryMemoryExceeded,
+    QueryNotFound,
     QueryStopped,
     QueryTimeout,
     ReadOnlyGraph,
@@ -76,8 +82,11 @@ from omnigraph.errors import (
     RecordProblem,
     RecoveryBlocked,
     RequestError,
+    RequestIncomplete,
     ResourceLimit,
     SchemaError,
+    ServerFailed,
+    ServerUnavailable,
     SidecarUnreadable,
     SnapshotNotFound,
     SourceUnusable,
@@ -91,6 +100,8 @@ from omnigraph.errors import (
     TagExists,
     TagNotFound,
     TagOutcomeUnknown,
+    TooManyRequests,
+    Unauthorized,
     UpgradeRequired,
     Violation,
 )
@@ -143,6 +154,8 @@ if TYPE_CHECKING:
     from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
     from omnigraph.recovery.jobs import LeftJob
+    from omnigraph.remote.connecting import connect
+    from omnigraph.remote.graph import RemoteGraph
     from omnigraph.settings import BulkSettings, ReadSettings, Settings, WriteSettings
     from omnigraph.write.evolution.apply import SchemaResult
     from omnigraph.write.evolution.plan import SchemaPlan
@@ -182,6 +195,7 @@ __all__ = [
     "CleanupReport",
     "Commit",
     "CommitChanges",
+    "CommitDone",
     "Conflict",
     "ConflictError",
     "ConflictKind",
@@ -209,6 +223,7 @@ __all__ = [
     "GraphExists",
     "GraphMoved",
     "GraphNotFound",
+    "GraphNotServed",
     "HistoryReclaimed",
     "IncompleteFile",
     "IndexReport",
@@ -221,6 +236,7 @@ __all__ = [
     "JobEvent",
     "JobFailed",
     "KeyConflict",
+    "KeyReused",
     "LanguageError",
     "LeftJob",
     "LintReport",
@@ -235,6 +251,7 @@ __all__ = [
     "MaintenanceReport",
     "MaintenanceRunning",
     "ManifestConflict",
+    "MediaUnsupported",
     "MergeConflicts",
     "MergeKeywords",
     "MergeOutcome",
@@ -259,6 +276,7 @@ __all__ = [
     "QueryCancelled",
     "QueryError",
     "QueryMemoryExceeded",
+    "QueryNotFound",
     "QueryStopped",
     "QueryTimeout",
     "ReadOnlyGraph",
@@ -267,8 +285,10 @@ __all__ = [
     "RecordProblem",
     "Recovery",
     "RecoveryBlocked",
+    "RemoteGraph",
     "RepairReport",
     "RequestError",
+    "RequestIncomplete",
     "ResourceLimit",
     "Result",
     "Retention",
@@ -276,6 +296,8 @@ __all__ = [
     "SchemaPlan",
     "SchemaResult",
     "SchemaVersion",
+    "ServerFailed",
+    "ServerUnavailable",
     "Settings",
     "Severity",
     "SidecarUnreadable",
@@ -295,6 +317,8 @@ __all__ = [
     "TagNotFound",
     "TagOutcomeUnknown",
     "Target",
+    "TooManyRequests",
+    "Unauthorized",
     "UndoKeywords",
     "UndoResult",
     "UpgradeRequired",
@@ -302,6 +326,7 @@ __all__ = [
     "WriteSettings",
     "__version__",
     "backups",
+    "connect",
     "doctor",
     "init",
     "lang",
@@ -361,6 +386,7 @@ _LAZY = {
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
     "RepairReport": "omnigraph.maintenance.repair.report",
+    "RemoteGraph": "omnigraph.remote.graph",
     "Result": "omnigraph.read.result.result",
     "Retention": "omnigraph.maintenance.cleanup.retention",
     "SchemaPlan": "omnigraph.write.evolution.plan",
@@ -376,6 +402,7 @@ _LAZY = {
     "UndoResult": "omnigraph.history.merging.undo",
     "WriteSettings": "omnigraph.settings",
     "backups": "omnigraph.opening",
+    "connect": "omnigraph.remote.connecting",
     "doctor": "omnigraph.opening",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",

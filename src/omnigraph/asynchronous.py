@@ -9,7 +9,7 @@ import inspect
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.graph import Graph
@@ -50,11 +50,12 @@ class _InThread(Generic[P, R]):
         @functools.wraps(self._method)
         async def call(*args: P.args, **kwargs: P.kwargs) -> R:
             stop: Cancellation | None = None
-            if self._can_be_stopped:
+            if self._can_be_stopped and isinstance(graph.graph, Graph):
                 given = kwargs.get(_CANCELLATION)
                 stop = given if isinstance(given, Cancellation) else Cancellation()
                 kwargs[_CANCELLATION] = stop
-            return await graph._in_thread(functools.partial(self._method, graph.graph, *args, **kwargs), stop)
+            method: Callable[P, R] = getattr(graph.graph, self._method.__name__)
+            return await graph._in_thread(functools.partial(method, *args, **kwargs), stop)
 
         return call
 
@@ -92,6 +93,25 @@ class AsyncGraph:
             settings=settings,
         )
         return cls(graph, threads=threads)
+
+    @classmethod
+    async def connect(
+        cls,
+        url: str,
+        *,
+        token: str | None = None,
+        graph: str | None = None,
+        timeout: float = 300.0,
+        certificates: str | None = None,
+        threads: int | None = None,
+    ) -> AsyncGraph:
+        """Connect to a graph of a server as `omnigraph.connect` does."""
+        from omnigraph.remote.connecting import connect
+
+        found = await asyncio.to_thread(
+            connect, url, token=token, graph=graph, timeout=timeout, certificates=certificates
+        )
+        return cls(cast(Graph, found), threads=threads)
 
     @classmethod
     async def init(

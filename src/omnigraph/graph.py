@@ -14,6 +14,7 @@ from omnigraph.keywords import (
     EngineName,
     LoadKeywords,
     LoadMode,
+    commit_id_argument,
     engine_named,
     mode_named,
     shown_state,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from omnigraph.write.evolution.apply import SchemaResult
     from omnigraph.write.evolution.plan import SchemaPlan, SchemaRequest
     from omnigraph.write.mutations.requests import MutationResult
+    from omnigraph.write.reservations import Reservations
 
 
 class Graph(MaintainedGraph):
@@ -150,10 +152,12 @@ class Graph(MaintainedGraph):
         branch: str | None = None,
         actor: str | None = None,
         if_commit: str | None = None,
+        graph_commit_id: str | None = None,
     ) -> MutationResult:
         """Run a mutation as one atomic commit: all of it is there afterwards, or nothing.
 
-        ``if_commit`` makes it conditional on the branch being at that commit.
+        ``if_commit`` makes it conditional on the branch being at that commit. ``graph_commit_id`` is the id that
+        the commit gets: a repeated mutation with the same id raises CommitDone.
         """
         from omnigraph.lang.parameters import bind_parameters
         from omnigraph.write.entry import enter
@@ -174,6 +178,7 @@ class Graph(MaintainedGraph):
                 values,
                 actor=self._who(actor),
                 if_commit=optional_text("if_commit", if_commit),
+                graph_commit_id=commit_id_argument(graph_commit_id),
                 embedder=self._embedder(),
                 settings=self._settings.write,
             )
@@ -196,6 +201,7 @@ class Graph(MaintainedGraph):
         max_errors: int | None = None,
         bad_records: str | os.PathLike[str] | None = None,
         skip_bad: bool = False,
+        graph_commit_id: str | None = None,
         listener: Listener | None = None,
         cancellation: Cancellation | None = None,
     ) -> LoadResult:
@@ -205,7 +211,8 @@ class Graph(MaintainedGraph):
         and Parquet on disk or `s3://`; ``nodes`` and ``edges`` are Spark DataFrames or Parquet files by type. Up
         to 32 MiB of JSON Lines are loaded in this process, everything else on Spark; ``engine`` overrides that.
         ``from_`` names the branch to fork from if the target is missing. ``max_errors`` stops after so many bad
-        records, ``bad_records`` names a file for them, and ``skip_bad`` loads the rest.
+        records, ``bad_records`` names a file for them, and ``skip_bad`` loads the rest. ``graph_commit_id`` is the
+        id that the commit gets: a repeated load with the same id raises CommitDone.
         """
         from omnigraph.bulk.load.inputs import needs_spark
         from omnigraph.bulk.load.options import LoadOptions
@@ -222,6 +229,7 @@ class Graph(MaintainedGraph):
             max_errors,
             None if bad_records is None else os.fspath(bad_records),
             skip_bad,
+            graph_commit_id=commit_id_argument(graph_commit_id),
             settings=self._settings.bulk,
         )
         if needs_spark(data, {**(nodes or {}), **(edges or {})}, engine, options):
@@ -457,3 +465,10 @@ class Graph(MaintainedGraph):
         runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
         request = EmbedRequest(found, state, targets, self._who(actor), self._settings.bulk)
         return embed(self._repository, request, client, runners)
+
+
+def reservations(graph: Graph) -> Reservations:
+    """The ids that writes with idempotency keys have reserved for their commits, for a server of the graph."""
+    from omnigraph.write.reservations import Reservations
+
+    return Reservations(graph._repository)

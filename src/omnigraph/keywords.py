@@ -6,8 +6,10 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from omnigraph.arguments import optional_text, shortened
 from omnigraph.bulk.engines import Engine
 from omnigraph.errors import InvalidArgument, RequestError
+from omnigraph.manifest.refs.names import is_commit_id
 from omnigraph.manifest.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ class LoadKeywords(TypedDict, total=False):
     max_errors: int | None
     bad_records: Location | None
     skip_bad: bool
+    graph_commit_id: str | None
     listener: Listener | None
     cancellation: Cancellation | None
 
@@ -79,6 +82,7 @@ class MergeKeywords(UndoKeywords, total=False):
     """Keywords of `Graph.merge` and `Graph.preview_merge`."""
 
     squash: bool
+    graph_commit_id: str | None
 
 
 class ChangeKeywords(TypedDict, total=False):
@@ -109,6 +113,14 @@ def shown_state(at: str | int | Snapshot) -> str | int:
     if isinstance(at, Snapshot):
         return at.graph_commit_id or at.manifest_version
     return at
+
+
+def commit_id_argument(value: str | None) -> str | None:
+    """The id that a caller chose for a commit."""
+    chosen = optional_text("graph_commit_id", value)
+    if chosen is not None and not is_commit_id(chosen):
+        raise InvalidArgument("graph_commit_id", f"'{shortened(chosen)}' is not a ULID")
+    return chosen
 
 
 def engine_named(name: str) -> Engine:

@@ -22,6 +22,7 @@ from omnigraph.keywords import (
     LogKeywords,
     MergeKeywords,
     UndoKeywords,
+    commit_id_argument,
     engine_named,
 )
 from omnigraph.lang.schema.lookup import table_keys
@@ -397,6 +398,7 @@ class VersionedGraph(GraphHandle):
             Decisions(options.get("strict", False), options.get("resolve"), options.get("choices") or {}),
             options.get("squash", False),
             optional_text("if_commit", options.get("if_commit")),
+            graph_commit_id=commit_id_argument(options.get("graph_commit_id")),
         )
 
     def _merged_branch(self, argument: str, name: str) -> Branch:

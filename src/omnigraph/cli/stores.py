@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 Store = Annotated[
     str | None,
-    typer.Option("--store", "--uri", help="The graph: a path, file://, s3://. Default: the only *.omni here."),
+    typer.Option(
+        "--store",
+        "--uri",
+        "--server",
+        help="The graph: a path, file://, s3://, or the http:// of a server. Default: the only *.omni here.",
+    ),
 ]
 Address = Annotated[str | None, typer.Argument(help="The graph; the same as --store.", show_default=False)]
 At = Annotated[
@@ -56,8 +61,15 @@ def parse_state(text: str | None, branch: str | None) -> str | int | None:
 
 
 def open_graph(*given: str | None, read_only: bool, actor: str | None = None) -> Graph:
-    """Open the graph the user named."""
+    """Open the graph the user named, or connect to it: a remote graph has the methods that commands use."""
+    address = resolve_store(*given)
+    if address.startswith(("http://", "https://")):
+        from omnigraph.remote.connecting import connect
+
+        if actor is not None:
+            raise typer.BadParameter("--as is for graphs of this machine; a server knows the actor by the token")
+        return cast("Graph", connect(address))
     leave_out_pandas()
     from omnigraph.opening import open as open_address
 
-    return open_address(resolve_store(*given), read_only=read_only, actor=actor)
+    return open_address(address, read_only=read_only, actor=actor)

@@ -37,6 +37,7 @@ VERBS: Final[Mapping[str, str]] = {
     "revert": "history.undo:revert",
     "cherry-pick": "history.undo:cherry_pick",
     "reset": "history.undo:reset",
+    "serve": "server.serve:serve",
     "snapshot": "graph.graphs:snapshot",
     "lint": "lang.lint:lint",
     "explain": "data.explain:explain",

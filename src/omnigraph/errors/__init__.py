@@ -36,7 +36,13 @@
     │   ├── ParentlessCommit     the first commit, which changed nothing that was there before
     │   ├── CursorRejected       a change cursor that is damaged, or belongs to something else
     │   ├── ChangeFeedGap        changes that are gone from the store before they were read
-    │   └── MissingExtra         an optional package that is not installed
+    │   ├── MissingExtra         an optional package that is not installed
+    │   ├── Unauthorized         server: no token, or one that it does not know
+    │   ├── GraphNotServed       server: it has no graph of that name
+    │   ├── QueryNotFound        server: it has no stored query of that name
+    │   ├── MediaUnsupported     server: a form of request or answer that a route does not have
+    │   ├── RequestIncomplete    server: a body that did not arrive in time
+    │   └── KeyReused            server: an idempotency key that was used for another write
     ├── DataError                fix the data
     │   ├── RecordError          records of a load that cannot be read
     │   ├── ConstraintViolation  rows that break a constraint of the schema
@@ -69,9 +75,11 @@
     │   ├── SchemaChanged        the schema was changed while the write was prepared
     │   ├── StagedFilesRemoved   a cleanup removed what the write had prepared long before
     │   ├── BatchDone            a micro-batch of a stream with nothing to commit
+    │   ├── CommitDone           a write whose commit is there already
     │   ├── PublishContention    other writers published at every attempt
     │   ├── LockTimeout          another writer held the lock too long
     │   ├── MaintenanceRunning   another process maintains the graph
+    │   ├── TooManyRequests      a server with as many requests as it admits
     │   └── LockLost             this writer paused, and its lock was given to another
     ├── OutcomeUnknown           look for the commit before you retry
     ├── BatchOutcomeUnknown      write the stream's micro-batch again; it is not written twice
@@ -80,9 +88,11 @@
     ├── SchemaUnfinished         some branches have the new schema; opening the graph for writing finishes it
     ├── SchemaRefused            one of several branches cannot get the schema; no branch did
     ├── TagOutcomeUnknown        look at the list of tags before you retry
+    ├── ServerUnavailable        a server that cannot be reached, or went away before it answered
     └── StorageError             ask an operator
         ├── IncompleteFile       the store did not keep all bytes of a file
         ├── ObjectDamaged        an object of the graph is missing, truncated or changed
+        ├── ServerFailed         a server's answer that is no answer to the request
         ├── RecoveryBlocked      an interrupted write that can be neither finished nor undone
         ├── SidecarUnreadable    the sidecar of an interrupted write cannot be read
         ├── TableDrift           a table at a version that the graph cannot explain
@@ -103,6 +113,7 @@ from omnigraph.errors.base import (
 )
 from omnigraph.errors.conflicts import (
     BatchDone,
+    CommitDone,
     ConflictError,
     LockLost,
     LockTimeout,
@@ -196,6 +207,17 @@ from omnigraph.errors.requests import (
     TagExists,
     TagNotFound,
 )
+from omnigraph.errors.serving import (
+    GraphNotServed,
+    KeyReused,
+    MediaUnsupported,
+    QueryNotFound,
+    RequestIncomplete,
+    ServerFailed,
+    ServerUnavailable,
+    TooManyRequests,
+    Unauthorized,
+)
 from omnigraph.errors.storage import (
     IncompleteFile,
     ObjectDamaged,
@@ -226,6 +248,7 @@ __all__ = [
     "BranchProtected",
     "BranchTagged",
     "ChangeFeedGap",
+    "CommitDone",
     "ComputationFailed",
     "Conflict",
     "ConflictError",
@@ -245,6 +268,7 @@ __all__ = [
     "GraphExists",
     "GraphMoved",
     "GraphNotFound",
+    "GraphNotServed",
     "HistoryReclaimed",
     "IncompleteFile",
     "InvalidAddress",
@@ -255,11 +279,13 @@ __all__ = [
     "JobCancelled",
     "JobFailed",
     "KeyConflict",
+    "KeyReused",
     "LanguageError",
     "LockLost",
     "LockTimeout",
     "MaintenanceRunning",
     "ManifestConflict",
+    "MediaUnsupported",
     "MergeConflicts",
     "MergeUnfinished",
     "MigrationError",
@@ -279,6 +305,7 @@ __all__ = [
     "QueryCancelled",
     "QueryError",
     "QueryMemoryExceeded",
+    "QueryNotFound",
     "QueryStopped",
     "QueryTimeout",
     "ReadOnlyGraph",
@@ -286,11 +313,14 @@ __all__ = [
     "RecordProblem",
     "RecoveryBlocked",
     "RequestError",
+    "RequestIncomplete",
     "ResourceLimit",
     "SchemaChanged",
     "SchemaError",
     "SchemaRefused",
     "SchemaUnfinished",
+    "ServerFailed",
+    "ServerUnavailable",
     "SharedRows",
     "SidecarUnreadable",
     "SnapshotNotFound",
@@ -307,6 +337,8 @@ __all__ = [
     "TagExists",
     "TagNotFound",
     "TagOutcomeUnknown",
+    "TooManyRequests",
+    "Unauthorized",
     "UpgradeRequired",
     "Violation",
 ]

@@ -103,6 +103,24 @@ class BatchDone(ConflictError):
         return {"error": str(self), "stream": self.stream, "branch": self.branch, "batch": self.batch}
 
 
+class CommitDone(ConflictError):
+    """A write whose caller chose the id of its commit, and that is committed already."""
+
+    def __init__(self, branch: str, graph_commit_id: str) -> None:
+        super().__init__(branch, graph_commit_id)
+        self.branch = branch
+        self.graph_commit_id = graph_commit_id
+
+    def __str__(self) -> str:
+        return (
+            f"branch '{self.branch}' has commit {self.graph_commit_id} already, and it is not made twice;"
+            f" `omnigraph commit show {self.graph_commit_id}` shows it"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "branch": self.branch, "graph_commit_id": self.graph_commit_id}
+
+
 class PublishContention(ConflictError):
     """Other writers published at every attempt of this one."""
 

@@ -23,6 +23,7 @@ INIT_CLAIM: Final = "__init.json"
 PLACE: Final = "__place.json"
 BACKUPS: Final = "__backups"
 TOPOLOGIES: Final = "_topologies"
+REQUESTS: Final = "__requests"
 
 SCHEMAS: Final = "_schemas"
 SCHEMA_INTENT: Final = "__schema_intent.json"
@@ -120,6 +121,11 @@ def topology_versions(key: str) -> tuple[int, ...]:
     numbers = name.removesuffix(".topology").split("-")
     is_one = name.endswith(".topology") and len(numbers) == 3 and all(map(str.isdecimal, numbers))
     return tuple(map(int, numbers)) if is_one else ()
+
+
+def request_record(name: str) -> str:
+    """The object that says which commit a write with an idempotency key makes."""
+    return f"{REQUESTS}/{name}.json"
 
 
 def backup_entry(backup: str) -> str:

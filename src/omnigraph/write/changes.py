@@ -115,6 +115,8 @@ class WriteRequest:
     merged_parents: tuple[str, ...] = ()
     """Heads of other branches that the commit brings into this one."""
     rows_per_file: int = ROWS_PER_FILE
+    graph_commit_id: str | None = None
+    """The id that the commit gets, chosen by the caller; CommitDone if the branch has it already."""
     entry: Entry | None = None
     """The branch as it was found when the request was made, if that was just now."""
     is_quick: bool = False

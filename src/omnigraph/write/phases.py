@@ -39,7 +39,8 @@ def commit(
     can finish the write as well as this writer, so an error leaves it in doubt."""
     message = request.message if ready.prepared.message is None else ready.prepared.message
     parents = request.merged_parents
-    draft = CommitDraft(request.writer, str(ULID()), request.actor, message, parents, request.batch)
+    wanted = request.graph_commit_id or str(ULID())
+    draft = CommitDraft(request.writer, wanted, request.actor, message, parents, request.batch)
     moves = tuple(one.move for one in ready.staged)
     sidecar = Sidecar(operation_id, request.writer, request.branch.ref, draft, moves, schema=ready.prepared.schema)
     lock.verify()

@@ -57,6 +57,7 @@ from omnigraph.write.folding import Folding
 from omnigraph.write.outcomes import InDoubt, find_out, require_noted
 from omnigraph.write.phases import commit
 from omnigraph.write.rebasing import rebased
+from omnigraph.write.reservations import require_new
 from omnigraph.write.revalidation import HEALED, LATE_VERSION_UNDONE, REARRANGED, find_conflict, require_unchanged
 
 OPTIMISTIC_ATTEMPTS: Final = 2
@@ -214,6 +215,7 @@ def _make_ready(
     """Prepare, validate and stage. No table moves. Under the lock nothing new is folded."""
     folding.begin()
     require_unchanged(request, base.snapshot)
+    require_new(base.repository, request.branch, request.graph_commit_id, base.snapshot, base.snapshot)
     prepared = prepare(base)
     optional_text("message", prepared.message, LONGEST_MESSAGE)
     if prepared.is_empty:

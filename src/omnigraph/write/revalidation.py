@@ -25,6 +25,7 @@ from omnigraph.storage.locks import CommitLock
 from omnigraph.write.changes import Ready, Result, WriteRequest
 from omnigraph.write.entry import settle
 from omnigraph.write.evaluator import read_set
+from omnigraph.write.reservations import require_new
 
 LATE_VERSION_UNDONE: Final = ConflictError("a late request of a dead writer was undone; the write is retried")
 """A reason to prepare any change again, even one that is not repeatable: nothing that it read has changed."""
@@ -67,6 +68,7 @@ def _revalidate(request: WriteRequest, ready: Ready[Result], lock: CommitLock) -
     state, moved, is_healed = settle(repository, request.branch, lock, starts)
     current = repository.snapshot(request.branch, state)
     require_unchanged(request, current)
+    require_new(repository, request.branch, request.graph_commit_id, current, base.snapshot)
     if current.schema_digest != base.snapshot.schema_digest:
         return SchemaChanged(request.branch.name)
     if current.manifest_version != base.snapshot.manifest_version:

@@ -184,7 +184,14 @@ def _commit(
     repository: Repository, job: RunningJob, branch: Branch, preparer: LoadPreparer, *, created: bool
 ) -> LoadResult:
     options, staged = preparer.options, preparer.staged
-    request = WriteRequest("load", branch, options.actor, options.message, batch=options.batch)
+    request = WriteRequest(
+        "load",
+        branch,
+        options.actor,
+        options.message,
+        batch=options.batch,
+        graph_commit_id=options.graph_commit_id,
+    )
     written = commit_write(repository, request, preparer, job.lock)
     job.committed = written.files
     if written.commit is None:

@@ -23,7 +23,9 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """Which branch a load changes and how, and what happens to bad records. Streams set ``batch``."""
+    """Which branch a load changes and how, and what happens to bad records. Streams set ``batch``.
+
+    ``graph_commit_id`` is the id that the commit gets."""
 
     mode: Mode
     branch: str
@@ -34,6 +36,7 @@ class LoadOptions:
     bad_records: str | None = None
     skip_bad: bool = False
     batch: Batch | None = None
+    graph_commit_id: str | None = None
     settings: BulkSettings = field(default_factory=BulkSettings)
 
     @property

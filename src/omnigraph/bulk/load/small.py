@@ -175,7 +175,10 @@ def _commit(repository: Repository, branch: Branch, prepared: PreparedLoad, stat
     options = prepared.options
     repeatable = options.mode is not Mode.OVERWRITE
     change = Prepared(prepared.delta, None, repeatable, lineage_only=True, limit=options.error_limit)
-    request = WriteRequest("load", branch, options.actor, options.message, compiled_for=state)
+    wanted = options.graph_commit_id
+    request = WriteRequest(
+        "load", branch, options.actor, options.message, graph_commit_id=wanted, compiled_for=state
+    )
     with _locating(prepared.lines):
         commit = commit_write(repository, request, lambda _: change).commit
     assert commit is not None  # noqa: S101  a load always commits

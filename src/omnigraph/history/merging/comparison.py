@@ -36,6 +36,8 @@ class MergeRequest:
     combine: Combine = combine_in_memory
     job_lock: Held | None = None
     planned: MergePlan | None = None
+    graph_commit_id: str | None = None
+    """The id that the commit gets, if its caller chose one."""
 
 
 def compared(request: MergeRequest, source: Snapshot, base: Base) -> tuple[MergePlan, Combined]:

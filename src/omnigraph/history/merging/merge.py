@@ -52,7 +52,13 @@ def merge(repository: Repository, request: MergeRequest) -> MergeResult:
 def _write(request: MergeRequest, source: Snapshot) -> WriteRequest:
     parents = () if request.squash or source.graph_commit_id is None else (source.graph_commit_id,)
     return WriteRequest(
-        "merge", request.target, request.actor, request.message, request.if_commit, merged_parents=parents
+        "merge",
+        request.target,
+        request.actor,
+        request.message,
+        request.if_commit,
+        merged_parents=parents,
+        graph_commit_id=request.graph_commit_id,
     )
 
 

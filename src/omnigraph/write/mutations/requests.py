@@ -52,6 +52,7 @@ def mutate(
     *,
     actor: str | None,
     if_commit: str | None,
+    graph_commit_id: str | None,
     embedder: EmbeddingClient | None,
     settings: WriteSettings,
 ) -> MutationResult:
@@ -73,6 +74,7 @@ def mutate(
         branch,
         actor,
         if_commit=if_commit,
+        graph_commit_id=graph_commit_id,
         entry=entry,
         is_quick=embedder is None or not _embeds(query.ir, state.catalog),
         compiled_for=state,

@@ -1,0 +1,86 @@
+"""`omnigraph serve`: graphs for programs that speak HTTP."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli.output import print_warning, reports_errors
+from omnigraph.cli.stores import Store, resolve_store
+from omnigraph.errors import MissingExtra, RequestError
+
+UNAUTHENTICATED = "OMNIGRAPH_UNAUTHENTICATED"
+
+
+@reports_errors
+def serve(
+    place: Annotated[
+        str | None, typer.Argument(help="The graph, or a directory of *.omni graphs.", show_default=False)
+    ] = None,
+    store: Store = None,
+    host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")] = 8080,
+    graph: Annotated[
+        str | None, typer.Option("--graph", help="The name of a single graph. Default: default.")
+    ] = None,
+    tokens_file: Annotated[
+        Path | None,
+        typer.Option("--tokens-file", help='JSON with a token for each actor, or its hash: {"ada": "sha256:…"}.'),
+    ] = None,
+    unauthenticated: Annotated[
+        bool,
+        typer.Option("--unauthenticated", help="Take requests without tokens: every caller may do all."),
+    ] = False,
+    queries: Annotated[
+        Path | None,
+        typer.Option("--queries", help="A folder of *.gq files with stored queries, invoked by their names."),
+    ] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse writes.")] = False,
+    require_all_graphs: Annotated[
+        bool, typer.Option("--require-all-graphs", help="Do not start if a graph of the directory is damaged.")
+    ] = False,
+    tls_cert: Annotated[
+        Path | None, typer.Option("--tls-cert", help="The file of the certificate, to speak HTTPS.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="The file of the certificate's key.")] = None,
+    writes_per_actor: Annotated[
+        int, typer.Option("--writes-per-actor", min=1, help="Writes of one actor at a time; more get a 429.")
+    ] = 16,
+    shutdown_seconds: Annotated[
+        float, typer.Option("--shutdown-seconds", min=0, help="How long to wait for requests when it stops.")
+    ] = 30,
+) -> None:
+    """Serve a graph, or all graphs of a directory, over HTTP.
+
+    Prints where it listens once it does. SIGINT and SIGTERM stop it: it finishes the writes that it has begun.
+    """
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingExtra(error.name or "starlette", "server", "the server") from None
+    from omnigraph.server.application import Server
+    from omnigraph.server.graphs import addresses, open_graphs
+    from omnigraph.server.run import Listening, run_server
+    from omnigraph.server.settings import ServerSettings
+    from omnigraph.server.stored import read_stored
+    from omnigraph.server.tokens import read_tokens
+
+    if (tls_cert is None) != (tls_key is None):
+        raise typer.BadParameter("--tls-cert and --tls-key belong together")
+    tokens = read_tokens(tokens_file, os.environ)
+    if tokens is None and not unauthenticated and os.environ.get(UNAUTHENTICATED) != "1":
+        raise RequestError(
+            "a server without tokens would let everybody read and write; give --tokens-file FILE, or say "
+            "--unauthenticated"
+        )
+    found = addresses(resolve_store(place, store), graph)
+    served = open_graphs(found, read_only=read_only, require_all=require_all_graphs)
+    for name, reason in served.unusable.items():
+        print_warning(f"graph '{name}' is not served: {reason}")
+    stored = {} if queries is None else read_stored(queries, served.graphs)
+    settings = ServerSettings(actor_writes=writes_per_actor, shutdown_seconds=shutdown_seconds)
+    run_server(Server(served, tokens, settings, stored=stored), Listening(host, port, tls_cert, tls_key))

@@ -1,0 +1,107 @@
+"""Starting and stopping a server process."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import uvicorn
+
+from omnigraph.errors import RequestError
+from omnigraph.server.application import Server
+
+_BACKLOG: Final = 2_048
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+LISTENING: Final = "OMNIGRAPH_LISTEN_ADDR"
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where a server listens, and the files of its certificate if it speaks TLS."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+class _Uvicorn(uvicorn.Server):
+    """Uvicorn that says when it listens, and tells the server that it stops before it waits for requests."""
+
+    def __init__(self, config: uvicorn.Config, server: Server, address: str) -> None:
+        super().__init__(config)
+        self._server = server
+        self._address = address
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        sys.stdout.write(f"{LISTENING}={self._address}\n")
+        sys.stdout.flush()
+        is_tls = self.config.is_ssl
+        self._server.log("listening", address=self._address, graphs=sorted(self._server.graphs), tls=is_tls)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at a signal, and end as a program that has done its work."""
+        loop = asyncio.get_running_loop()
+        for sig in _SIGNALS:
+            loop.add_signal_handler(sig, self.handle_exit, sig, None)
+        try:
+            yield
+        finally:
+            for sig in _SIGNALS:
+                loop.remove_signal_handler(sig)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._server.is_stopping = True
+        self._server.log("stopping", signal=sig)
+        super().handle_exit(sig, frame)
+
+
+def run_server(server: Server, listening: Listening) -> None:
+    """Serve until a signal says to stop: then finish what was begun, and return.
+
+    A line on standard output says where it listens, once it does.
+    """
+    config = uvicorn.Config(
+        server.application,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        ws="none",
+        ssl_certfile=listening.certificate,
+        ssl_keyfile=listening.key,
+        timeout_graceful_shutdown=int(server.settings.shutdown_seconds),
+    )
+    try:
+        config.load()
+    except OSError as error:
+        raise RequestError(f"the certificate cannot be used: {error}") from None
+    bound = _bound(listening)
+    host, port = bound.getsockname()[:2]
+    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    asyncio.run(_Uvicorn(config, server, shown).serve([bound]))
+    server.log("stopped")
+
+
+def _bound(listening: Listening) -> socket.socket:
+    """A socket at the address; RequestError if it is taken or does not exist."""
+    try:
+        found = socket.getaddrinfo(listening.host, listening.port, type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, _, address = found
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(_BACKLOG)
+    except (OSError, OverflowError) as error:
+        raise RequestError(f"cannot listen at {listening.host}:{listening.port}: {error}") from None
+    return bound

@@ -1,0 +1,83 @@
+"""The command line with `--server`: the same words, the same output."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.cli.command import Ran, omnigraph
+from tests.sampling import quick_and_long
+from tests.server.running import ADD, NAMES, TOKENS, make_graph, serving
+
+ULID = re.compile("[0-9A-HJKMNP-TV-Z]{26}", re.IGNORECASE)
+TIME = re.compile(r"\d{4}-\d\d-\d\d[T ][0-9:.]+(Z|\+00:00)?")
+CURSOR = re.compile(r"cursor \S+")
+COMMANDS = (
+    ("query", "-e", NAMES),
+    ("query", "-e", NAMES, "--json"),
+    ("query", "-e", NAMES, "--branch", "mian"),
+    ("mutate", "-e", ADD, "--params", '{"n": "cid", "a": 4}', "--json"),
+    ("mutate", "-e", ADD, "--params", '{"n": "dan"}', "--if-commit", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+    ("load", "--mode", "merge", "--data", "-"),
+    ("load", "--mode", "append", "--data", "-"),
+    ("ingest", "--branch", "review/1", "--data", "-", "--json"),
+    ("branch", "create", "dev"),
+    ("branch", "list"),
+    ("branch", "merge", "review/1"),
+    ("branch", "delete", "dev", "--yes"),
+    ("tag", "create", "v1"),
+    ("tag", "list", "--json"),
+    ("commit", "list"),
+    ("commit", "show", "v1", "--json"),
+    ("log",),
+    ("blame", "Person", "cid"),
+    ("snapshot",),
+    ("entity", "Person", "ada"),
+    ("explain", "-e", NAMES),
+    ("export",),
+    ("schema", "show"),
+    ("schema", "history"),
+    ("changes", "poll", "--start", "beginning"),
+    ("revert", "v1"),
+    ("recovery", "list"),
+)
+WRITING = {"mutate", "load", "ingest", "revert", "create", "merge"}
+RECORD = b'{"type": "Person", "data": {"name": "eve"}}\n'
+
+
+@pytest.mark.parametrize("commands", quick_and_long(COMMANDS[:1], COMMANDS))
+def test_commands_print_the_same(
+    commands: tuple[tuple[str, ...], ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "other"):
+        make_graph(tmp_path / f"{name}.omni")
+    monkeypatch.setenv("OMNIGRAPH_BEARER_TOKEN", TOKENS["ada"])
+    with serving(tmp_path / "other.omni") as server:
+        for command in commands:
+            actor = ("--as", "ada") if WRITING & set(command[:2]) else ()
+            here = omnigraph(*command, "--store", "one.omni", *actor, stdin=RECORD, cwd=tmp_path)
+            there = omnigraph(*command, "--server", server.url, stdin=RECORD, cwd=tmp_path)
+            shown_here, shown_there = plain(here, str(tmp_path / "one.omni")), plain(there, server.url)
+            assert shown_there == shown_here, command
+
+
+def plain(ran: Ran, address: str) -> tuple[int, str, str]:
+    """What a command did, without what differs between two graphs."""
+
+    def shown(text: str) -> str:
+        text = text.replace(f"{address}/graphs/default", "GRAPH").replace(address, "GRAPH")
+        return CURSOR.sub("cursor", TIME.sub("TIME", ULID.sub("ID", text)))
+
+    return ran.code, shown(ran.out), shown(ran.err)
+
+
+def test_what_a_server_does_not_do(tmp_path: Path) -> None:
+    make_graph(tmp_path / "g.omni")
+    with serving(tmp_path / "g.omni", is_open=True) as server:
+        refused = omnigraph("optimize", "--server", server.url, cwd=tmp_path)
+        assert refused.code == 1
+        assert "works on the store itself" in refused.err
+        named = omnigraph("mutate", "-e", ADD, "--as", "eve", "--server", server.url, cwd=tmp_path)
+        assert named.code == 2
+        assert "--as is for graphs of this machine" in " ".join(named.err.replace("│", " ").split())

@@ -1,0 +1,238 @@
+"""One set of scenarios, with an embedded graph and with a remote one: the same methods, results and errors."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import pytest
+from tests.server.running import ADD, NAMES, PEOPLE, SCHEMA, SET_AGE, TOKENS, make_graph, serving
+
+import omnigraph
+from omnigraph import Graph, OmniError, RemoteGraph
+
+ULID = re.compile("[0-9A-HJKMNP-TV-Z]{26}", re.IGNORECASE)
+AnyGraph = Graph | RemoteGraph
+Scenario = Callable[[AnyGraph], Any]
+
+
+def queries(graph: AnyGraph) -> Any:
+    by_name = "query one($n: String) { match { $p: Person { name: $n } } return { $p.name as n, $p.born as b } }"
+    before = graph.snapshot()
+    graph.mutate(ADD, {"n": "quin", "a": 3})
+    return [
+        graph.query(NAMES).rows,
+        graph.query(by_name, {"n": "ada"}).rows,
+        graph.query(by_name, {"n": "nobody"}).to_arrow(),
+        graph.query(NAMES, at=before).rows,
+        graph.query(NAMES, at=1).target,
+        graph.query(NAMES, at=before.graph_commit_id).columns,
+        graph.explain(NAMES),
+        graph.check("query q() { match { $p: Persn } return { $p } }").count("error"),
+        graph.entity("Person", "ada"),
+        graph.entity("Person", "nobody"),
+    ]
+
+
+def parameters(graph: AnyGraph) -> Any:
+    text = "query born($d: Date) { match { $p: Person  $p.born = $d } return { $p.name as n } }"
+    return graph.query(text, {"d": dt.date(1815, 12, 10)}).rows
+
+
+def mutations(graph: AnyGraph) -> Any:
+    done = graph.mutate(SET_AGE, {"n": "ada", "a": 37})
+    assert done.commit is not None
+    head = done.commit.graph_commit_id
+    return [
+        done,
+        graph.mutate(SET_AGE, {"n": "nobody", "a": 1}),
+        graph.mutate(ADD, {"n": "mia"}, if_commit=head).affected_nodes,
+        graph.commits(limit=2),
+        graph.commit(head) == done.commit,
+    ]
+
+
+def loads(graph: AnyGraph) -> Any:
+    return [
+        graph.load(PEOPLE, mode="merge"),
+        graph.load([{"type": "Person", "data": {"name": "lou", "born": dt.date(2000, 1, 2)}}], mode="append"),
+        graph.ingest(b'{"type": "Person", "data": {"name": "luc"}}', "review/1", message="mine"),
+        graph.query(NAMES, branch="review/1").rows,
+        graph.branch("review/1").query(NAMES).rows,
+    ]
+
+
+def branches(graph: AnyGraph) -> Any:
+    made = graph.create_branch("dev")
+    graph.mutate(ADD, {"n": "bea"}, branch="dev")
+    plan = graph.preview_merge("dev")
+    merged = graph.merge("dev", message="all of it")
+    return [
+        made,
+        plan,
+        merged,
+        graph.merge("dev").outcome,
+        [each.name for each in graph.branches()],
+        graph.delete_branch("dev").name,
+        [each.name for each in graph.branches()],
+        graph.tag("v1"),
+        graph.tags(),
+        graph.commit("v1").kind,
+        graph.delete_tag("v1"),
+        graph.log(stat=True),
+        graph.blame("Person", "bea"),
+    ]
+
+
+def undoing(graph: AnyGraph) -> Any:
+    first = graph.mutate(SET_AGE, {"n": "ada", "a": 50}).commit
+    assert first is not None
+    second = graph.revert(first.graph_commit_id)
+    again = graph.cherry_pick(first.graph_commit_id)
+    graph.mutate(ADD, {"n": "uma"})
+    back = graph.reset(first.graph_commit_id, message="back")
+    return [second, again, back, graph.query(NAMES).rows]
+
+
+def following(graph: AnyGraph) -> Any:
+    start = graph.changes().cursor
+    graph.mutate(SET_AGE, {"n": "ada", "a": 50})
+    graph.mutate(ADD, {"n": "fay"})
+    page = graph.changes(cursor=start)
+    sink = io.BytesIO()
+    baseline = graph.baseline(sink, kinds=["edge"])
+    head = graph.commits(limit=1)[0].graph_commit_id
+    return [
+        page.blocks,
+        page.caught_up,
+        graph.changes(cursor=page.cursor).blocks,
+        [len(each.blocks) for each in graph.change_pages(start="beginning", limit=1)],
+        graph.commit_changes(head, types=["Person"]).block,
+        sink.getvalue(),
+        baseline.total_entities,
+    ]
+
+
+def schemas(graph: AnyGraph) -> Any:
+    more = SCHEMA + "node Place { code: String @key }"
+    return [
+        graph.schema,
+        graph.plan_schema(more),
+        graph.apply_schema(more, message="places"),
+        graph.schema_source(at=1),
+        [each.source for each in graph.schema_history()],
+        sorted(graph.catalog.nodes),
+        graph.snapshot().tables,
+        graph.recoveries(),
+    ]
+
+
+def exports(graph: AnyGraph) -> Any:
+    sink = io.BytesIO()
+    done = graph.export(sink, ordered=True)
+    return [sink.getvalue(), done, graph.export(io.BytesIO(), types=["Knows"]).total_entities]
+
+
+SCENARIOS: tuple[Scenario, ...] = (
+    queries,
+    parameters,
+    mutations,
+    loads,
+    branches,
+    undoing,
+    following,
+    schemas,
+    exports,
+)
+
+REFUSALS: dict[str, Scenario] = {
+    "syntax": lambda graph: graph.query("query q() {"),
+    "type": lambda graph: graph.query("query q() { match { $p: Persn } return { $p } }"),
+    "mutation": lambda graph: graph.query(ADD),
+    "missing parameter": lambda graph: graph.mutate(ADD),
+    "memory": lambda graph: graph.query(NAMES, memory_limit=0),
+    "branch": lambda graph: graph.query(NAMES, branch="mian"),
+    "commit": lambda graph: graph.commit("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+    "both": lambda graph: graph.query(NAMES, branch="main", at="01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+    "type of an argument": lambda graph: graph.query(7),  # type: ignore[arg-type]
+    "branch exists": lambda graph: [graph.create_branch("taken"), graph.create_branch("taken")],
+    "main stays": lambda graph: graph.delete_branch("main"),
+    "branch name": lambda graph: graph.create_branch("a b"),
+    "records": lambda graph: graph.load("{]", mode="merge"),
+    "rule": lambda graph: graph.load([{"type": "Person", "data": {"name": "x", "age": 900}}], mode="merge"),
+    "key": lambda graph: graph.load([{"type": "Person", "data": {"name": "ada"}}], mode="append"),
+    "mode": lambda graph: graph.load(PEOPLE, mode="replace"),  # type: ignore[arg-type]
+    "precondition": lambda graph: graph.mutate(ADD, {"n": "x"}, if_commit="01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+    "cursor": lambda graph: graph.changes(cursor="nonsense"),
+    "migration": lambda graph: graph.apply_schema("node Person { name: I32 @key }"),
+    "schema": lambda graph: graph.plan_schema("node {"),
+    "conflicts": lambda graph: _conflicts(graph),
+    "entity type": lambda graph: graph.entity("Persn", "x"),
+    "first commit": lambda graph: graph.commit_changes(graph.commits()[-1].graph_commit_id),
+    "commit id": lambda graph: [graph.mutate(ADD, {"n": name}, graph_commit_id=GIVEN) for name in "xy"],
+}
+GIVEN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+
+def _conflicts(graph: AnyGraph) -> Any:
+    graph.create_branch("side")
+    graph.mutate(SET_AGE, {"n": "ada", "a": 60})
+    graph.mutate(SET_AGE, {"n": "ada", "a": 61}, branch="side")
+    return graph.merge("side")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two graphs to which the same happens: one in this process, one behind a server."""
+
+    embedded: Graph
+    remote: RemoteGraph
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    folder = tmp_path_factory.mktemp("pair")
+    for name in ("one", "other"):
+        make_graph(folder / f"{name}.omni")
+    with (
+        omnigraph.open(folder / "one.omni", actor="ada") as one,
+        serving(folder / "other.omni") as server,
+        omnigraph.connect(server.url, token=TOKENS["ada"]) as other,
+    ):
+        yield Pair(one, other)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
+def test_a_scenario_comes_to_the_same(scenario: Scenario, pair: Pair) -> None:
+    assert plain(scenario(pair.remote)) == plain(scenario(pair.embedded))
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_refusal_is_the_same(name: str, pair: Pair) -> None:
+    with pytest.raises(OmniError) as expected:
+        REFUSALS[name](pair.embedded)
+    with pytest.raises(OmniError) as found:
+        REFUSALS[name](pair.remote)
+    assert type(found.value) is type(expected.value)
+    assert plain(vars(found.value)) == plain(vars(expected.value))
+    assert found.value.outcome is expected.value.outcome
+
+
+def plain(value: Any) -> Any:
+    """A value that can be compared: ids and times of two graphs differ, and so do their addresses."""
+    if isinstance(value, str):
+        return ULID.sub("ID", value)
+    if isinstance(value, dt.datetime):
+        return "TIME"
+    if isinstance(value, dict) or hasattr(value, "items"):
+        return {str(plain(name)): plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        shown = {each.name: plain(getattr(value, each.name)) for each in fields(value) if each.compare}
+        return {"a": type(value).__name__, **{k: v for k, v in shown.items() if k not in ("location", "address")}}
+    return value

@@ -1,0 +1,168 @@
+"""How a server lives: what it finishes when it stops, what is left when it is killed, and what it serves."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import urllib3
+from tests.processes import children
+from tests.sampling import quick_and_long
+from tests.server.running import ADD, NAMES, SCHEMA, Served, make_graph, serve, serving
+
+import omnigraph
+from omnigraph.errors import GraphNotFound, RequestError
+from omnigraph.server.graphs import addresses, open_graphs
+
+ENDLESS = (
+    "query endless() { match { $a: Person  $b: Person  $c: Person  $a.age <= $b.age  $b.age <= $c.age }"
+    " return { count($a) as n } }"
+)
+
+
+def test_a_caller_that_goes_away_stops_its_query(tmp_path: Path) -> None:
+    """The server has one thread for reads. A query that would keep it for hours is left by its caller; another
+    caller gets its answer."""
+    with omnigraph.init(tmp_path / "g.omni", SCHEMA) as graph:
+        records = [{"type": "Person", "data": {"name": f"p{n}", "age": n % 100}} for n in range(3_000)]
+        graph.load(records, mode="append")
+    with serving(tmp_path / "g.omni", is_open=True, read_threads=1) as server:
+        body = json.dumps({"query": ENDLESS}).encode()
+        with socket.create_connection(("127.0.0.1", server.port), 30) as caller:
+            caller.sendall(
+                b"POST /graphs/default/query HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                + f"Content-Length: {len(body)}\r\n\r\n".encode()
+                + body
+            )
+            assert "omnigraph_http_requests_in_flight 2" in wait_for(server, "in_flight 2")
+        assert server.ask("/schema")["schema_source"] == SCHEMA
+        assert 'route="/graphs/{graph}/query",status="499"' in wait_for(server, 'status="499"')
+
+
+def wait_for(server: Served, said: str) -> str:
+    """The metrics of a server, once they say something."""
+    while True:
+        text = server.request("GET", "/metrics").content.decode()
+        if said in text:
+            return text
+
+
+def test_a_server_that_stops_finishes_its_writes(graph_place: Path) -> None:
+    with serving(graph_place, is_open=True) as server, ThreadPoolExecutor(4) as pool:
+        begun = threading.Barrier(5)
+
+        def write(number: int) -> str | None:
+            begun.wait()
+            body = {"query": ADD, "params": {"n": f"n{number}"}}
+            try:
+                found = server.request("POST", "/graphs/default/mutate", body)
+            except urllib3.exceptions.HTTPError:
+                return None
+            return f"n{number}" if found.status == 200 else None
+
+        writes = [pool.submit(write, number) for number in range(4)]
+        begun.wait()
+        server.stop()
+        done = {name for name in (each.result() for each in writes) if name is not None}
+    with omnigraph.open(graph_place) as graph:
+        assert done <= {row["name"] for row in graph.query(NAMES)}
+
+
+@pytest.mark.parametrize("writes", quick_and_long(6, 60))
+def test_what_was_acknowledged_is_there_after_a_kill(graph_place: Path, writes: int) -> None:
+    acknowledged: set[str] = set()
+    with serving(graph_place, is_open=True) as server, ThreadPoolExecutor(4) as pool:
+
+        def write(worker: int) -> None:
+            for number in range(100):
+                name = f"n{worker}x{number}"
+                try:
+                    found = server.request("POST", "/graphs/default/mutate", {"query": ADD, "params": {"n": name}})
+                except urllib3.exceptions.HTTPError:
+                    return
+                assert found.status == 200, found.content
+                acknowledged.add(name)
+
+        writers = [pool.submit(write, worker) for worker in range(4)]
+        while len(acknowledged) < writes:
+            pass
+        server.child.kill()
+        for each in writers:
+            each.result()
+    with serving(graph_place, is_open=True) as server:
+        assert server.request("GET", "/readyz").status == 200
+        assert acknowledged <= set(server.names())
+        server.ask("/mutate", {"query": ADD, "params": {"n": "after"}})
+
+
+@pytest.mark.long
+def test_two_servers_serve_one_graph(graph_place: Path) -> None:
+    with serving(graph_place, is_open=True) as one, serving(graph_place, is_open=True) as other:
+        one.ask("/mutate", {"query": ADD, "params": {"n": "cid"}})
+        other.ask("/mutate", {"query": ADD, "params": {"n": "dan"}})
+        assert one.names() == other.names() == ["ada", "bob", "cid", "dan"]
+
+
+def test_a_directory_of_graphs_is_served_by_their_names(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        make_graph(tmp_path / f"{name}.omni")
+    (tmp_path / "broken.omni").mkdir()
+    with serving(tmp_path, is_open=True) as server:
+        listed = server.request("GET", "/graphs").json["graphs"]
+        assert [each["graph_id"] for each in listed] == ["one", "two"]
+        assert server.request("GET", "/graphs/two/schema").status == 200
+        assert server.request("GET", "/graphs/broken/schema").status == 404
+    with pytest.raises(GraphNotFound):
+        open_graphs(addresses(str(tmp_path), None), read_only=True, require_all=True)
+    with pytest.raises(RequestError, match="leave out --graph"):
+        addresses(str(tmp_path), "one")
+    (tmp_path / "a b.omni").mkdir()
+    with pytest.raises(RequestError, match="'a b' cannot name a graph"):
+        addresses(str(tmp_path), None)
+
+
+def test_a_server_with_a_certificate_speaks_tls(graph_place: Path, tmp_path: Path) -> None:
+    certificate, key = certified(tmp_path)
+    with children((serve, str(graph_place), True, {}, (certificate, key))) as (child,):
+        address = child.hear().partition("=")[2]
+        with urllib3.PoolManager(ca_certs=certificate, assert_hostname="localhost") as pool:
+            found = pool.request("GET", f"https://{address}/healthz", timeout=60)
+        assert found.json()["status"] == "ok"
+
+
+def certified(folder: Path) -> tuple[str, str]:
+    """The files of a certificate for localhost and of its key."""
+    import datetime as dt
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = dt.datetime.now(dt.UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    files = folder / "cert.pem", folder / "key.pem"
+    files[0].write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    files[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    return str(files[0]), str(files[1])

@@ -1,0 +1,125 @@
+"""Idempotency keys: a write that is sent again is done once, whatever happened to the first."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+from tests.sampling import sampled
+from tests.server.running import ADD, Reply, Served, serving
+
+import omnigraph
+from omnigraph.errors import CommitDone, InvalidArgument
+
+NDJSON = "application/x-ndjson"
+LINE = b'{"edge": "Knows", "from": "ada", "to": "bob", "data": {}}'
+"""A record without an id: each time it is loaded there is one edge more."""
+
+
+KILLED_AT = (
+    "write.after_publish",
+    "write.after_stage",
+    "write.after_sidecar",
+    "write.after_tables",
+    "write.after_sidecar_delete",
+)
+
+
+def knows(server: Served) -> int:
+    return sum(
+        each["row_count"] for each in server.ask("/snapshot")["tables"] if each["table_key"] == "edge:Knows"
+    )
+
+
+def load(server: Served, key: str, **headers: str) -> Reply:
+    return server.request(
+        "POST", "/graphs/default/load/ndjson", content=LINE, Content_Type=NDJSON, Idempotency_Key=key, **headers
+    )
+
+
+def test_a_write_with_the_same_key_is_done_once(graph_place: Path) -> None:
+    with serving(graph_place) as server:
+        first, again = load(server, "order-17"), load(server, "order-17")
+        assert first.status == again.status == 200
+        assert again.json == first.json
+        assert "idempotency-replayed" not in first.headers
+        assert again.headers["idempotency-replayed"] == "true"
+        assert knows(server) == 2
+        other = load(server, "order-17", Authorization="Bearer token-of-bob")
+        assert other.json["commit"]["actor_id"] == "bob"
+        assert load(server, "order-18").status == 200
+        assert knows(server) == 4
+
+
+def test_the_same_key_for_another_write_is_refused(graph_place: Path) -> None:
+    with serving(graph_place) as server:
+        body: dict[str, Any] = {"query": ADD, "params": {"n": "cid"}}
+        done = server.ask("/mutate", body, Idempotency_Key="k")
+        assert server.ask("/mutate", body, Idempotency_Key="k") == done
+        body["params"]["n"] = "dan"
+        refused = server.request("POST", "/graphs/default/mutate", body, Idempotency_Key="k")
+        assert (refused.status, refused.json["code"]) == (422, "key_reused")
+        assert server.names() == ["ada", "bob", "cid"]
+        long = server.request("POST", "/graphs/default/mutate", body, Idempotency_Key="k" * 257)
+        assert long.status == 400
+
+
+def test_a_write_that_failed_may_be_sent_again_with_its_key(graph_place: Path) -> None:
+    with serving(graph_place) as server:
+        body = {"query": ADD, "params": {"n": "cid"}, "branch": "dev"}
+        assert server.request("POST", "/graphs/default/mutate", body, Idempotency_Key="k").status == 404
+        server.ask("/branches", {"name": "dev"})
+        server.ask("/mutate", body, Idempotency_Key="k")
+        assert server.names("dev") == ["ada", "bob", "cid"]
+
+
+@pytest.mark.long
+def test_a_merge_is_done_once(graph_place: Path) -> None:
+    with serving(graph_place) as server:
+        server.ask("/branches", {"name": "dev"})
+        server.ask("/mutate", {"query": ADD, "params": {"n": "cid"}, "branch": "dev"})
+        first = server.ask("/branches/merge", {"source": "dev"}, Idempotency_Key="k")
+        again = server.ask("/branches/merge", {"source": "dev"}, Idempotency_Key="k")
+        assert again == first
+        assert first["outcome"] == "fast_forward"
+
+
+def test_the_same_write_at_the_same_time_on_two_servers_is_done_once(graph_place: Path) -> None:
+    with serving(graph_place) as one, serving(graph_place) as other, ThreadPoolExecutor(8) as pool:
+        ends = list(pool.map(lambda number: load((one, other)[number % 2], "k"), range(8)))
+        assert [end.status for end in ends] == [200] * 8
+        assert len({end.json["commit"]["graph_commit_id"] for end in ends}) == 1
+        assert knows(one) == knows(other) == 2
+
+
+@pytest.mark.parametrize("failpoint", sampled(KILLED_AT, 1))
+def test_a_write_whose_server_was_killed_is_done_once(graph_place: Path, failpoint: str) -> None:
+    with serving(graph_place, failpoint=failpoint) as server:
+        with pytest.raises(urllib3.exceptions.HTTPError):
+            load(server, "k")
+        server.child.join_killed()
+    with serving(graph_place) as server:
+        done = load(server, "k")
+        assert done.status == 200, done.content
+        assert done.json["edges"] == [{"name": "Knows", "entities_loaded": 1}]
+        assert load(server, "k").json == done.json
+        assert knows(server) == 2
+
+
+def test_a_commit_id_of_the_callers_choice_is_used_once(graph_place: Path) -> None:
+    wanted = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+    with omnigraph.open(graph_place) as graph:
+        done = graph.mutate(ADD, {"n": "cid"}, graph_commit_id=wanted)
+        assert done.commit is not None
+        assert done.commit.graph_commit_id == wanted
+        for again in (
+            lambda: graph.mutate(ADD, {"n": "dan"}, graph_commit_id=wanted),
+            lambda: graph.load(LINE, mode="append", graph_commit_id=wanted),
+        ):
+            with pytest.raises(CommitDone):
+                again()
+        with pytest.raises(InvalidArgument, match="not a ULID"):
+            graph.mutate(ADD, {"n": "dan"}, graph_commit_id="mine")
