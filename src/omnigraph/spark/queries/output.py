@@ -20,7 +20,7 @@ from omnigraph.lang.values import DATETIME, F64, INTEGER_BOUNDS, INTEGERS, Scala
 from omnigraph.read.pattern.needs import entities_of
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.output import Window, arrow_type
-from omnigraph.read.run.ranking import resolved
+from omnigraph.read.run.search.ranking import resolved
 from omnigraph.read.values.comparing import plain
 from omnigraph.spark.frames import spark_type
 from omnigraph.spark.queries.comparing import comparable
