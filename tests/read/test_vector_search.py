@@ -17,7 +17,7 @@ from tests.stores import Store
 
 import omnigraph
 from omnigraph.graph import Graph
-from omnigraph.read.run.indexed import probes_for
+from omnigraph.read.run.search.indexed import probes_for
 from omnigraph.settings import ReadSettings, Settings
 
 SCHEMA = """

@@ -25,9 +25,9 @@ from omnigraph.read.run.grouping import Grouping
 from omnigraph.read.run.lookups import Lookups, TooManyLookups
 from omnigraph.read.run.operators import Operators
 from omnigraph.read.run.output import Window, group_table, row_table, spread
-from omnigraph.read.run.ranking import scored
 from omnigraph.read.run.relations import rows_of
-from omnigraph.read.run.scorers import needs_whole_tables
+from omnigraph.read.run.search.ranking import scored
+from omnigraph.read.run.search.scorers import needs_whole_tables
 from omnigraph.read.run.steps import Step, Tools, stream
 from omnigraph.read.run.weights import Weights
 

@@ -17,8 +17,8 @@ from omnigraph.lang.schema.catalog import load_catalog
 from omnigraph.read.data.rows import Rows
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.run.ranking import scored
-from omnigraph.read.run.scorers import SCORERS, RelativeScorer
+from omnigraph.read.run.search.ranking import scored
+from omnigraph.read.run.search.scorers import SCORERS, RelativeScorer
 from omnigraph.read.text.index import TextIndex
 from omnigraph.read.values.columns import Column, Positions
 from omnigraph.read.values.vectors import VectorColumn

@@ -1,7 +1,7 @@
 """The score functions of the language, as a table: how each is written, and how its scores rank entities.
 
 The parser, the type checker and both engines read this table. What the operands of a function must be is said in
-`typecheck/rankings.py`, how its scores are computed in `omnigraph.read.run.scorers`.
+`typecheck/rankings.py`, how its scores are computed in `omnigraph.read.run.search.scorers`.
 """
 
 from __future__ import annotations

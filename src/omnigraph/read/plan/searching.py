@@ -8,9 +8,9 @@ from omnigraph.lang.query import ir
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Node, Pattern
 from omnigraph.read.plan.access import forced_path
-from omnigraph.read.run.indexed import IndexedSearch, indexed_search
-from omnigraph.read.run.nearest import SearchNearest
-from omnigraph.read.run.ranking import resolved
+from omnigraph.read.run.search.indexed import IndexedSearch, indexed_search
+from omnigraph.read.run.search.nearest import SearchNearest
+from omnigraph.read.run.search.ranking import resolved
 
 _BYTES: Final = 4
 _SHARE: Final = 2

@@ -1,5 +1,5 @@
 """Running a plan: frames of positions go through steps until the rows of the result are there.
 
-Read `frame` and `steps`, then `operators` (memory) and `lookups` (indexes), `grouping`, `output`, `ranking` and
-`scorers` (one evaluator for each score function).
+Read `frame` and `steps`, then `operators` (memory) and `lookups` (indexes), `grouping`, `output`, and
+`search` for scores and rankings.
 """

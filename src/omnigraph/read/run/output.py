@@ -20,7 +20,7 @@ from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.grouping import Groups
 from omnigraph.read.run.operators import Operators
-from omnigraph.read.run.ranking import resolved, scored
+from omnigraph.read.run.search.ranking import resolved, scored
 from omnigraph.read.values.columns import Column, Ints
 from omnigraph.read.values.counting import total
 from omnigraph.read.values.sorting import SortKey, first_rows

@@ -20,7 +20,7 @@ from omnigraph.lang.query.compile import CompiledRead
 from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.run.expressions import Expressions, this_moment
-from omnigraph.read.run.scorers import RelativeScorer, Scorer, scorer_of
+from omnigraph.read.run.search.scorers import RelativeScorer, Scorer, scorer_of
 from omnigraph.spark.queries.failures import computation_failure
 from omnigraph.spark.queries.hops import max_hops
 from omnigraph.spark.queries.matching import Matching

@@ -19,7 +19,7 @@ from omnigraph.lang.values import BOOL, INTEGER_BOUNDS, INTEGERS, ValueType
 from omnigraph.read.pattern.needs import aggregates_of, entities_of
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.output import Window, arrow_type
-from omnigraph.read.run.ranking import resolved
+from omnigraph.read.run.search.ranking import resolved
 from omnigraph.spark.frames import spark_type
 from omnigraph.spark.queries.comparing import comparable
 from omnigraph.spark.queries.computing import with_computed

@@ -11,7 +11,7 @@ from pyspark.sql import functions as fn
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.scores import SCORES
 from omnigraph.read.run.expressions import Expressions
-from omnigraph.read.run.ranking import fusing_constant
+from omnigraph.read.run.search.ranking import fusing_constant
 from omnigraph.spark.queries.rows import Matched
 from omnigraph.spark.queries.scanning import Bound, Tables
 

@@ -20,7 +20,7 @@ from omnigraph.lang.query import ir
 from omnigraph.read.data.rows import Rows
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.run.scorers import Scorer
+from omnigraph.read.run.search.scorers import Scorer
 from omnigraph.read.text.index import TextIndex
 from omnigraph.read.values.columns import Column
 from omnigraph.spark.frames import arrow_type

@@ -11,7 +11,7 @@ import numpy as np
 from omnigraph.errors import ObjectDamaged, StorageUnavailable
 from omnigraph.lang.query import ir
 from omnigraph.read.data.rows import Rows, WholeTable
-from omnigraph.read.run.scorers import NearestScorer
+from omnigraph.read.run.search.scorers import NearestScorer
 from omnigraph.read.values.columns import Array, Ints
 from omnigraph.settings import ReadSettings
 from omnigraph.storage.nearest import Near, VectorIndex

@@ -15,8 +15,8 @@ from omnigraph.lang.query.scores import SCORES
 from omnigraph.read.data.rows import Rows
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.run.indexed import candidates_by_index
-from omnigraph.read.run.scorers import NearestScorer, scorer_of
+from omnigraph.read.run.search.indexed import candidates_by_index
+from omnigraph.read.run.search.scorers import NearestScorer, scorer_of
 from omnigraph.read.values.columns import Array, Bools, Column, Floats, Ints
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 

@@ -9,9 +9,9 @@ from omnigraph.lang.query import ir
 from omnigraph.lang.query.explain import show
 from omnigraph.read.pattern.pattern import Node
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.run.indexed import IndexedSearch
 from omnigraph.read.run.lookups import FetchedRows, Lookups, TooManyLookups
-from omnigraph.read.run.scorers import NearestScorer
+from omnigraph.read.run.search.indexed import IndexedSearch
+from omnigraph.read.run.search.scorers import NearestScorer
 from omnigraph.read.run.steps import Step, Tools
 from omnigraph.storage.nearest import rows_near
 
