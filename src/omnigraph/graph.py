@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from omnigraph.bulk.export.job import ExportResult
     from omnigraph.bulk.load.inputs import Data
     from omnigraph.bulk.load.options import LoadResult
-    from omnigraph.bulk.load.sources import Location
+    from omnigraph.bulk.load.sources.files import Location
     from omnigraph.bulk.runner import Listener
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.read.requests import Reader

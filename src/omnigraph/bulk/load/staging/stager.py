@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from omnigraph.bulk.load.sources import Slice
+from omnigraph.bulk.load.sources.files import Slice
 from omnigraph.bulk.ranges import Lines, open_file, read_range, unpacked
 from omnigraph.bulk.runner import TaskResult
 from omnigraph.embed.client import EmbeddingClient
