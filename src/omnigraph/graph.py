@@ -160,7 +160,7 @@ class Graph(MaintainedGraph):
         the commit gets: a repeated mutation with the same id raises CommitDone.
         """
         from omnigraph.lang.parameters import bind_parameters
-        from omnigraph.write.entry import enter
+        from omnigraph.write.committing.entry import enter
         from omnigraph.write.mutations.requests import mutate
         from omnigraph.write.protocol import repeated_if_schema_changed
 

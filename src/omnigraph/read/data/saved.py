@@ -28,7 +28,7 @@ from omnigraph.read.data.layout import Layout, Placement, placed
 from omnigraph.read.values.columns import Array, Ints, Positions
 from omnigraph.settings import ReadSettings
 from omnigraph.storage.handles import TableRef
-from omnigraph.storage.pieces import Deletions, Piece
+from omnigraph.storage.rows.pieces import Deletions, Piece
 
 _MARK: Final = b"OMNITOPO"
 _FORMAT: Final = 1
