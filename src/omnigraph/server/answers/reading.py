@@ -75,6 +75,7 @@ def query(call: Call) -> Answer:
         name=call.get("name"),
         branch=call.get("branch"),
         at=call.get("snapshot"),
+        exact=call.get("exact", False),
         timeout=call.get("timeout"),
         memory_limit=call.get("memory_limit"),
         cancellation=call.cancellation,
@@ -134,6 +135,7 @@ def explain(call: Call) -> Answer:
         name=call.get("name"),
         branch=call.get("branch"),
         at=call.get("snapshot"),
+        exact=call.get("exact", False),
         analyze=call.get("analyze", False),
     )
     return _plain({"plan": text})

@@ -57,6 +57,7 @@ _QUERY: Final = (
     _body("params", Kind.OBJECT, "Values of the query's parameters, by name."),
     _BODY_BRANCH,
 )
+_EXACT: Final = _body("exact", Kind.FLAG, "Compare all vectors, where an index would find nearly all the nearest.")
 _FILTERS: Final = (
     ("kind", "Only changes of these kinds.", ("node", "edge")),
     ("type", "Only changes of these types.", ()),
@@ -155,6 +156,7 @@ ROUTES: Final[Sequence[Route]] = (
         reading.query,
         *_QUERY,
         _BODY_STATE,
+        _EXACT,
         _body("timeout", Kind.SECONDS, "Stop the query after so many seconds."),
         _body("memory_limit", Kind.NUMBER, "Stop the query before it uses more bytes of memory."),
         answer="result",
@@ -166,6 +168,7 @@ ROUTES: Final[Sequence[Route]] = (
         reading.explain,
         *_QUERY,
         _BODY_STATE,
+        _EXACT,
         _body("analyze", Kind.FLAG, "Run it, and show the rows and the time of each step."),
     ),
     _read("entity", "/entity", reading.entity, *_ENTITY, _BRANCH, _STATE),
