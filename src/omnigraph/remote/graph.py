@@ -48,6 +48,7 @@ class RemoteGraph(RemoteVersions):
         at: At = None,
         timeout: float | None = None,
         memory_limit: int | None = None,
+        exact: bool = False,
         **direct: Any,
     ) -> Result:
         """Run a read query on the newest state of a branch, or ``at`` a commit, tag, manifest version or
@@ -59,6 +60,7 @@ class RemoteGraph(RemoteVersions):
             "name": name,
             "timeout": timeout,
             "memory_limit": memory_limit,
+            "exact": exact,
             **self._state(branch, at),
         }
         return self._result("/query", body, at)
@@ -111,10 +113,11 @@ class RemoteGraph(RemoteVersions):
         branch: str | None = None,
         at: At = None,
         analyze: bool = False,
+        exact: bool = False,
     ) -> str:
         """How a query finds its rows: its steps, and the access path of each."""
-        body = {"query": text, "params": params, "name": name, "analyze": analyze, **self._state(branch, at)}
-        return str(self._open.value("POST", "/explain", body)["plan"])
+        body = {"query": text, "params": params, "name": name, "analyze": analyze, "exact": exact}
+        return str(self._open.value("POST", "/explain", body | self._state(branch, at))["plan"])
 
     def check(self, text: str) -> LintReport:
         """Check every query of a text against the schema. Nothing is run and nothing is raised."""

@@ -77,6 +77,7 @@ def query(call: Call) -> Answer:
         at=call.get("snapshot"),
         timeout=call.get("timeout"),
         memory_limit=call.get("memory_limit"),
+        exact=call.get("exact", False),
         cancellation=call.cancellation,
         engine="local",
     )
@@ -135,6 +136,7 @@ def explain(call: Call) -> Answer:
         branch=call.get("branch"),
         at=call.get("snapshot"),
         analyze=call.get("analyze", False),
+        exact=call.get("exact", False),
     )
     return _plain({"plan": text})
 

@@ -72,6 +72,7 @@ _BRANCH: Final = _query("branch", Kind.TEXT, _BRANCH_HELP)
 _STATE: Final = _query("snapshot", Kind.STATE, _STATE_HELP)
 _BODY_BRANCH: Final = _body("branch", Kind.TEXT, _BRANCH_HELP)
 _BODY_STATE: Final = _body("snapshot", Kind.STATE, _STATE_HELP)
+_EXACT: Final = _body("exact", Kind.FLAG, "Compare all vectors, also where an index would do.")
 _COMMIT: Final = _path("commit", "The id of a commit, or a tag.")
 _MESSAGE: Final = _body("message", Kind.TEXT, "Kept with the commit.")
 _KEY: Final = Parameter(
@@ -193,6 +194,7 @@ ROUTES: Final[Sequence[Route]] = (
         _BODY_STATE,
         _body("timeout", Kind.SECONDS, "Stop the query after so many seconds."),
         _body("memory_limit", Kind.NUMBER, "Stop the query before it uses more bytes of memory."),
+        _EXACT,
         answer="result",
         gives=(JSON, NDJSON, ARROW),
     ),
@@ -202,6 +204,7 @@ ROUTES: Final[Sequence[Route]] = (
         reading.explain,
         *_QUERY,
         _BODY_STATE,
+        _EXACT,
         _body("analyze", Kind.FLAG, "Run it, and show the rows and the time of each step."),
     ),
     _read("entity", "/entity", reading.entity, *_ENTITY, _BRANCH, _STATE),
