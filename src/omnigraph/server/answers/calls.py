@@ -9,8 +9,8 @@ from typing import Any, BinaryIO, Final, Protocol
 from omnigraph.graph import Graph
 from omnigraph.history.feed.pages import ChangePage
 from omnigraph.read.limits import Cancellation
-from omnigraph.server.events import Poll
-from omnigraph.server.stored import Stored, StoredQuery
+from omnigraph.server.answers.stored import Stored, StoredQuery
+from omnigraph.server.transfer.events import Poll
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import omnigraph
 from omnigraph.messages.failures import CODES
-from omnigraph.server.calls import JSON
-from omnigraph.server.parameters import Place
-from omnigraph.server.routes import ROUTES, Access, Route
+from omnigraph.server.answers.calls import JSON
+from omnigraph.server.routes.parameters import Place
+from omnigraph.server.routes.route import Access, Route
+from omnigraph.server.routes.table import ROUTES
 
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer"}

@@ -10,8 +10,8 @@ from typing import Any, Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ulid import ULID
 
-from omnigraph.server.logs import Log
-from omnigraph.server.metrics import Metrics
+from omnigraph.server.observing.logs import Log
+from omnigraph.server.observing.metrics import Metrics
 
 REQUEST_ID: Final = "X-Request-Id"
 _GIVEN: Final = re.compile(rb"[!-~]{1,128}")

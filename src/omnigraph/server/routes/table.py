@@ -1,55 +1,16 @@
-"""The one table of what a server can be asked. Routing, checking, logs, metrics and OpenAPI are made of it."""
+"""The one table of what a server can be asked. Routing, checking, policy, metrics and OpenAPI are made of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
-from omnigraph.server import invoking, reading, writing
-from omnigraph.server.calls import ARROW, JSON, NDJSON, Answer, Call
-from omnigraph.server.events import MEDIA_TYPE as EVENTS
-from omnigraph.server.parameters import Kind, Parameter, Place
-
-PREFIX: Final = "/graphs/{graph}"
-
-
-class Access(StrEnum):
-    """Who may use a route, and how: without a token, to read, to write, or to do what a stored query does."""
-
-    OPEN = "open"
-    READ = "read"
-    WRITE = "write"
-    INVOKE = "invoke"
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One thing that can be asked. ``takes`` is the form of the body, None if there is none; ``gives`` are the
-    forms of the answer, the first of them by default; ``answer`` names its JSON schema."""
-
-    method: str
-    path: str
-    name: str
-    run: Callable[[Call], Answer]
-    access: Access
-    answer: str
-    parameters: Sequence[Parameter] = ()
-    takes: str | None = None
-    gives: Sequence[str] = (JSON,)
-    is_large: bool = field(default=False)
-    """May the body have the size of a load?"""
-
-    @property
-    def summary(self) -> str:
-        """What it does, in the words of the function that does it."""
-        return (self.run.__doc__ or "").split("\n\n")[0].replace("\n    ", " ")
-
-    @property
-    def is_about_a_graph(self) -> bool:
-        """Does its path name a graph?"""
-        return self.path.startswith(PREFIX)
+from omnigraph.server.answers import invoking, reading, writing
+from omnigraph.server.answers.calls import ARROW, JSON, NDJSON, Answer, Call
+from omnigraph.server.routes.actions import Action
+from omnigraph.server.routes.parameters import Kind, Parameter, Place
+from omnigraph.server.routes.route import PREFIX, Access, Route
+from omnigraph.server.transfer.events import MEDIA_TYPE as EVENTS
 
 
 def _path(name: str, help: str) -> Parameter:  # noqa: A002  what it is called
@@ -96,6 +57,7 @@ _QUERY: Final = (
     _body("params", Kind.OBJECT, "Values of the query's parameters, by name."),
     _BODY_BRANCH,
 )
+_EXACT: Final = _body("exact", Kind.FLAG, "Compare all vectors, where an index would find nearly all the nearest.")
 _FILTERS: Final = (
     ("kind", "Only changes of these kinds.", ("node", "edge")),
     ("type", "Only changes of these types.", ()),
@@ -148,7 +110,7 @@ _LOAD: Final = (
 
 
 def _read(name: str, path: str, run: Callable[[Call], Answer], *parameters: Parameter) -> Route:
-    return Route("GET", PREFIX + path, name, run, Access.READ, name, (_GRAPH, *parameters))
+    return Route("GET", PREFIX + path, name, run, Access.READ, Action.READ, name, (_GRAPH, *parameters))
 
 
 def _ask(
@@ -156,11 +118,13 @@ def _ask(
     path: str,
     run: Callable[[Call], Answer],
     *parameters: Parameter,
+    action: Action = Action.READ,
     answer: str | None = None,
     gives: Sequence[str] = (JSON,),
 ) -> Route:
     """A route that reads, though its request has a body."""
-    return Route("POST", PREFIX + path, name, run, Access.READ, answer or name, (_GRAPH, *parameters), JSON, gives)
+    known = (_GRAPH, *parameters)
+    return Route("POST", PREFIX + path, name, run, Access.READ, action, answer or name, known, JSON, gives)
 
 
 def _write(
@@ -169,20 +133,21 @@ def _write(
     path: str,
     run: Callable[[Call], Answer],
     *parameters: Parameter,
+    action: Action = Action.CHANGE,
     answer: str | None = None,
     takes: str | None = JSON,
     is_large: bool = False,
 ) -> Route:
-    known = (_GRAPH, *parameters)
-    return Route(method, PREFIX + path, name, run, Access.WRITE, answer or name, known, takes, is_large=is_large)
+    known, called = (_GRAPH, *parameters), answer or name
+    return Route(method, PREFIX + path, name, run, Access.WRITE, action, called, known, takes, is_large=is_large)
 
 
 ROUTES: Final[Sequence[Route]] = (
-    Route("GET", "/healthz", "health", reading.health, Access.OPEN, "health"),
-    Route("GET", "/readyz", "readiness", reading.readiness, Access.OPEN, "readiness"),
-    Route("GET", "/openapi.json", "openapi", reading.openapi, Access.OPEN, "object"),
-    Route("GET", "/metrics", "metrics", reading.metrics, Access.READ, "text", gives=("text/plain",)),
-    Route("GET", "/graphs", "graphs", reading.graphs, Access.READ, "graphs"),
+    Route("GET", "/healthz", "health", reading.health, Access.OPEN, None, "health"),
+    Route("GET", "/readyz", "readiness", reading.readiness, Access.OPEN, None, "readiness"),
+    Route("GET", "/openapi.json", "openapi", reading.openapi, Access.OPEN, None, "object"),
+    Route("GET", "/metrics", "metrics", reading.metrics, Access.READ, None, "text", gives=("text/plain",)),
+    Route("GET", "/graphs", "graphs", reading.graphs, Access.READ, Action.GRAPH_LIST, "graphs"),
     _read("snapshot", "/snapshot", reading.snapshot, _BRANCH, _STATE),
     _read("schema", "/schema", reading.schema, _BRANCH, _STATE),
     _ask(
@@ -191,6 +156,7 @@ ROUTES: Final[Sequence[Route]] = (
         reading.query,
         *_QUERY,
         _BODY_STATE,
+        _EXACT,
         _body("timeout", Kind.SECONDS, "Stop the query after so many seconds."),
         _body("memory_limit", Kind.NUMBER, "Stop the query before it uses more bytes of memory."),
         answer="result",
@@ -202,6 +168,7 @@ ROUTES: Final[Sequence[Route]] = (
         reading.explain,
         *_QUERY,
         _BODY_STATE,
+        _EXACT,
         _body("analyze", Kind.FLAG, "Run it, and show the rows and the time of each step."),
     ),
     _read("entity", "/entity", reading.entity, *_ENTITY, _BRANCH, _STATE),
@@ -242,6 +209,7 @@ ROUTES: Final[Sequence[Route]] = (
         "follow",
         reading.follow,
         Access.READ,
+        Action.READ,
         "text",
         (
             _GRAPH,
@@ -263,6 +231,7 @@ ROUTES: Final[Sequence[Route]] = (
         _BODY_STATE,
         _body("type_names", Kind.TEXTS, "Only these types."),
         _body("ordered", Kind.FLAG, "Sort each type by id."),
+        action=Action.EXPORT,
         answer="records",
         gives=(NDJSON,),
     ),
@@ -272,6 +241,7 @@ ROUTES: Final[Sequence[Route]] = (
         reading.baseline,
         _BODY_BRANCH,
         *_BODY_FILTERS,
+        action=Action.EXPORT,
         answer="records",
         gives=(NDJSON,),
     ),
@@ -282,6 +252,7 @@ ROUTES: Final[Sequence[Route]] = (
         "invoke",
         invoking.invoke,
         Access.INVOKE,
+        Action.INVOKE_QUERY,
         "object",
         (
             _GRAPH,
@@ -339,6 +310,7 @@ ROUTES: Final[Sequence[Route]] = (
         writing.create_branch,
         _body("name", Kind.TEXT, "The name of the new branch.", required=True),
         _body("from", Kind.TEXT, "The branch to fork from. Default: main."),
+        action=Action.BRANCH_CREATE,
         answer="branch",
     ),
     _write(
@@ -351,6 +323,7 @@ ROUTES: Final[Sequence[Route]] = (
         _IF_COMMIT,
         _COMMIT_ID,
         _KEY,
+        action=Action.BRANCH_MERGE,
     ),
     _ask("preview_merge", "/branches/merge/preview", writing.preview_merge, *_MERGE, answer="merge_plan"),
     _write(
@@ -392,6 +365,7 @@ ROUTES: Final[Sequence[Route]] = (
         "/branches/{branch}",
         writing.delete_branch,
         _path("branch", "The name of the branch."),
+        action=Action.BRANCH_DELETE,
         answer="branch",
         takes=None,
     ),
@@ -422,6 +396,7 @@ ROUTES: Final[Sequence[Route]] = (
         *_SCHEMA,
         _MESSAGE,
         _IF_COMMIT,
+        action=Action.SCHEMA_APPLY,
         answer="schema_result",
     ),
 )

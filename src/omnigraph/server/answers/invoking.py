@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from omnigraph.errors import InvalidArgument, QueryNotFound
-from omnigraph.server import reading, writing
-from omnigraph.server.calls import Answer, Call, Found
+from omnigraph.server.answers import reading, writing
+from omnigraph.server.answers.calls import Answer, Call, Found
 
 
 def queries(call: Call) -> Answer:

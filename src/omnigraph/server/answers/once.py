@@ -12,7 +12,7 @@ from omnigraph.errors import CommitDone, KeyReused
 from omnigraph.graph import reservations
 from omnigraph.manifest.state import Commit
 from omnigraph.messages.values import decode_value, encode_value
-from omnigraph.server.calls import Call
+from omnigraph.server.answers.calls import Call
 
 R = TypeVar("R")
 REPLAYED: Final = {"Idempotency-Replayed": "true"}

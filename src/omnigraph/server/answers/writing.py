@@ -13,8 +13,8 @@ from omnigraph.errors import InvalidArgument, OmniError
 from omnigraph.history.merging.plans import MergeOutcome, MergePlan, MergeResult
 from omnigraph.lang.query.compile import parse_query_file
 from omnigraph.manifest.state import MAIN, Commit
-from omnigraph.server.calls import Answer, Call, Found
-from omnigraph.server.once import done_once
+from omnigraph.server.answers.calls import Answer, Call, Found
+from omnigraph.server.answers.once import done_once
 from omnigraph.write.mutations.requests import MutationResult
 
 

@@ -14,8 +14,8 @@ from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
 from omnigraph.read.result.cells import json_value
 from omnigraph.read.result.result import Result
-from omnigraph.server.calls import ARROW, NDJSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
-from omnigraph.server.metrics import MEDIA_TYPE as METRICS
+from omnigraph.server.answers.calls import ARROW, NDJSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
+from omnigraph.server.observing.metrics import MEDIA_TYPE as METRICS
 
 RESULT_HEADER = "Omnigraph-Result"
 """The header in which an answer without room for it says which query, on which state of the graph."""
@@ -75,6 +75,7 @@ def query(call: Call) -> Answer:
         name=call.get("name"),
         branch=call.get("branch"),
         at=call.get("snapshot"),
+        exact=call.get("exact", False),
         timeout=call.get("timeout"),
         memory_limit=call.get("memory_limit"),
         cancellation=call.cancellation,
@@ -134,6 +135,7 @@ def explain(call: Call) -> Answer:
         name=call.get("name"),
         branch=call.get("branch"),
         at=call.get("snapshot"),
+        exact=call.get("exact", False),
         analyze=call.get("analyze", False),
     )
     return _plain({"plan": text})
