@@ -20,7 +20,7 @@ Store = Annotated[
     typer.Option(
         "--store",
         "--uri",
-        help="The graph's storage: a path, file:// or s3://. Default: the configured one, or the only *.omni here.",
+        help="The graph's storage: a path, file:// or s3://. Default: the configured one or the only *.omni here.",
     ),
 ]
 Address = Annotated[str | None, typer.Argument(help="The graph; the same as --store.", show_default=False)]
