@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnigraph.cli.output import Json, counted, print_json, print_text, reports_errors, styled
-from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
+from omnigraph.cli.progress import watched
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote
 from omnigraph.cli.stores import Actor, Address, Store, open_graph
 
 if TYPE_CHECKING:
@@ -135,8 +136,9 @@ def ingest(
 
 
 def _load(graph: Graph, data: list[str] | None, mode: LoadMode, **options: Any) -> LoadResult:
-    with progress() as listener:
-        return graph.load(_data(data, options), mode=mode.value, listener=listener, **options)
+    given = _data(data, options)
+    with watched() as job:
+        return graph.load(given, mode=mode.value, **job, **options)
 
 
 def _data(names: list[str] | None, options: dict[str, Any]) -> bytes | str | list[str] | None:

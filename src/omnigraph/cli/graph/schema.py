@@ -18,8 +18,9 @@ from omnigraph.cli.output import (
     reports_errors,
     styled,
 )
+from omnigraph.cli.progress import watched
 from omnigraph.cli.sources import read_source
-from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote
 from omnigraph.cli.stores import Actor, Address, At, Store, open_graph, parse_state
 from omnigraph.errors import PreconditionFailed
 
@@ -166,7 +167,7 @@ def apply(
             _print_result(done)
         return
     try:
-        with progress() as listener:
+        with watched() as job:
             done = graph.apply_schema(
                 source,
                 branch=branch,
@@ -176,7 +177,7 @@ def apply(
                 if_commit=if_commit,
                 engine=engine.value,
                 spark=remote or master,
-                listener=listener,
+                **job,
             )
     except PreconditionFailed as error:
         raise lost_race(error, as_json=as_json) from error
