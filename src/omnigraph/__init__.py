@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     from omnigraph.bulk.export.baseline import Baseline
     from omnigraph.bulk.export.job import ExportResult
     from omnigraph.bulk.load.options import LoadResult
+    from omnigraph.bulk.load.sources.description import Source
     from omnigraph.bulk.runner import JobEvent, Listener
     from omnigraph.embed.client import EmbeddingClient
     from omnigraph.graph import Graph
@@ -309,6 +310,7 @@ __all__ = [
     "SidecarUnreadable",
     "Snapshot",
     "SnapshotNotFound",
+    "Source",
     "SourceUnusable",
     "SparkUnavailable",
     "StorageError",
@@ -401,6 +403,7 @@ _LAZY = {
     "Settings": "omnigraph.settings",
     "Severity": "omnigraph.maintenance.doctor.report",
     "Snapshot": "omnigraph.manifest.snapshot",
+    "Source": "omnigraph.bulk.load.sources.description",
     "TablePin": "omnigraph.manifest.state",
     "Tag": "omnigraph.manifest.refs.tags",
     "Target": "omnigraph.read.result.result",

@@ -367,7 +367,7 @@ class Graph(MaintainedGraph):
         earlier export. ``storage_options`` are those of a target on S3.
         """
         from omnigraph.bulk.export import job as exports
-        from omnigraph.formats.format import Format
+        from omnigraph.formats.format import export_format
         from omnigraph.spark.choice import SparkChoice
 
         state = self.snapshot(branch, at=at)
@@ -375,7 +375,7 @@ class Graph(MaintainedGraph):
         request = exports.ExportRequest(
             state,
             keys,
-            exports.choice(Format, format),
+            export_format(format),
             ordered,
             SparkChoice(spark, listener, cancellation).or_local(engine_named(engine)),
             force,
