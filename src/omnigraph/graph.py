@@ -63,7 +63,8 @@ class Graph(MaintainedGraph):
         engine: EngineName = "auto",
         spark: SparkSession | str | None = None,
     ) -> Result:
-        """Run a read query on the newest state of a branch, or ``at`` a commit, tag, manifest version or snapshot.
+        """Run a read query on the newest state of a branch, or ``at`` a commit, tag, manifest version,
+        moment or snapshot.
 
         ``exact`` compares all vectors where an index of a large table would find nearly all of the nearest ones.
         ``timeout`` in seconds and ``memory_limit`` in bytes stop a query that takes more; a ``cancellation`` stops
