@@ -198,6 +198,7 @@ def _commit(
         assert options.batch is not None  # noqa: S101  every other load commits
         raise BatchDone(options.batch.stream, branch.name, options.batch.number)
     preparer.write_bad(repository)
+    preparer.save_topologies(repository, branch)
     counts = {key: count - written.result.get(key, 0) for key, count in staged.counts.items()}
     return LoadResult(
         branch.name,
