@@ -154,6 +154,7 @@ if TYPE_CHECKING:
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.manifest.state import Commit, TablePin
     from omnigraph.opening import backups, doctor, init, open, restore  # noqa: A004  the public name
+    from omnigraph.policy.policy import Policy
     from omnigraph.read.limits import Cancellation
     from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
@@ -275,6 +276,7 @@ __all__ = [
     "ParameterError",
     "ParentlessCommit",
     "PipelineError",
+    "Policy",
     "PolicyDenied",
     "PolicyInvalid",
     "PreconditionFailed",
@@ -390,6 +392,7 @@ _LAZY = {
     "MaintenancePolicy": "omnigraph.maintenance.maintain",
     "MaintenanceReport": "omnigraph.maintenance.maintain",
     "OptimizeReport": "omnigraph.maintenance.optimize",
+    "Policy": "omnigraph.policy.policy",
     "PropertyBlame": "omnigraph.history.blame",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",

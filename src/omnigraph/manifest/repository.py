@@ -44,6 +44,7 @@ from omnigraph.storage.tables import Tables
 
 if TYPE_CHECKING:
     from omnigraph.lang.schema.resolve import CompiledSchema
+    from omnigraph.policy.guard import Guard
 
 _FOLDERS = (layout.SCHEMAS, layout.NODES, layout.EDGES, layout.COMMITS, layout.RECOVERIES, "_refs")
 _ARTIFACTS = (*layout.SCHEMA_FILES, layout.PLACE, *_FOLDERS)
@@ -66,6 +67,8 @@ class Repository:
     process: int
     read_only: bool = False
     settings: WriteSettings = WRITE_DEFAULTS
+    guard: Guard | None = None
+    """Asks a policy about each write; None if the graph was opened without one."""
 
     @classmethod
     def at(cls, address: Address, *, read_only: bool = False) -> Repository:

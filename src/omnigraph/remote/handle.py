@@ -37,6 +37,7 @@ _DIRECT: Final = frozenset(
         "stream",
         "apply_merge",
         "apply_schema_to_all",
+        "as_actor",
     }
 )
 """Methods that work on the store itself, which a server does for no caller."""

@@ -23,6 +23,7 @@ from omnigraph.history.feed.pages import ChangePage
 from omnigraph.messages.failures import CODES, failure_body, status_of
 from omnigraph.messages.values import MEDIA_TYPE as VALUES
 from omnigraph.messages.values import encode_value
+from omnigraph.policy.policy import Policy
 from omnigraph.read.limits import Cancellation
 from omnigraph.server.admission import Admission
 from omnigraph.server.answers.calls import JSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
@@ -31,7 +32,8 @@ from omnigraph.server.graphs import ServedGraphs
 from omnigraph.server.observing.logs import Log, write_log
 from omnigraph.server.observing.metrics import Metrics
 from omnigraph.server.observing.requests import Observed, request_id_of
-from omnigraph.server.routes.actions import Permit, asked
+from omnigraph.server.permits import Permits
+from omnigraph.server.routes.actions import asked
 from omnigraph.server.routes.openapi import openapi_document
 from omnigraph.server.routes.parameters import Place, parse_body, parse_query, require_all
 from omnigraph.server.routes.route import Access, Route
@@ -70,7 +72,7 @@ class Server:
         settings: ServerSettings | None = None,
         log: Log = write_log,
         stored: Stored | None = None,
-        permit: Permit | None = None,
+        policy: Policy | None = None,
     ) -> None:
         self.settings = settings or ServerSettings()
         self.metrics = Metrics()
@@ -78,7 +80,8 @@ class Server:
         self.stored = stored or {}
         self._served = served
         self._tokens = tokens
-        self._permit = permit
+        self._permits = None if policy is None else Permits(policy)
+        self._views: dict[tuple[str, str], Graph] = {}
         self.log = log
         self._admission = Admission(self.settings)
         self._reads = Threads("read", self.settings.read_threads)
@@ -164,8 +167,8 @@ class Server:
         limit = self.settings.load_bytes if route.is_large else self.settings.body_bytes
         size = announced(request, limit)
         is_write = route.access is Access.WRITE or self._invokes_mutation(route, values)
-        if route.takes != JSON and self._permit is not None:
-            await self._reads.run(partial(self.require_permission, route, actor, values))
+        if self._permits is not None and route.action is not None and actor is not None:
+            self._permits.require(asked(route, actor, values), values)
         with self._admission.write(actor, size) if is_write else nullcontext():
             content = await self._content(route, request, limit)
             stop = Cancellation()
@@ -184,13 +187,15 @@ class Server:
                 return StreamingResponse(await self._followed(answer), media_type=EVENTS, headers=_UNCACHED)
             return self._response(answer)
 
-    def require_permission(self, route: Route, actor: str | None, values: Mapping[str, Any]) -> None:
-        """Return if the policy lets the actor do what the values say, and raise if not.
-
-        It is asked as soon as all values are known: before the body is read, unless the body has some of them.
-        """
-        if route.action is not None and self._permit is not None:
-            self._permit(asked(route.action, actor, values))
+    def graph_for(self, name: str, actor: str | None) -> Graph:
+        """A graph as an actor may use it: with a policy it is a view of the actor's own."""
+        graph = self._served.graphs[name]
+        if self._permits is None or actor is None:
+            return graph
+        view = self._views.get((name, actor))
+        if view is None:
+            view = self._views[name, actor] = graph.as_actor(actor)
+        return view
 
     def _invokes_mutation(self, route: Route, values: Mapping[str, Any]) -> bool:
         """Does a request invoke a stored query that writes?"""
@@ -280,7 +285,6 @@ def _call(
     if route.takes == JSON:
         values = values | parse_body(route.parameters, content)
         content = b""
-        server.require_permission(route, actor, values)
     require_all(route.parameters, values)
     return Call(server, actor, values, form, content, stop)
 

@@ -223,6 +223,9 @@ def _make_ready(
     require_unchanged(request, base.snapshot)
     require_new(base.repository, request.branch, request.graph_commit_id, base.snapshot, base.snapshot)
     prepared = prepare(base)
+    guard = base.repository.guard
+    if guard is not None:
+        guard.require_changes(request.writer, request.actor, request.branch.name, prepared.tables)
     optional_text("message", prepared.message, LONGEST_MESSAGE)
     if prepared.is_empty:
         return Ready(base, prepared, [])

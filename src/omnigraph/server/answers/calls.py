@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, Protocol
 
-from omnigraph.graph import Graph
+from omnigraph.graph import Graph, with_instead
 from omnigraph.history.feed.pages import ChangePage
+from omnigraph.policy.actions import Action
 from omnigraph.read.limits import Cancellation
 from omnigraph.server.answers.stored import Stored, StoredQuery
 from omnigraph.server.transfer.events import Poll
@@ -29,6 +30,8 @@ class ServerState(Protocol):
     @property
     def is_ready(self) -> bool: ...
 
+    def graph_for(self, name: str, actor: str | None) -> Graph: ...
+
     def metrics_text(self) -> str: ...
 
     def openapi(self) -> dict[str, Any]: ...
@@ -47,11 +50,14 @@ class Call:
     media_type: str = JSON
     content: bytes = b""
     cancellation: Cancellation = field(default_factory=Cancellation)
+    instead: Mapping[Action, Action | None] = field(default_factory=dict)
+    """Which actions a policy is asked about in place of others."""
 
     @property
     def graph(self) -> Graph:
         """The graph that the path names."""
-        return self.server.graphs[self.values["graph"]]
+        found = self.server.graph_for(self.values["graph"], self.actor)
+        return with_instead(found, self.instead) if self.instead else found
 
     @property
     def stored(self) -> Mapping[str, StoredQuery]:

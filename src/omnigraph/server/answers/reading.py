@@ -9,9 +9,11 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 import omnigraph
+from omnigraph.graph import with_instead
 from omnigraph.history.feed.pages import ChangePage
 from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
+from omnigraph.policy.actions import Action
 from omnigraph.read.result.cells import json_value
 from omnigraph.read.result.result import Result
 from omnigraph.server.answers.calls import ARROW, NDJSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
@@ -225,7 +227,8 @@ def recoveries(call: Call) -> Answer:
 def export(call: Call) -> Answer:
     """One state of the graph, or some types of it, as records that a load takes back."""
     graph, types = call.graph, call.get("type_names") or None
-    state = graph.snapshot(call.get("branch"), at=call.get("snapshot"))
+    exported = with_instead(graph, {Action.READ: Action.EXPORT})
+    state = exported.snapshot(call.get("branch"), at=call.get("snapshot"))
 
     def write(target: BinaryIO) -> None:
         graph.export(

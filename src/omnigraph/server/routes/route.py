@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from omnigraph.policy.actions import Action
 from omnigraph.server.answers.calls import JSON, Answer, Call
-from omnigraph.server.routes.actions import Action
 from omnigraph.server.routes.parameters import Parameter
 
 PREFIX: Final = "/graphs/{graph}"

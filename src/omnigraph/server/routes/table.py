@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from omnigraph.policy.actions import Action
 from omnigraph.server.answers import invoking, reading, writing
 from omnigraph.server.answers.calls import ARROW, JSON, NDJSON, Answer, Call
-from omnigraph.server.routes.actions import Action
 from omnigraph.server.routes.parameters import Kind, Parameter, Place
 from omnigraph.server.routes.route import PREFIX, Access, Route
 from omnigraph.server.transfer.events import MEDIA_TYPE as EVENTS
@@ -247,7 +247,16 @@ ROUTES: Final[Sequence[Route]] = (
         answer="records",
         gives=(NDJSON,),
     ),
-    _read("queries", "/queries", invoking.queries),
+    Route(
+        "GET",
+        PREFIX + "/queries",
+        "queries",
+        invoking.queries,
+        Access.READ,
+        Action.INVOKE_QUERY,
+        "queries",
+        (_GRAPH,),
+    ),
     Route(
         "POST",
         PREFIX + "/queries/{query}",
