@@ -1,4 +1,4 @@
 """Text search in memory, with the analysis of Lance's inverted index.
 
-Read `analysis` (texts become terms), `postings` (the index), then `bm25` (scores) and `spelling` (fuzzy search).
+Read `analysis` (texts become terms), `postings` (the index, over `vocabulary`), then `bm25` (scores) and `spelling` (fuzzy search).
 """
