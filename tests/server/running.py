@@ -16,12 +16,12 @@ from tests.processes import Child, children
 
 import omnigraph
 from omnigraph import failpoints
+from omnigraph.server.answers.stored import read_stored
 from omnigraph.server.application import Server
 from omnigraph.server.graphs import addresses, open_graphs
-from omnigraph.server.logs import quiet
+from omnigraph.server.observing.logs import quiet
 from omnigraph.server.run import Listening, run_server
 from omnigraph.server.settings import ServerSettings
-from omnigraph.server.stored import read_stored
 from omnigraph.server.tokens import parse_tokens
 
 SCHEMA = """

@@ -10,8 +10,9 @@ from typing import Any
 from tests.server.running import ADD, NAMES, Served, serving
 
 from omnigraph.messages.failures import CODES, STATUSES
-from omnigraph.server.openapi import SCHEMAS
-from omnigraph.server.routes import ROUTES, Access
+from omnigraph.server.routes.openapi import SCHEMAS
+from omnigraph.server.routes.route import Access
+from omnigraph.server.routes.table import ROUTES
 
 LINE = b'{"type": "Person", "data": {"name": "cid"}}'
 NDJSON = "application/x-ndjson"

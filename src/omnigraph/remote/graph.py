@@ -46,6 +46,7 @@ class RemoteGraph(RemoteVersions):
         name: str | None = None,
         branch: str | None = None,
         at: At = None,
+        exact: bool = False,
         timeout: float | None = None,
         memory_limit: int | None = None,
         **direct: Any,
@@ -57,6 +58,7 @@ class RemoteGraph(RemoteVersions):
             "query": text_argument("text", text),
             "params": params,
             "name": name,
+            "exact": exact,
             "timeout": timeout,
             "memory_limit": memory_limit,
             **self._state(branch, at),
@@ -110,10 +112,18 @@ class RemoteGraph(RemoteVersions):
         name: str | None = None,
         branch: str | None = None,
         at: At = None,
+        exact: bool = False,
         analyze: bool = False,
     ) -> str:
         """How a query finds its rows: its steps, and the access path of each."""
-        body = {"query": text, "params": params, "name": name, "analyze": analyze, **self._state(branch, at)}
+        body = {
+            "query": text,
+            "params": params,
+            "name": name,
+            "exact": exact,
+            "analyze": analyze,
+            **self._state(branch, at),
+        }
         return str(self._open.value("POST", "/explain", body)["plan"])
 
     def check(self, text: str) -> LintReport:

@@ -25,22 +25,32 @@ from omnigraph.messages.values import MEDIA_TYPE as VALUES
 from omnigraph.messages.values import encode_value
 from omnigraph.read.limits import Cancellation
 from omnigraph.server.admission import Admission
-from omnigraph.server.bodies import accepted, announced, codec_for, media_type, packed, read_body, unpacked
-from omnigraph.server.calls import JSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
-from omnigraph.server.events import MEDIA_TYPE as EVENTS
-from omnigraph.server.events import events
+from omnigraph.server.answers.calls import JSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
+from omnigraph.server.answers.stored import Stored
 from omnigraph.server.graphs import ServedGraphs
-from omnigraph.server.logs import Log, write_log
-from omnigraph.server.metrics import Metrics
-from omnigraph.server.observed import Observed, request_id_of
-from omnigraph.server.openapi import openapi_document
-from omnigraph.server.parameters import Place, parse_body, parse_query, require_all
-from omnigraph.server.routes import ROUTES, Access, Route
+from omnigraph.server.observing.logs import Log, write_log
+from omnigraph.server.observing.metrics import Metrics
+from omnigraph.server.observing.requests import Observed, request_id_of
+from omnigraph.server.routes.actions import Permit, asked
+from omnigraph.server.routes.openapi import openapi_document
+from omnigraph.server.routes.parameters import Place, parse_body, parse_query, require_all
+from omnigraph.server.routes.route import Access, Route
+from omnigraph.server.routes.table import ROUTES
 from omnigraph.server.settings import ServerSettings
-from omnigraph.server.stored import Stored
-from omnigraph.server.streams import CallerGone, Stream
 from omnigraph.server.threads import Threads
 from omnigraph.server.tokens import Tokens
+from omnigraph.server.transfer.bodies import (
+    accepted,
+    announced,
+    codec_for,
+    media_type,
+    packed,
+    read_body,
+    unpacked,
+)
+from omnigraph.server.transfer.events import MEDIA_TYPE as EVENTS
+from omnigraph.server.transfer.events import events
+from omnigraph.server.transfer.streams import CallerGone, Stream
 
 R = TypeVar("R")
 _UNCACHED: Final = {"Cache-Control": "no-store"}
@@ -60,6 +70,7 @@ class Server:
         settings: ServerSettings | None = None,
         log: Log = write_log,
         stored: Stored | None = None,
+        permit: Permit | None = None,
     ) -> None:
         self.settings = settings or ServerSettings()
         self.metrics = Metrics()
@@ -67,6 +78,7 @@ class Server:
         self.stored = stored or {}
         self._served = served
         self._tokens = tokens
+        self._permit = permit
         self.log = log
         self._admission = Admission(self.settings)
         self._reads = Threads("read", self.settings.read_threads)
@@ -152,6 +164,8 @@ class Server:
         limit = self.settings.load_bytes if route.is_large else self.settings.body_bytes
         size = announced(request, limit)
         is_write = route.access is Access.WRITE or self._invokes_mutation(route, values)
+        if route.takes != JSON and self._permit is not None:
+            await self._reads.run(partial(self.require_permission, route, actor, values))
         with self._admission.write(actor, size) if is_write else nullcontext():
             content = await self._content(route, request, limit)
             stop = Cancellation()
@@ -169,6 +183,14 @@ class Server:
             if isinstance(answer, Followed):
                 return StreamingResponse(await self._followed(answer), media_type=EVENTS, headers=_UNCACHED)
             return self._response(answer)
+
+    def require_permission(self, route: Route, actor: str | None, values: Mapping[str, Any]) -> None:
+        """Return if the policy lets the actor do what the values say, and raise if not.
+
+        It is asked as soon as all values are known: before the body is read, unless the body has some of them.
+        """
+        if route.action is not None and self._permit is not None:
+            self._permit(asked(route.action, actor, values))
 
     def _invokes_mutation(self, route: Route, values: Mapping[str, Any]) -> bool:
         """Does a request invoke a stored query that writes?"""
@@ -258,6 +280,7 @@ def _call(
     if route.takes == JSON:
         values = values | parse_body(route.parameters, content)
         content = b""
+        server.require_permission(route, actor, values)
     require_all(route.parameters, values)
     return Call(server, actor, values, form, content, stop)
 

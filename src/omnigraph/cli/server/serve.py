@@ -62,11 +62,11 @@ def serve(
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "starlette", "server", "the server") from None
+    from omnigraph.server.answers.stored import read_stored
     from omnigraph.server.application import Server
     from omnigraph.server.graphs import addresses, open_graphs
     from omnigraph.server.run import Listening, run_server
     from omnigraph.server.settings import ServerSettings
-    from omnigraph.server.stored import read_stored
     from omnigraph.server.tokens import read_tokens
 
     if (tls_cert is None) != (tls_key is None):

@@ -11,7 +11,7 @@ import numpy as np
 from omnigraph.read.data.layout import Layout, Placement, placed
 from omnigraph.read.values.columns import Array, Positions
 from omnigraph.storage.handles import TableRef
-from omnigraph.storage.pieces import Deletions, Piece
+from omnigraph.storage.rows.pieces import Deletions, Piece
 
 
 @dataclass(frozen=True, slots=True)
