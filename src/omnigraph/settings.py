@@ -72,6 +72,8 @@ class ReadSettings:
     save_from: int = 100_000
     """The topology of an edge type with at least this many edges is saved by `optimize` and `ensure_indices`, and
     looked for before it is derived."""
+    save_texts_from: int = 20_000
+    """The words of a String property with `@index` are saved in the same way, from this many rows on."""
     text_bytes: int = 1 << 24
     """A text column is cut into words this many bytes at a time."""
     text_words: int = 1 << 16
