@@ -14,6 +14,7 @@ from omnigraph.server.transfer.events import Poll
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
+BYTES: Final = "application/octet-stream"
 ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
@@ -83,12 +84,13 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """An answer as bytes."""
+    """An answer as bytes. One that goes out ``as_is`` is not packed."""
 
     content: bytes
     media_type: str
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    as_is: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ class Streamed:
     write: Callable[[BinaryIO], None]
     media_type: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    status: int = 200
+    as_is: bool = False
 
 
 @dataclass(frozen=True, slots=True)
