@@ -15,6 +15,7 @@ import pytest
 
 from omnigraph import errors
 from omnigraph.errors import (
+    ActorRequired,
     BackupNotFound,
     BadValue,
     BatchDone,
@@ -31,6 +32,7 @@ from omnigraph.errors import (
     ChangeFeedGap,
     CommitDone,
     ComputationFailed,
+    ConfigInvalid,
     Conflict,
     ConflictError,
     ConflictKind,
@@ -80,6 +82,8 @@ from omnigraph.errors import (
     ParameterError,
     ParentlessCommit,
     PipelineError,
+    PolicyDenied,
+    PolicyInvalid,
     PreconditionFailed,
     PublishContention,
     QueryCancelled,
@@ -161,6 +165,10 @@ ERRORS: list[OmniError] = [
     MediaUnsupported("text/csv", ["application/json", "application/x-ndjson"]),
     RequestIncomplete(1_024, 60.0),
     KeyReused("order-17"),
+    PolicyDenied("act-a", "change", "main", None, "node:Person"),
+    ActorRequired("read"),
+    PolicyInvalid("policy.yaml", ["rules[0] has no id"]),
+    ConfigInvalid("config.yaml", "it is not YAML"),
     CommitDone("main", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
     TooManyRequests("writes of one actor", 16, 1),
     ServerUnavailable("http://localhost:8080", "connection refused", True),

@@ -140,7 +140,7 @@ def _typing_names(holder: type) -> dict[str, object]:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from omnigraph.bulk.load.inputs import Data
-    from omnigraph.bulk.load.sources import Location
+    from omnigraph.bulk.load.sources.files import Location
     from omnigraph.maintenance.cleanup.retention import Duration
     from omnigraph.maintenance.doctor.report import ProgressListener
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import (
+    ActorRequired,
     BackupNotFound,
     BadValue,
     BatchDone,
@@ -72,6 +73,8 @@ from omnigraph.errors import (
     ParameterError,
     ParentlessCommit,
     PipelineError,
+    PolicyDenied,
+    PolicyInvalid,
     PreconditionFailed,
     PublishContention,
     QueryCancelled,
@@ -169,6 +172,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActorRequired",
     "ApplyKeywords",
     "AsyncGraph",
     "At",
@@ -279,6 +283,8 @@ __all__ = [
     "ParameterError",
     "ParentlessCommit",
     "PipelineError",
+    "PolicyDenied",
+    "PolicyInvalid",
     "PreconditionFailed",
     "PropertyBlame",
     "PublishContention",

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from omnigraph.bulk.export.job import ExportResult
     from omnigraph.bulk.load.inputs import Data
     from omnigraph.bulk.load.options import LoadResult
-    from omnigraph.bulk.load.sources import Location
+    from omnigraph.bulk.load.sources.files import Location
     from omnigraph.bulk.runner import Listener
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.read.requests import Reader
@@ -161,7 +161,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
         the commit gets: a repeated mutation with the same id raises CommitDone.
         """
         from omnigraph.lang.parameters import bind_parameters
-        from omnigraph.write.entry import enter
+        from omnigraph.write.committing.entry import enter
         from omnigraph.write.mutations.requests import mutate
         from omnigraph.write.protocol import repeated_if_schema_changed
 

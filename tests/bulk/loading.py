@@ -19,10 +19,10 @@ from tests.bulk.everything import content
 from ulid import ULID
 
 import omnigraph
+from omnigraph.bulk.load.checking.joins import NoJoins
 from omnigraph.bulk.load.job import LoadEngine, load
-from omnigraph.bulk.load.joins import NoJoins
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
-from omnigraph.bulk.load.sources import Location, find_sources
+from omnigraph.bulk.load.sources.files import Location, find_sources
 from omnigraph.bulk.runner import Engine, TaskResult
 from omnigraph.errors import ConstraintViolation, KeyConflict, OmniError, RecordError
 from omnigraph.graph import Graph

@@ -44,7 +44,11 @@
     │   ├── QueryNotFound        server: it has no stored query of that name
     │   ├── MediaUnsupported     server: a form of request or answer that a route does not have
     │   ├── RequestIncomplete    server: a body that did not arrive in time
-    │   └── KeyReused            server: an idempotency key that was used for another write
+    │   ├── KeyReused            server: an idempotency key that was used for another write
+    │   ├── PolicyDenied         something that no rule of the graph's policy allows
+    │   ├── ActorRequired        a graph with a policy that is used without an actor
+    │   ├── PolicyInvalid        a policy, or its tests, with mistakes
+    │   └── ConfigInvalid        a file of the operator's configuration that cannot be used
     ├── DataError                fix the data
     │   ├── RecordError          records of a load that cannot be read
     │   ├── ConstraintViolation  rows that break a constraint of the schema
@@ -175,6 +179,12 @@ from omnigraph.errors.pipeline import (
     SparkUnavailable,
     StreamOutOfStep,
 )
+from omnigraph.errors.policy import (
+    ActorRequired,
+    ConfigInvalid,
+    PolicyDenied,
+    PolicyInvalid,
+)
 from omnigraph.errors.queries import (
     ComputationFailed,
     CountOverflow,
@@ -247,6 +257,7 @@ from omnigraph.problems import (
 )
 
 __all__ = [
+    "ActorRequired",
     "BackupNotFound",
     "BadValue",
     "BatchDone",
@@ -263,6 +274,7 @@ __all__ = [
     "ChangeFeedGap",
     "CommitDone",
     "ComputationFailed",
+    "ConfigInvalid",
     "Conflict",
     "ConflictError",
     "ConflictKind",
@@ -313,6 +325,8 @@ __all__ = [
     "ParameterError",
     "ParentlessCommit",
     "PipelineError",
+    "PolicyDenied",
+    "PolicyInvalid",
     "PreconditionFailed",
     "PublishContention",
     "QueryCancelled",

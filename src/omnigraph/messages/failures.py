@@ -19,6 +19,8 @@ STATUSES: Final[Mapping[type[OmniError], int]] = {
     errors.RequestError: 400,
     errors.Unauthorized: 401,
     errors.ReadOnlyGraph: 403,
+    errors.PolicyDenied: 403,
+    errors.ActorRequired: 403,
     errors.GraphNotFound: 404,
     errors.GraphNotServed: 404,
     errors.QueryNotFound: 404,

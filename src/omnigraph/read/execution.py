@@ -21,7 +21,7 @@ from omnigraph.read.plan.planner import arrange, arrange_lookups
 from omnigraph.read.plan.searching import nearest_search, way_of_ranking
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame, joined
-from omnigraph.read.run.grouping import Grouping
+from omnigraph.read.run.groups.grouping import Grouping
 from omnigraph.read.run.lookups import Lookups, TooManyLookups
 from omnigraph.read.run.operators import Operators
 from omnigraph.read.run.output import Window, group_table, row_table, spread

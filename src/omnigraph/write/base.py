@@ -17,7 +17,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import TablePin
 from omnigraph.storage.files.verification import LOOKUP_BYTES
-from omnigraph.storage.filters import sql_literal
+from omnigraph.storage.rows.filters import sql_literal
 from omnigraph.storage.stage.lookups import PROBE_LIMIT, are_looked_up, is_probed, slices
 from omnigraph.storage.tables import TableRef
 from omnigraph.storage.unavailable import translated

@@ -49,16 +49,22 @@ from omnigraph.write.changes import Stage as Stage
 from omnigraph.write.changes import StagedTable as StagedTable
 from omnigraph.write.changes import WriteRequest as WriteRequest
 from omnigraph.write.changes import Written as Written
+from omnigraph.write.committing.entry import enter, heal_dead, settle
+from omnigraph.write.committing.outcomes import InDoubt, find_out, require_noted
+from omnigraph.write.committing.phases import commit
+from omnigraph.write.committing.rebasing import rebased
+from omnigraph.write.committing.revalidation import (
+    HEALED,
+    LATE_VERSION_UNDONE,
+    REARRANGED,
+    find_conflict,
+    require_unchanged,
+)
 from omnigraph.write.delta import TableDelta
-from omnigraph.write.discarding import discard_change
-from omnigraph.write.entry import enter, heal_dead, settle
 from omnigraph.write.evaluator import validate
-from omnigraph.write.folding import Folding
-from omnigraph.write.outcomes import InDoubt, find_out, require_noted
-from omnigraph.write.phases import commit
-from omnigraph.write.rebasing import rebased
 from omnigraph.write.reservations import require_new
-from omnigraph.write.revalidation import HEALED, LATE_VERSION_UNDONE, REARRANGED, find_conflict, require_unchanged
+from omnigraph.write.upkeep.discarding import discard_change
+from omnigraph.write.upkeep.folding import Folding
 
 OPTIMISTIC_ATTEMPTS: Final = 2
 """How often a change is prepared without the lock before it is prepared under it."""

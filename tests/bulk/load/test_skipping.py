@@ -11,7 +11,7 @@ from tests.bulk.loading import Record, edge, left_behind, new_graph, node, rows_
 
 import omnigraph
 from omnigraph import failpoints
-from omnigraph.bulk.load.bad_records import RejectedRow
+from omnigraph.bulk.load.checking.bad_records import RejectedRow
 from omnigraph.bulk.masks import excluded_records, record_positions
 from omnigraph.errors import ConstraintViolation, RecordError, StorageUnavailable
 from omnigraph.graph import Graph

@@ -22,7 +22,7 @@ from omnigraph.read.data.rows import Rows
 from omnigraph.read.limits import Limits
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.run.grouping import Grouping, distinct_rows
+from omnigraph.read.run.groups.grouping import Grouping, distinct_rows
 from omnigraph.read.values.columns import Column
 from omnigraph.read.values.counting import MANY
 from omnigraph.settings import READ_DEFAULTS, ReadSettings

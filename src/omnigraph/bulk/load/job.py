@@ -22,12 +22,12 @@ from typing import Protocol
 from ulid import ULID
 
 from omnigraph.bulk.jobs import destinations, job_record
+from omnigraph.bulk.load.checking.joins import KeyJoins
 from omnigraph.bulk.load.forks import discard_branch
-from omnigraph.bulk.load.joins import KeyJoins
 from omnigraph.bulk.load.options import LoadOptions, LoadResult
 from omnigraph.bulk.load.preparer import LoadPreparer, StagedInput
-from omnigraph.bulk.load.sources import SourceFile, rows_per_file, slices_of
-from omnigraph.bulk.load.staging import SliceReport, StagePlan, stage_slice
+from omnigraph.bulk.load.sources.files import SourceFile, rows_per_file, slices_of
+from omnigraph.bulk.load.staging.stager import SliceReport, StagePlan, stage_slice
 from omnigraph.bulk.pieces import require_shared
 from omnigraph.bulk.runner import Runner
 from omnigraph.embed.client import EmbeddingClient

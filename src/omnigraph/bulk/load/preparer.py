@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from omnigraph.bulk.load.bad_records import BadRecords, RejectedRow
-from omnigraph.bulk.load.checks import StagedLoad
-from omnigraph.bulk.load.joins import KeyJoins
-from omnigraph.bulk.load.merge import Matches, replaced_rows, superseded_rows
+from omnigraph.bulk.load.checking.bad_records import BadRecords, RejectedRow
+from omnigraph.bulk.load.checking.checks import StagedLoad
+from omnigraph.bulk.load.checking.joins import KeyJoins
+from omnigraph.bulk.load.checking.origins import Origins
+from omnigraph.bulk.load.checking.validation import validate_load
 from omnigraph.bulk.load.options import LoadOptions, Mode
-from omnigraph.bulk.load.origins import Origins
-from omnigraph.bulk.load.sources import Slice
-from omnigraph.bulk.load.staging import SliceReport, StagePlan
-from omnigraph.bulk.load.transactions import table_stages
-from omnigraph.bulk.load.validation import validate_load
+from omnigraph.bulk.load.sources.files import Slice
+from omnigraph.bulk.load.staging.merge import Matches, replaced_rows, superseded_rows
+from omnigraph.bulk.load.staging.stager import SliceReport, StagePlan
+from omnigraph.bulk.load.staging.transactions import table_stages
 from omnigraph.bulk.masks import ExcludedRows, excluded_records, record_positions
 from omnigraph.bulk.runner import Runner
 from omnigraph.errors import DataError, RecordError, RecordProblem, SchemaChanged

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.bulk.load.checking.validation import repeated_key
 from omnigraph.bulk.load.forks import discard_branch
 from omnigraph.bulk.load.inputs import Data, read_data
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
-from omnigraph.bulk.load.validation import repeated_key
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import (
     BranchExists,

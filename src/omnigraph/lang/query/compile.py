@@ -16,7 +16,7 @@ from omnigraph.lang.query.ir import MutationIR, QueryIR
 from omnigraph.lang.query.lowering.mutations import lower_mutation
 from omnigraph.lang.query.lowering.reads import lower_read
 from omnigraph.lang.query.operation import Operation, describe_mutation, describe_read
-from omnigraph.lang.query.syntax import MutationBody, QueryFileSyntax, QuerySyntax
+from omnigraph.lang.query.syntax.queries import MutationBody, QueryFileSyntax, QuerySyntax
 from omnigraph.lang.query.typecheck.mutations import check_mutation
 from omnigraph.lang.query.typecheck.patterns import check_match_block
 from omnigraph.lang.query.typecheck.results import check_results

@@ -17,26 +17,27 @@ from omnigraph.lang.query.spelling import (
     spell_traversal,
     spell_where,
 )
-from omnigraph.lang.query.syntax import (
-    Assignment,
+from omnigraph.lang.query.syntax.clauses import (
     Binding,
     Clause,
-    Comparison,
-    Delete,
     Existence,
-    Insert,
-    MutationBody,
     Negation,
-    NullTest,
     OptionalBlock,
     PropertyMatch,
+    Requirement,
+    TextPredicate,
+    Traversal,
+)
+from omnigraph.lang.query.syntax.expressions import Comparison, NullTest
+from omnigraph.lang.query.syntax.queries import (
+    Assignment,
+    Delete,
+    Insert,
+    MutationBody,
     QueryFileSyntax,
     QuerySyntax,
     ReadBody,
-    Requirement,
     Statement,
-    TextPredicate,
-    Traversal,
     Update,
 )
 from omnigraph.lang.source import Source, Span

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from omnigraph.lang.query.syntax import (
+from omnigraph.lang.query.syntax.clauses import PropertyMatch, Requirement, Traversal
+from omnigraph.lang.query.syntax.expressions import (
     COMPUTED,
     SUMS,
     WORD_OPERATORS,
     Aggregate,
     AliasRef,
     Arithmetic,
-    Assignment,
     BoolLiteral,
     Case,
     Comparison,
     Computed,
-    Condition,
     Connected,
     DateLiteral,
     DateTimeLiteral,
@@ -31,18 +30,13 @@ from omnigraph.lang.query.syntax import (
     Not,
     Now,
     NullTest,
-    Ordering,
-    ParameterSyntax,
-    Projection,
-    PropertyMatch,
     PropertyRef,
-    Requirement,
     ScoreCall,
     StringLiteral,
     TextCall,
-    Traversal,
     Variable,
 )
+from omnigraph.lang.query.syntax.queries import Assignment, Condition, Ordering, ParameterSyntax, Projection
 from omnigraph.lang.tokens import spell_float, spell_string
 
 

@@ -29,8 +29,8 @@ from omnigraph.read.values.exact import ExactIndex
 from omnigraph.read.values.segments import Segment, covering
 from omnigraph.read.values.vectors import VectorBlock, VectorColumn
 from omnigraph.settings import ReadSettings
-from omnigraph.storage.nearest import Near, VectorIndex, addresses_near, vector_index
-from omnigraph.storage.pieces import Piece, column_numbers, deleted_rows, physical_rows, pieces_of, rows_at
+from omnigraph.storage.rows.nearest import Near, VectorIndex, addresses_near, vector_index
+from omnigraph.storage.rows.pieces import Piece, column_numbers, deleted_rows, physical_rows, pieces_of, rows_at
 from omnigraph.storage.tables import Tables
 
 Made = TypeVar("Made")

@@ -27,7 +27,7 @@ from omnigraph.read.run.operators import Operators
 from omnigraph.read.values.columns import Array, Bools, Column, Ints, filled
 from omnigraph.read.values.comparing import Series
 from omnigraph.read.values.parallel import begun
-from omnigraph.storage.filters import compared, sql_literal
+from omnigraph.storage.rows.filters import compared, sql_literal
 
 _TOGETHER: Final = 1_000
 _SIDES: Final = {ir.Direction.OUT: ["src"], ir.Direction.IN: ["dst"], ir.Direction.BOTH: ["src", "dst"]}

@@ -18,7 +18,7 @@ from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.needs import aggregates_of
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.run.grouping import Groups
+from omnigraph.read.run.groups.grouping import Groups
 from omnigraph.read.run.operators import Operators
 from omnigraph.read.run.search.ranking import resolved, scored
 from omnigraph.read.values.columns import Column, Ints

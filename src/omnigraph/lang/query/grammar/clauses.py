@@ -5,24 +5,26 @@ from __future__ import annotations
 from omnigraph.lang.parsing import SyntaxProblem, describe, shorten
 from omnigraph.lang.query.functions.table import FUNCTIONS
 from omnigraph.lang.query.grammar.expressions import ExpressionParser
-from omnigraph.lang.query.syntax import (
-    COMPUTED,
-    TEXT_PREDICATES,
-    WORD_OPERATORS,
+from omnigraph.lang.query.syntax.clauses import (
     Binding,
     Clause,
-    Comparison,
     Existence,
-    Expression,
     Hops,
     Negation,
-    NullTest,
     OptionalBlock,
     PropertyMatch,
     Requirement,
-    TextCall,
     TextPredicate,
     Traversal,
+)
+from omnigraph.lang.query.syntax.expressions import (
+    COMPUTED,
+    TEXT_PREDICATES,
+    WORD_OPERATORS,
+    Comparison,
+    Expression,
+    NullTest,
+    TextCall,
     Variable,
 )
 from omnigraph.lang.source import Name

@@ -6,19 +6,25 @@ from omnigraph.lang.diagnostics import Diagnostics, suggest
 from omnigraph.lang.parsing import SyntaxProblem, describe
 from omnigraph.lang.query.grammar.clauses import ClauseParser
 from omnigraph.lang.query.grammar.expressions import is_constant
-from omnigraph.lang.query.syntax import (
+from omnigraph.lang.query.syntax.clauses import Requirement
+from omnigraph.lang.query.syntax.expressions import (
     COMPUTED,
     SYMBOLS,
     AliasRef,
-    Assignment,
     BoolLiteral,
     Comparison,
-    Condition,
     Connected,
-    Delete,
     Expression,
-    Insert,
     IntegerLiteral,
+    StringLiteral,
+    TextCall,
+    Variable,
+)
+from omnigraph.lang.query.syntax.queries import (
+    Assignment,
+    Condition,
+    Delete,
+    Insert,
     MutationBody,
     Ordering,
     ParameterSyntax,
@@ -27,12 +33,8 @@ from omnigraph.lang.query.syntax import (
     QueryFileSyntax,
     QuerySyntax,
     ReadBody,
-    Requirement,
     Statement,
-    StringLiteral,
-    TextCall,
     Update,
-    Variable,
 )
 from omnigraph.lang.source import Name
 from omnigraph.lang.tokens import END, IDENT, INTEGER, STRING, TYPE_NAME, VARIABLE, Token, Tokens

@@ -9,7 +9,7 @@ from omnigraph.lang.parsing import I64_MAX, Cursor, describe, shorten
 from omnigraph.lang.query.functions.signature import DURATIONS, Function
 from omnigraph.lang.query.functions.table import FUNCTIONS
 from omnigraph.lang.query.scores import ARMS, SCORES, Operand, ScoreFunction
-from omnigraph.lang.query.syntax import (
+from omnigraph.lang.query.syntax.expressions import (
     AGGREGATES,
     DISTINCT,
     NO_NULL,

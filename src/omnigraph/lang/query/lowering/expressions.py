@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.lowering.computed import Typing, aggregate_type, lower_computed
-from omnigraph.lang.query.syntax import (
+from omnigraph.lang.query.syntax.expressions import (
     COMPUTED,
     Aggregate,
     AliasRef,

@@ -11,19 +11,16 @@ from omnigraph.lang.query.lowering.dependencies import Known, Waiting, introduce
 from omnigraph.lang.query.lowering.expressions import lower_expression
 from omnigraph.lang.query.lowering.renaming import rename
 from omnigraph.lang.query.scores import SCORES
-from omnigraph.lang.query.syntax import (
+from omnigraph.lang.query.syntax.clauses import Requirement, TextPredicate
+from omnigraph.lang.query.syntax.expressions import (
     COMPUTED,
     AliasRef,
     Expression,
     IntegerLiteral,
-    Ordering,
-    QuerySyntax,
-    ReadBody,
-    Requirement,
     ScoreCall,
-    TextPredicate,
     Variable,
 )
+from omnigraph.lang.query.syntax.queries import Ordering, QuerySyntax, ReadBody
 from omnigraph.lang.query.typecheck.patterns import Condition, Pattern, Step
 from omnigraph.lang.query.typecheck.results import ResultColumn, without_aliases
 from omnigraph.lang.query.typecheck.scope import Scope

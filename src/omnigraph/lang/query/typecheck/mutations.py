@@ -9,22 +9,17 @@ from itertools import chain, islice
 
 from omnigraph.lang.diagnostics import Remedy, suggest
 from omnigraph.lang.query.ir import ROW
-from omnigraph.lang.query.syntax import (
-    NO_NULL,
-    AliasRef,
+from omnigraph.lang.query.syntax.clauses import Requirement
+from omnigraph.lang.query.syntax.expressions import NO_NULL, AliasRef, Expression, PropertyRef, Variable
+from omnigraph.lang.query.syntax.parts import of_properties, parts_of
+from omnigraph.lang.query.syntax.queries import (
     Assignment,
     Condition,
     Delete,
-    Expression,
     Insert,
     MutationBody,
-    PropertyRef,
-    Requirement,
     Statement,
     Update,
-    Variable,
-    of_properties,
-    parts_of,
 )
 from omnigraph.lang.query.typecheck.fits import check_fits, check_stored
 from omnigraph.lang.query.typecheck.operands import check_condition

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 
 from omnigraph.lang.diagnostics import suggest
-from omnigraph.lang.query.syntax import (
+from omnigraph.lang.query.syntax.expressions import (
     COMPUTED,
     LITERALS,
     NO_NULL,

@@ -8,25 +8,26 @@ from functools import partial
 
 from omnigraph.lang.diagnostics import Remedy, suggest
 from omnigraph.lang.query.ir import Direction
-from omnigraph.lang.query.syntax import (
-    WORD_OPERATORS,
+from omnigraph.lang.query.syntax.clauses import (
     Binding,
     Clause,
-    Comparison,
     Existence,
-    Expression,
     Negation,
-    NullTest,
     OptionalBlock,
     PropertyMatch,
-    PropertyRef,
     Requirement,
     TextPredicate,
     Traversal,
-    Variable,
-    of_properties,
-    parts_of,
 )
+from omnigraph.lang.query.syntax.expressions import (
+    WORD_OPERATORS,
+    Comparison,
+    Expression,
+    NullTest,
+    PropertyRef,
+    Variable,
+)
+from omnigraph.lang.query.syntax.parts import of_properties, parts_of
 from omnigraph.lang.query.typecheck.fits import check_match
 from omnigraph.lang.query.typecheck.operands import check_condition, check_text_call, unknown_variable
 from omnigraph.lang.query.typecheck.scope import Bound, Context, Scope

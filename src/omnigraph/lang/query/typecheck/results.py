@@ -9,7 +9,7 @@ from functools import partial
 from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.query.scores import SCORES
 from omnigraph.lang.query.spelling import spell_expression
-from omnigraph.lang.query.syntax import (
+from omnigraph.lang.query.syntax.expressions import (
     COMPUTED,
     LITERALS,
     Aggregate,
@@ -27,17 +27,13 @@ from omnigraph.lang.query.syntax import (
     Not,
     Now,
     NullTest,
-    Ordering,
-    Projection,
     PropertyRef,
-    ReadBody,
     ScoreCall,
     TextCall,
     Variable,
-    operands_of,
-    parts_of,
-    with_operands,
 )
+from omnigraph.lang.query.syntax.parts import operands_of, parts_of, with_operands
+from omnigraph.lang.query.syntax.queries import Ordering, Projection, ReadBody
 from omnigraph.lang.query.typecheck.computed import computed_type, require_truth
 from omnigraph.lang.query.typecheck.operands import literal_type, unknown_variable, value_type
 from omnigraph.lang.query.typecheck.rankings import check_ranking

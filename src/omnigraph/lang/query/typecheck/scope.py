@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from omnigraph.lang.diagnostics import Diagnostics, Remedy, suggest
-from omnigraph.lang.query.syntax import ParameterSyntax, PropertyRef, Variable
+from omnigraph.lang.query.syntax.expressions import PropertyRef, Variable
+from omnigraph.lang.query.syntax.queries import ParameterSyntax
 from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType
 from omnigraph.lang.source import Span
 from omnigraph.lang.values import SCALAR_NAMES, ValueType

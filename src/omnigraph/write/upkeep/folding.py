@@ -38,8 +38,8 @@ from omnigraph.storage.stage.folds import (
 )
 from omnigraph.storage.stage.indexes import BuiltSegment, discard_segments
 from omnigraph.storage.tables import TableRef, Tables
-from omnigraph.write.discarding import discard_data
-from omnigraph.write.tails import index_tail, stage_tail
+from omnigraph.write.upkeep.discarding import discard_data
+from omnigraph.write.upkeep.tails import index_tail, stage_tail
 
 VARIABLE: Final = "OMNIGRAPH_FOLD"
 

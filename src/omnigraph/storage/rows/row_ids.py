@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.storage.files.wire import read_fields
 from omnigraph.storage.handles import TableRef
-from omnigraph.storage.pieces import Piece
+from omnigraph.storage.rows.pieces import Piece
 from omnigraph.storage.stage.row_versions import changed_versions
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import TableVersions
-from omnigraph.storage.wire import read_fields
 
 RowIds = npt.NDArray[np.int64]
 _RANGE, _RANGE_WITH_HOLES, _RANGE_WITH_BITMAP, _SORTED, _ARRAY = range(1, 6)

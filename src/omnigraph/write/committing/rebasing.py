@@ -23,7 +23,7 @@ from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base
 from omnigraph.write.changes import Prepared, Ready, Result, StagedMove
 from omnigraph.write.delta import TableDelta
-from omnigraph.write.folding import Folding
+from omnigraph.write.upkeep.folding import Folding
 
 MOST_ROWS: Final = 1_000
 """A change of more rows is not remembered for other writers."""

@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.bulk.load.known import KnownIds
+from omnigraph.bulk.load.checking.known import KnownIds
 from omnigraph.bulk.load.options import Mode
 from omnigraph.bulk.masks import ExcludedRows
 from omnigraph.bulk.runner import TaskResult

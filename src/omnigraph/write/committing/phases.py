@@ -22,9 +22,9 @@ from omnigraph.storage.locks import CommitLock, Held
 from omnigraph.storage.tables import TableRef
 from omnigraph.storage.together import side_by_side
 from omnigraph.write.changes import Ready, Result, StagedMove, WriteRequest
-from omnigraph.write.entry import Settled
-from omnigraph.write.outcomes import InDoubt
-from omnigraph.write.rebasing import remember
+from omnigraph.write.committing.entry import Settled
+from omnigraph.write.committing.outcomes import InDoubt
+from omnigraph.write.committing.rebasing import remember
 
 
 def commit(

@@ -12,7 +12,7 @@ from omnigraph.lang.query import ir
 from omnigraph.read.pattern.pattern import mentioned
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.run.listing import LISTED, Listed
+from omnigraph.read.run.groups.listing import LISTED, Listed
 from omnigraph.read.values.columns import Array, Bools, Column, Ints, distinct_numbers
 from omnigraph.read.values.comparing import Series
 from omnigraph.read.values.counting import MANY, counts_by, largest, sums_by

@@ -23,7 +23,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.files.presence import first_absent
 from omnigraph.storage.locks import CommitLock
 from omnigraph.write.changes import Ready, Result, WriteRequest
-from omnigraph.write.entry import settle
+from omnigraph.write.committing.entry import settle
 from omnigraph.write.evaluator import read_set
 from omnigraph.write.reservations import require_new
 

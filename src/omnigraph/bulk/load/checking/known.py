@@ -16,7 +16,7 @@ from omnigraph.read.values.exact import ExactIndex
 from omnigraph.storage.stage.lookups import MOST_PROBES, PROBE_LIMIT
 
 if TYPE_CHECKING:
-    from omnigraph.bulk.load.checks import StagedLoad
+    from omnigraph.bulk.load.checking.checks import StagedLoad
 
 _FEW: Final = MOST_PROBES * PROBE_LIMIT
 """So few ids are left to the evaluator, which looks them up among the committed ones if that is faster."""

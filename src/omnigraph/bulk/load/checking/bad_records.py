@@ -19,9 +19,9 @@ from typing import Final
 import obstore
 import pyarrow as pa
 
-from omnigraph.bulk.load.origins import Origins
-from omnigraph.bulk.load.sources import Slice
-from omnigraph.bulk.load.staging import StagePlan, blocks_of, portions
+from omnigraph.bulk.load.checking.origins import Origins
+from omnigraph.bulk.load.sources.files import Slice
+from omnigraph.bulk.load.staging.stager import StagePlan, blocks_of, portions
 from omnigraph.bulk.runner import Runner, TaskResult
 from omnigraph.formats.format import Format
 from omnigraph.formats.jsonl.blocks import TypedRecords

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from omnigraph.bulk.load.sources import Slice
-from omnigraph.bulk.ranges import Lines, open_file, read_range, unpacked
+from omnigraph.bulk.load.sources.files import Slice
+from omnigraph.bulk.ranges import Lines, open_file, read_ranges, unpacked
 from omnigraph.bulk.runner import TaskResult
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import OmniError, SourceUnusable, Violation
@@ -230,7 +230,7 @@ def portions(part: Slice) -> Iterator[Lines]:
     """The lines of a slice of JSON Lines, in portions of the size that is read at a time."""
     file = part.file
     if file.compression is None:
-        yield read_range(file.name, file.options, part.start, part.stop)
+        yield from read_ranges(file.name, file.options, part.start, part.stop)
     else:
         yield from unpacked(file.name, file.options, file.compression, part.read_bytes)
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.bulk.load.checks import StagedLoad
-from omnigraph.bulk.load.sources import Slice
-from omnigraph.bulk.load.staging import SliceReport, lines_of
+from omnigraph.bulk.load.checking.checks import StagedLoad
+from omnigraph.bulk.load.sources.files import Slice
+from omnigraph.bulk.load.staging.stager import SliceReport, lines_of
 from omnigraph.bulk.masks import record_positions
 from omnigraph.bulk.runner import Runner, TaskResult
 from omnigraph.errors import Violation

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.schema import LanceSchema
 
-from omnigraph.bulk.load.checks import StagedLoad
-from omnigraph.bulk.load.merge import Matches
+from omnigraph.bulk.load.checking.checks import StagedLoad
 from omnigraph.bulk.load.options import Mode
+from omnigraph.bulk.load.staging.merge import Matches
 from omnigraph.bulk.matches import DeletionTask, MatchFile, delete_replaced, read_matches
 from omnigraph.bulk.pieces import open_tables
 from omnigraph.bulk.runner import Runner, TaskResult

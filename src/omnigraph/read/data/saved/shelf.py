@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.errors import OmniError
-from omnigraph.read.data.saved import SavedTopology, decoded, encoded
+from omnigraph.read.data.saved.topology import SavedTopology, decoded, encoded
 from omnigraph.storage import layout
 from omnigraph.storage.files.mapped import mapped
 from omnigraph.storage.handles import TableRef

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 
-from omnigraph.bulk.load.checks import Check, CheckResult, StagedLoad, checks_of, run_checks, tasks_of
-from omnigraph.bulk.load.joins import KeyJoins
-from omnigraph.bulk.load.origins import Origins, with_source_lines
+from omnigraph.bulk.load.checking.checks import Check, CheckResult, StagedLoad, checks_of, run_checks, tasks_of
+from omnigraph.bulk.load.checking.joins import KeyJoins
+from omnigraph.bulk.load.checking.origins import Origins, with_source_lines
 from omnigraph.bulk.runner import Runner
 from omnigraph.errors import ConstraintViolation, KeyConflict, OmniError, Violation
 from omnigraph.lang.schema.catalog import EntityType, NodeType

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, Protocol
 
-from omnigraph.bulk.load.bad_records import RejectedRow
-from omnigraph.bulk.load.checks import Check, CheckResult, StagedLoad
+from omnigraph.bulk.load.checking.bad_records import RejectedRow
+from omnigraph.bulk.load.checking.checks import Check, CheckResult, StagedLoad
 from omnigraph.bulk.masks import ExcludedRows
 from omnigraph.bulk.matches import MatchFile
 from omnigraph.errors import NotOnSpark

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.bulk.load.checks import StagedLoad
-from omnigraph.bulk.load.joins import KeyJoins
+from omnigraph.bulk.load.checking.checks import StagedLoad
+from omnigraph.bulk.load.checking.joins import KeyJoins
 from omnigraph.bulk.load.options import Mode
 from omnigraph.bulk.masks import ExcludedRows, packed_mask
 from omnigraph.bulk.matches import MatchFile, write_matches

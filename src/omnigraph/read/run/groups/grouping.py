@@ -15,9 +15,9 @@ from omnigraph.lang.query.explain import show
 from omnigraph.lang.schema.catalog import Catalog, NodeType
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.pattern import mentioned
-from omnigraph.read.run.aggregates import Partial, combine, partial
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame, joined
+from omnigraph.read.run.groups.aggregates import Partial, combine, partial
 from omnigraph.read.values.columns import Column, Ints
 from omnigraph.read.values.comparing import Series
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
