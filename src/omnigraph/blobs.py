@@ -66,7 +66,7 @@ class GraphWithBlobs(GraphHandle):
         from omnigraph.read.blobs import blob_cell
         from omnigraph.write.blobs import put_blob
         from omnigraph.write.changes import WriteRequest
-        from omnigraph.write.entry import enter
+        from omnigraph.write.committing.entry import enter
         from omnigraph.write.protocol import repeated_if_schema_changed
 
         content = blob_content(data)

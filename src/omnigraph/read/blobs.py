@@ -17,7 +17,7 @@ from omnigraph.errors import BlobNotFound, InvalidArgument
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.entities import entity_key
 from omnigraph.storage.files.verification import LOOKUP_BYTES
-from omnigraph.storage.filters import sql_literal
+from omnigraph.storage.rows.filters import sql_literal
 from omnigraph.storage.tables import Tables
 from omnigraph.storage.unavailable import translated
 

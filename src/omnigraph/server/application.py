@@ -90,11 +90,6 @@ class Server:
         """The graphs that are served, by name."""
         return self._served.graphs
 
-    @property
-    def is_ready(self) -> bool:
-        """Does it take requests?"""
-        return not self.is_stopping and bool(self.graphs)
-
     def metrics_text(self) -> str:
         """What was counted, as Prometheus reads it."""
         return self.metrics.text()
@@ -171,7 +166,7 @@ class Server:
             stop = Cancellation()
             prepare = partial(_call, self, route, actor, values, form, content, stop)
             codec = codec_for(request.headers.get("accept-encoding"))
-            if not route.is_about_a_graph:
+            if not route.runs_in_thread:
                 return self._response(_render(route.run(prepare()), form, codec))
             work = partial(_answered, route, prepare, form, codec)
             if is_write:

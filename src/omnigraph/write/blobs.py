@@ -8,7 +8,7 @@ import pyarrow as pa
 from omnigraph.errors import BlobChanged, BlobNotFound
 from omnigraph.manifest.repository import Repository
 from omnigraph.read.blobs import BlobCell, open_blob
-from omnigraph.storage.filters import sql_literal
+from omnigraph.storage.rows.filters import sql_literal
 from omnigraph.write.base import Base
 from omnigraph.write.changes import Prepared, WriteRequest
 from omnigraph.write.delta import TableDelta

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -42,6 +43,9 @@ def serve(
     require_all_graphs: Annotated[
         bool, typer.Option("--require-all-graphs", help="Do not start if a graph of the directory is damaged.")
     ] = False,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, max=64, help="How many processes serve, behind one address.")
+    ] = 1,
     tls_cert: Annotated[
         Path | None, typer.Option("--tls-cert", help="The file of the certificate, to speak HTTPS.")
     ] = None,
@@ -65,9 +69,10 @@ def serve(
     from omnigraph.server.answers.stored import read_stored
     from omnigraph.server.application import Server
     from omnigraph.server.graphs import addresses, open_graphs
-    from omnigraph.server.run import Listening, run_server
+    from omnigraph.server.run import Listening, run_server, run_workers
     from omnigraph.server.settings import ServerSettings
     from omnigraph.server.tokens import read_tokens
+    from omnigraph.server.workers import inherited_socket
 
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key belong together")
@@ -77,10 +82,14 @@ def serve(
             "a server without tokens would let everybody read and write; give --tokens-file FILE, or say "
             "--unauthenticated"
         )
+    listening, inherited = Listening(host, port, tls_cert, tls_key), inherited_socket()
+    if workers > 1 and inherited is None:
+        run_workers(listening, workers, sys.argv[1:])
+        return
     found = addresses(resolve_store(place, store), graph)
     served = open_graphs(found, read_only=read_only, require_all=require_all_graphs)
     for name, reason in served.unusable.items():
         print_warning(f"graph '{name}' is not served: {reason}")
     stored = {} if queries is None else read_stored(queries, served.graphs)
     settings = ServerSettings(actor_writes=writes_per_actor, shutdown_seconds=shutdown_seconds)
-    run_server(Server(served, tokens, settings, stored=stored), Listening(host, port, tls_cert, tls_key))
+    run_server(Server(served, tokens, settings, stored=stored), listening, inherited)

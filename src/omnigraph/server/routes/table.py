@@ -161,7 +161,7 @@ def _write(
 
 ROUTES: Final[Sequence[Route]] = (
     Route("GET", "/healthz", "health", reading.health, Access.OPEN, None, "health"),
-    Route("GET", "/readyz", "readiness", reading.readiness, Access.OPEN, None, "readiness"),
+    Route("GET", "/readyz", "readiness", reading.readiness, Access.OPEN, None, "readiness", looks_at_graphs=True),
     Route("GET", "/openapi.json", "openapi", reading.openapi, Access.OPEN, None, "object"),
     Route("GET", "/metrics", "metrics", reading.metrics, Access.READ, None, "text", gives=("text/plain",)),
     Route("GET", "/graphs", "graphs", reading.graphs, Access.READ, Action.GRAPH_LIST, "graphs"),
