@@ -197,6 +197,7 @@ def _commit(
     if written.commit is None and options.batch is not None:
         raise BatchDone(options.batch.stream, branch.name, options.batch.number)
     preparer.write_bad(repository)
+    preparer.save_topologies(repository, branch)
     counts = {key: count - written.result.get(key, 0) for key, count in staged.counts.items()}
     return LoadResult(
         branch.name,

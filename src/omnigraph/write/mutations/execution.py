@@ -165,7 +165,7 @@ def _delete(op: ir.DeleteOp, given: Expressions, run: Executed) -> None:
     base = run.pending.base
     table_key = f"{op.kind}:{op.type_name}"
     where = where_clause(op, base.entity(table_key), base.schema(table_key), given)
-    ids = one_chunk(where.holding(base.scan(table_key, where.columns, where.sql))["id"])
+    ids = run.pending.ids_of(table_key, where)
     if not len(ids):
         return
     if op.kind == "edge":

@@ -26,7 +26,7 @@ from omnigraph.formats.jsonl.records import too_long
 from omnigraph.formats.rows import with_fresh_ids
 from omnigraph.lang.schema.catalog import Catalog, NodeType
 from omnigraph.settings import BulkSettings
-from omnigraph.storage.files.datafiles import Destination, StagedFile, uncompressed, write_file
+from omnigraph.storage.files.datafiles import Destination, StagedFile, compressed, write_file
 from omnigraph.write.rules import SHOWN, Violations, broken_rows, check_rows
 from omnigraph.write.vectors import fill_vectors
 
@@ -186,7 +186,9 @@ class SliceStager:
         rows = pa.concat_tables(self._held.pop(key))
         target = _nullable_where_needed(self.plan.targets[key], rows)
         if key not in self._explicit_ids:
-            target = uncompressed(target, "id")
+            target = compressed(target, "id", "none")
+        for end in ("src", "dst"):
+            target = compressed(target, end, "lz4") if end in rows.column_names else target
         files = -(-rows.num_rows // self.plan.rows_per_file)
         edges = [rows.num_rows * part // files for part in range(files + 1)]
         for low, high in pairwise(edges):
