@@ -46,7 +46,7 @@ def _words(
 
 def capable(command: Any, capability: Capability) -> None:
     """Give a verb the words of its capability, unless it has a word of its own by that name."""
-    own = {name for each in command.params for name in each.opts}
+    own = {name for each in command.params for name in (*each.opts, f"--{each.name}")}
     holder = typer.Typer(add_completion=False)
     holder.command()(_words)
     options: list[Any] = typer.main.get_command(holder).params
