@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from omnigraph.bulk.runner import Engine, Listener, RunnerChoice
+from omnigraph.bulk.runner import Engine, JobEvent, Listener, RunnerChoice
 from omnigraph.read.limits import Cancellation
 from omnigraph.spark.runner import SparkRunner
-from omnigraph.spark.sessions import spark_session
+from omnigraph.spark.sessions import is_started, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +23,9 @@ class SparkChoice:
     cancellation: Cancellation | None = None
 
     def session(self) -> SparkSession:
-        """The session, started if there is none yet."""
+        """The session, started if there is none yet; the listener hears of that before, as it takes a while."""
+        if self.listener is not None and not is_started(self.spark):
+            self.listener(JobEvent("", "starting Spark", 0, 0))
         return spark_session(self.spark)
 
     def runner(self, session: SparkSession | None = None) -> SparkRunner:
