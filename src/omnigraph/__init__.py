@@ -15,6 +15,9 @@ from omnigraph.errors import (
     BadValue,
     BatchDone,
     BatchOutcomeUnknown,
+    BlobChanged,
+    BlobNotFound,
+    BlobSourceUnavailable,
     BranchExists,
     BranchInUse,
     BranchNotFound,
@@ -80,6 +83,7 @@ from omnigraph.errors import (
     QueryNotFound,
     QueryStopped,
     QueryTimeout,
+    RangeUnsatisfiable,
     ReadOnlyGraph,
     RecordError,
     RecordProblem,
@@ -155,6 +159,7 @@ if TYPE_CHECKING:
     from omnigraph.manifest.state import Commit, TablePin
     from omnigraph.opening import backups, doctor, init, open, restore  # noqa: A004  the public name
     from omnigraph.policy.policy import Policy
+    from omnigraph.read.blobs import Blob
     from omnigraph.read.limits import Cancellation
     from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
@@ -181,6 +186,10 @@ __all__ = [
     "BatchDone",
     "BatchOutcomeUnknown",
     "Blame",
+    "Blob",
+    "BlobChanged",
+    "BlobNotFound",
+    "BlobSourceUnavailable",
     "Branch",
     "BranchExists",
     "BranchInUse",
@@ -288,6 +297,7 @@ __all__ = [
     "QueryNotFound",
     "QueryStopped",
     "QueryTimeout",
+    "RangeUnsatisfiable",
     "ReadOnlyGraph",
     "ReadSettings",
     "RecordError",
@@ -352,6 +362,7 @@ _LAZY = {
     "BackupReport": "omnigraph.maintenance.copying.backup",
     "Baseline": "omnigraph.bulk.export.baseline",
     "Blame": "omnigraph.history.blame",
+    "Blob": "omnigraph.read.blobs",
     "Branch": "omnigraph.manifest.refs.branches",
     "BulkSettings": "omnigraph.settings",
     "Cancellation": "omnigraph.read.limits",

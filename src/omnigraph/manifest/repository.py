@@ -40,6 +40,7 @@ from omnigraph.storage.control.sealed import digest, seal
 from omnigraph.storage.locking.process import require_process, use_here
 from omnigraph.storage.locks import Locks
 from omnigraph.storage.objects import ObjectStore, open_objects, require_conditional_put
+from omnigraph.storage.rows.small import SmallTables
 from omnigraph.storage.tables import Tables
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Repository:
     address: Address
     objects: ObjectStore
     tables: Tables
+    small_tables: SmallTables
     locks: Locks
     manifest: Manifest
     branches: Branches
@@ -83,6 +85,7 @@ class Repository:
             address,
             objects,
             tables,
+            SmallTables(tables),
             Locks(address, objects),
             manifest,
             branches,

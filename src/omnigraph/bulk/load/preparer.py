@@ -31,12 +31,14 @@ from omnigraph.write.protocol import Prepared
 class StagedInput:
     """What the first step of a load staged: files and numbers of records by table, in the order of the input.
 
+    ``anonymous`` are the numbers of staged rows whose ids are made up for them.
     A table whose records were all skipped has an empty tuple of files if the load overwrites it, else no entry.
     """
 
     origins: Origins
     files: dict[str, tuple[StagedFile, ...]]
     counts: dict[str, int]
+    anonymous: dict[str, int]
     unembedded: frozenset[str]
 
     @classmethod
@@ -46,14 +48,17 @@ class StagedInput:
         """The sum of all reports."""
         files: dict[str, list[StagedFile]] = {}
         counts: dict[str, int] = {}
+        anonymous: dict[str, int] = {}
         for report in reports:
             for key, number in report.records.items():
                 counts[key] = counts.get(key, 0) + number
+            for key, number in report.anonymous.items():
+                anonymous[key] = anonymous.get(key, 0) + number
             for file in report.files:
                 files.setdefault(file.table_key, []).append(file)
         changed = {key: tuple(files.get(key, ())) for key in counts if mode is Mode.OVERWRITE or key in files}
         unembedded = frozenset(name for report in reports for name in report.unembedded)
-        return cls(Origins(slices, sources, reports), changed, counts, unembedded)
+        return cls(Origins(slices, sources, reports), changed, counts, anonymous, unembedded)
 
     @property
     def reports(self) -> Sequence[SliceReport]:
@@ -165,7 +170,6 @@ class LoadPreparer:
             {},
             self.bad.readable_counts() if self.options.skip_bad else {},
             repeatable=self.options.mode is not Mode.OVERWRITE,
-            lineage_only=self.options.batch is None,
             stages=table_stages(self.runner, load, matches),
             reads=_reads(load),
             message=self.bad.commit_message(self.options.message),

@@ -21,13 +21,14 @@ from omnigraph.lang.query.ir import Direction
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.data.adjacency import Adjacency, from_keys, packed
 from omnigraph.read.data.cache import default_limit
-from omnigraph.read.data.saved import SavedTable, SavedTopology
-from omnigraph.read.data.shelf import save
+from omnigraph.read.data.saved.shelf import save
+from omnigraph.read.data.saved.topology import SavedTopology
+from omnigraph.read.data.saved.versions import SavedTable
 from omnigraph.read.values.columns import Ints, Positions
 from omnigraph.read.values.parallel import begun
 from omnigraph.storage import layout
 from omnigraph.storage.objects import open_objects
-from omnigraph.storage.pieces import Piece, pieces_of
+from omnigraph.storage.rows.pieces import Piece, pieces_of
 
 if TYPE_CHECKING:
     from omnigraph.bulk.load.checking.checks import Check, StagedLoad

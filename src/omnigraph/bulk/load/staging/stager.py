@@ -62,7 +62,8 @@ class StagePlan:
 
 @dataclass(slots=True)
 class SliceReport:
-    """What a task did with one slice: the files it staged, records by table, and the errors of single records.
+    """What a task did with one slice: the files it staged, records by table, how many of them bring no id and
+    have no key, and the errors of single records.
 
     Lines are counted from the start of the slice. ``invalid`` has the positions of records that break a rule by
     themselves, among the records of their type, if the plan needs them; ``invalid_tables`` names the tables of
@@ -72,6 +73,7 @@ class SliceReport:
     slice: int
     files: list[StagedFile] = field(default_factory=list)
     records: dict[str, int] = field(default_factory=dict)
+    anonymous: dict[str, int] = field(default_factory=dict)
     lines: int = 0
     unreadable: list[Unreadable] = field(default_factory=list)
     unreadable_total: int = 0
@@ -130,7 +132,9 @@ class SliceStager:
         key = entity.table_key
         earlier = report.records.get(key, 0)
         report.records[key] = earlier + records.rows.num_rows
-        has_ids = records.rows["id"].null_count < records.rows.num_rows
+        without_id = records.rows["id"].null_count
+        if without_id:
+            report.anonymous[key] = report.anonymous.get(key, 0) + without_id
         rows = with_fresh_ids(records.rows)
         if isinstance(entity, NodeType):
             rows, skipped = fill_vectors(entity, rows, dict.fromkeys(entity.embeds, True), plan.embedder)
@@ -146,7 +150,7 @@ class SliceStager:
                 report.invalid.setdefault(key, []).extend(positions.tolist())
                 rows = rows.filter(pc.invert(invalid)) if plan.skip_bad else rows
         if rows.num_rows and self._can_be_loaded:
-            self._hold(key, rows, has_ids)
+            self._hold(key, rows, without_id < records.rows.num_rows)
 
     @property
     def _can_be_loaded(self) -> bool:
