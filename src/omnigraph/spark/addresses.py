@@ -60,7 +60,7 @@ def _require_connect(address: str, host: str, port: int) -> None:
     """Make sure that a server at the port speaks the protocol of Spark Connect, where that can be known."""
     if find_spec("grpc") is None:
         return
-    import grpc
+    import grpc  # type: ignore[import-untyped]
 
     with grpc.insecure_channel(f"{host}:{port}") as channel:
         try:

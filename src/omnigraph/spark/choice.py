@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from omnigraph.bulk.runner import Engine, JobEvent, Listener, RunnerChoice
@@ -24,9 +24,13 @@ class SparkChoice:
 
     def session(self) -> SparkSession:
         """The session, started if there is none yet; the listener hears of that before, as it takes a while."""
-        if self.listener is not None and not is_started(self.spark):
-            self.listener(JobEvent("", "starting Spark", 0, 0))
-        return spark_session(self.spark)
+        if self.listener is None or is_started(self.spark):
+            return spark_session(self.spark)
+        begin = JobEvent("", "starting Spark", 0, 1)
+        self.listener(begin)
+        session = spark_session(self.spark)
+        self.listener(replace(begin, done=1))
+        return session
 
     def runner(self, session: SparkSession | None = None) -> SparkRunner:
         """A runner for one job."""

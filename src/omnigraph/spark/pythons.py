@@ -39,9 +39,7 @@ def use_this_python(session: SparkSession) -> None:
         return
     if not _has_needed(sys.executable):
         remedy = "set PYSPARK_PYTHON to a Python with omnigraph before the session starts"
-        raise SparkUnavailable(
-            context.master, f"its workers run {chosen}, which lacks omnigraph's packages", remedy
-        )
+        raise SparkUnavailable(master, f"its workers run {chosen}, which lacks omnigraph's packages", remedy)
     context.pythonExec = sys.executable
 
 
