@@ -15,6 +15,9 @@ from omnigraph.errors import (
     BadValue,
     BatchDone,
     BatchOutcomeUnknown,
+    BlobChanged,
+    BlobNotFound,
+    BlobSourceUnavailable,
     BranchExists,
     BranchInUse,
     BranchNotFound,
@@ -80,6 +83,7 @@ from omnigraph.errors import (
     QueryNotFound,
     QueryStopped,
     QueryTimeout,
+    RangeUnsatisfiable,
     ReadOnlyGraph,
     RecordError,
     RecordProblem,
@@ -154,6 +158,7 @@ if TYPE_CHECKING:
     from omnigraph.manifest.state import Commit, TablePin
     from omnigraph.opening import backups, doctor, init, open, restore  # noqa: A004  the public name
     from omnigraph.policy.policy import Policy
+    from omnigraph.read.blobs import Blob
     from omnigraph.read.limits import Cancellation
     from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
@@ -180,6 +185,10 @@ __all__ = [
     "BatchDone",
     "BatchOutcomeUnknown",
     "Blame",
+    "Blob",
+    "BlobChanged",
+    "BlobNotFound",
+    "BlobSourceUnavailable",
     "Branch",
     "BranchExists",
     "BranchInUse",
@@ -287,6 +296,7 @@ __all__ = [
     "QueryNotFound",
     "QueryStopped",
     "QueryTimeout",
+    "RangeUnsatisfiable",
     "ReadOnlyGraph",
     "ReadSettings",
     "RecordError",
@@ -404,6 +414,7 @@ _LAZY = {
     "Settings": "omnigraph.settings",
     "Severity": "omnigraph.maintenance.doctor.report",
     "Snapshot": "omnigraph.manifest.snapshot",
+    "Blob": "omnigraph.read.blobs",
     "TablePin": "omnigraph.manifest.state",
     "Tag": "omnigraph.manifest.refs.tags",
     "Target": "omnigraph.read.result.result",

@@ -194,6 +194,8 @@ class AsyncGraph:
     delete_tag = _InThread(Graph.delete_tag)
     query = _InThread(Graph.query)
     entity = _InThread(Graph.entity)
+    blob = _InThread(Graph.blob)
+    put_blob = _InThread(Graph.put_blob)
     check = _InThread(Graph.check)
     explain = _InThread(Graph.explain)
     mutate = _InThread(Graph.mutate)

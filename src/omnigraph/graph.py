@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Unpack
 
 from omnigraph.arguments import LONGEST_MESSAGE, optional_text, text_argument
+from omnigraph.blobs import GraphWithBlobs
 from omnigraph.bulk.engines import Engine
 from omnigraph.keywords import (
     At,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from omnigraph.write.reservations import Reservations
 
 
-class Graph(MaintainedGraph):
+class Graph(MaintainedGraph, GraphWithBlobs):
     """A typed property graph with branches and history. Safe to share between threads."""
 
     def query(

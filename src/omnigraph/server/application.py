@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
 
-from omnigraph.errors import InvalidArgument, MediaUnsupported, OmniError, TooManyRequests
+from omnigraph.errors import InvalidArgument, MediaUnsupported, OmniError, RangeUnsatisfiable, TooManyRequests
 from omnigraph.graph import Graph, reservations
 from omnigraph.history.feed.pages import ChangePage
 from omnigraph.messages.failures import CODES, failure_body, status_of
@@ -26,7 +26,7 @@ from omnigraph.messages.values import encode_value
 from omnigraph.policy.policy import Policy
 from omnigraph.read.limits import Cancellation
 from omnigraph.server.admission import Admission
-from omnigraph.server.answers.calls import JSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
+from omnigraph.server.answers.calls import BYTES, JSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
 from omnigraph.server.answers.stored import Stored
 from omnigraph.server.graphs import ServedGraphs
 from omnigraph.server.observing.logs import Log, write_log
@@ -92,11 +92,6 @@ class Server:
     def graphs(self) -> Mapping[str, Graph]:
         """The graphs that are served, by name."""
         return self._served.graphs
-
-    @property
-    def is_ready(self) -> bool:
-        """Does it take requests?"""
-        return not self.is_stopping and bool(self.graphs)
 
     def metrics_text(self) -> str:
         """What was counted, as Prometheus reads it."""
@@ -174,7 +169,7 @@ class Server:
             stop = Cancellation()
             prepare = partial(_call, self, route, actor, values, form, content, stop)
             codec = codec_for(request.headers.get("accept-encoding"))
-            if not route.is_about_a_graph:
+            if not route.runs_in_thread:
                 return self._response(_render(route.run(prepare()), form, codec))
             work = partial(_answered, route, prepare, form, codec)
             if is_write:
@@ -224,7 +219,7 @@ class Server:
             if content:
                 raise InvalidArgument("body", "this route takes none")
             return b""
-        if content and given != route.takes:
+        if content and route.takes != BYTES and given != route.takes:
             raise MediaUnsupported(given[:80] or "no content type", [route.takes])
         encoding = request.headers.get("content-encoding")
         if encoding is None:
@@ -233,12 +228,13 @@ class Server:
 
     async def _streamed(self, answer: Streamed, codec: str | None, stop: Cancellation) -> Response:
         self._admission.begin_stream()
+        codec = None if answer.as_is else codec
         stream = Stream(answer.write, codec, self._streams, self.settings.body_seconds, stop)
         pieces = await stream.start(self._admission.end_stream)
         headers = dict(answer.headers)
         if codec is not None:
             headers |= {"Content-Encoding": codec, "Vary": "Accept-Encoding"}
-        return StreamingResponse(pieces, media_type=answer.media_type, headers=headers)
+        return StreamingResponse(pieces, answer.status, headers, answer.media_type)
 
     async def _followed(self, answer: Followed) -> AsyncIterator[bytes]:
         """The events of a follower that is admitted, until it leaves or the server stops."""
@@ -300,6 +296,8 @@ def _answered(
 def _render(answer: Answer, form: str, codec: str | None) -> Rendered:
     """An answer as bytes, packed if the caller takes it so."""
     match answer:
+        case Rendered() if answer.as_is:
+            return answer
         case Rendered(content, kind, status, headers):
             pass
         case Text(text, kind):
@@ -335,6 +333,8 @@ async def _failed(request: Request, error: Exception) -> Response:
     headers = {}
     if isinstance(error, TooManyRequests):
         headers["Retry-After"] = str(error.retry_after)
+    if isinstance(error, RangeUnsatisfiable):
+        headers["Content-Range"] = f"bytes */{error.length}"
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return _json_response(failure_body(error, request_id_of(request.scope)), status, headers)

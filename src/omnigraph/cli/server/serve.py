@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -45,6 +46,9 @@ def serve(
     require_all_graphs: Annotated[
         bool, typer.Option("--require-all-graphs", help="Do not start if a graph of the directory is damaged.")
     ] = False,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, max=64, help="How many processes serve, behind one address.")
+    ] = 1,
     tls_cert: Annotated[
         Path | None, typer.Option("--tls-cert", help="The file of the certificate, to speak HTTPS.")
     ] = None,
@@ -72,9 +76,10 @@ def serve(
     from omnigraph.server.graphs import addresses, open_graphs
     from omnigraph.server.observing.logs import note_decision
     from omnigraph.server.reloading import OperatorFiles
-    from omnigraph.server.run import Listening, run_server
+    from omnigraph.server.run import Listening, run_server, run_workers
     from omnigraph.server.settings import ServerSettings
     from omnigraph.server.tokens import read_tokens
+    from omnigraph.server.workers import inherited_socket
 
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key belong together")
@@ -87,6 +92,10 @@ def serve(
     if policy is not None and tokens is None:
         raise RequestError("a policy has to know who calls; give --tokens-file FILE, or leave out --policy")
     rules = None if policy is None else read_policy(policy, note_decision)
+    listening, inherited = Listening(host, port, tls_cert, tls_key), inherited_socket()
+    if workers > 1 and inherited is None:
+        run_workers(listening, workers, sys.argv[1:])
+        return
     found = addresses(resolve_store(place, store), graph)
     served = open_graphs(found, read_only=read_only, require_all=require_all_graphs, policy=rules)
     for name, reason in served.unusable.items():
@@ -94,4 +103,4 @@ def serve(
     stored = {} if queries is None else read_stored(queries, served.graphs)
     settings = ServerSettings(actor_writes=writes_per_actor, shutdown_seconds=shutdown_seconds)
     server = Server(served, tokens, settings, stored=stored, policy=rules)
-    run_server(server, Listening(host, port, tls_cert, tls_key), OperatorFiles(queries, rules))
+    run_server(server, listening, inherited, OperatorFiles(queries, rules))

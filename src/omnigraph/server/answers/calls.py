@@ -15,6 +15,7 @@ from omnigraph.server.transfer.events import Poll
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
+BYTES: Final = "application/octet-stream"
 ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
@@ -28,7 +29,7 @@ class ServerState(Protocol):
     def stored(self) -> Stored: ...
 
     @property
-    def is_ready(self) -> bool: ...
+    def is_stopping(self) -> bool: ...
 
     def graph_for(self, name: str, actor: str | None) -> Graph: ...
 
@@ -89,12 +90,13 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """An answer as bytes."""
+    """An answer as bytes. One that goes out ``as_is`` is not packed."""
 
     content: bytes
     media_type: str
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    as_is: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,8 @@ class Streamed:
     write: Callable[[BinaryIO], None]
     media_type: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    status: int = 200
+    as_is: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,14 @@ class Route:
     is_large: bool = field(default=False)
     """May the body have the size of a load?"""
 
+    looks_at_graphs: bool = False
+    """Is it about all graphs, so that it has to wait for their stores?"""
+
+    @property
+    def runs_in_thread(self) -> bool:
+        """Does it wait for a store?"""
+        return self.is_about_a_graph or self.looks_at_graphs
+
     @property
     def summary(self) -> str:
         """What it does, in the words of the function that does it."""
