@@ -120,6 +120,7 @@ if TYPE_CHECKING:
     from omnigraph.bulk.export.baseline import Baseline
     from omnigraph.bulk.export.job import ExportResult
     from omnigraph.bulk.load.options import LoadResult
+    from omnigraph.bulk.load.sources.description import Source
     from omnigraph.bulk.runner import JobEvent, Listener
     from omnigraph.embed.client import EmbeddingClient
     from omnigraph.graph import Graph
@@ -321,6 +322,7 @@ __all__ = [
     "SidecarUnreadable",
     "Snapshot",
     "SnapshotNotFound",
+    "Source",
     "SourceUnusable",
     "SparkUnavailable",
     "StorageError",
@@ -360,6 +362,7 @@ _LAZY = {
     "BackupReport": "omnigraph.maintenance.copying.backup",
     "Baseline": "omnigraph.bulk.export.baseline",
     "Blame": "omnigraph.history.blame",
+    "Blob": "omnigraph.read.blobs",
     "Branch": "omnigraph.manifest.refs.branches",
     "BulkSettings": "omnigraph.settings",
     "Cancellation": "omnigraph.read.limits",
@@ -414,7 +417,7 @@ _LAZY = {
     "Settings": "omnigraph.settings",
     "Severity": "omnigraph.maintenance.doctor.report",
     "Snapshot": "omnigraph.manifest.snapshot",
-    "Blob": "omnigraph.read.blobs",
+    "Source": "omnigraph.bulk.load.sources.description",
     "TablePin": "omnigraph.manifest.state",
     "Tag": "omnigraph.manifest.refs.tags",
     "Target": "omnigraph.read.result.result",

@@ -65,7 +65,8 @@ class Graph(MaintainedGraph, GraphWithBlobs):
         engine: EngineName = "auto",
         spark: SparkSession | str | None = None,
     ) -> Result:
-        """Run a read query on the newest state of a branch, or ``at`` a commit, tag, manifest version or snapshot.
+        """Run a read query on the newest state of a branch, or ``at`` a commit, tag, manifest version,
+        moment or snapshot.
 
         ``exact`` compares all vectors where an index of a large table would find nearly all of the nearest ones.
         ``timeout`` in seconds and ``memory_limit`` in bytes stop a query that takes more; a ``cancellation`` stops
@@ -397,7 +398,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
         earlier export. ``storage_options`` are those of a target on S3.
         """
         from omnigraph.bulk.export import job as exports
-        from omnigraph.formats.format import Format
+        from omnigraph.formats.format import export_format
         from omnigraph.spark.choice import SparkChoice
 
         state = self._state(Action.EXPORT, branch, at)
@@ -406,7 +407,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
         request = exports.ExportRequest(
             state,
             keys,
-            exports.choice(Format, format),
+            export_format(format),
             ordered,
             SparkChoice(spark, listener, cancellation).or_local(engine_named(engine)),
             force,

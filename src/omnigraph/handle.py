@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -11,6 +12,7 @@ from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import GraphClosed, InvalidArgument, RequestError
 from omnigraph.keywords import At
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.manifest.refs.names import moment_named
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN
@@ -152,7 +154,7 @@ class GraphHandle:
         return self._client if self._client is not None else configured_client()
 
     def snapshot(self, branch: str | None = None, *, at: At = None) -> Snapshot:
-        """The newest state of a branch, or its state at a manifest version, or the state of a commit.
+        """The newest state of a branch, or its state at a manifest version or a moment, or the state of a commit.
 
         A commit, which can be named by a tag, is a state by itself, so it is not given together with a branch.
         """
@@ -166,9 +168,9 @@ class GraphHandle:
             return self._own(at, branch)
         self._allow(action, self._named(branch) if branch is not None or at is None else None)
         found = self._repository.branches.find(self._named(branch))
-        if at is not None and (isinstance(at, bool) or not isinstance(at, int)):
+        if at is not None and (isinstance(at, bool) or not isinstance(at, int | dt.datetime)):
             commit = shortened(text_argument("at", at))
-            if branch is not None:
+            if branch is not None and moment_named(commit) is None:
                 raise InvalidArgument("at", f"commit {commit} is a state by itself; leave out branch '{branch}'")
         state = self._repository.snapshot_at(found, at)
         if at is not None:

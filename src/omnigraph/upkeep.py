@@ -39,14 +39,14 @@ class MaintainedGraph(VersionedGraph):
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexReport:
         """Build the indexes that a branch's tables lack, as one commit; what waits is reported with its reason."""
+        from omnigraph.maintenance.derived import save_derived
         from omnigraph.maintenance.indices import ensure_indices
-        from omnigraph.maintenance.topologies import save_topologies
 
         self._allow(Action.ADMIN, actor=actor)
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
         report = ensure_indices(self._repository, found, self._who(actor))
-        save_topologies(self._repository, found, self._settings.read)
+        save_derived(self._repository, found, self._settings.read)
         return report
 
     def optimize(
@@ -103,10 +103,10 @@ class MaintainedGraph(VersionedGraph):
 
     def _optimized_one(self, request: OptimizeRequest, runners: RunnerChoice) -> OptimizeReport:
         from omnigraph.bulk.compaction.job import optimize_large
-        from omnigraph.maintenance.topologies import save_topologies
+        from omnigraph.maintenance.derived import save_derived
 
         report = optimize_large(self._repository, request, runners, self._settings.bulk)
-        save_topologies(self._repository, request.branch, self._settings.read)
+        save_derived(self._repository, request.branch, self._settings.read)
         return report
 
     def _optimize_request(self, branch: Branch, types: Iterable[str] | None, actor: str | None) -> OptimizeRequest:
@@ -122,13 +122,13 @@ class MaintainedGraph(VersionedGraph):
         Only one process at a time maintains a graph; MaintenanceRunning if another one does. A step that fails is
         reported, and the others go on.
         """
+        from omnigraph.maintenance.derived import save_derived
         from omnigraph.maintenance.maintain import MaintenancePolicy, maintain
-        from omnigraph.maintenance.topologies import save_topologies
 
         self._allow(Action.ADMIN, actor=actor)
         report = maintain(self._repository, policy or MaintenancePolicy(), self._who(actor))
         for branch in self._repository.branches.all():
-            save_topologies(self._repository, branch, self._settings.read)
+            save_derived(self._repository, branch, self._settings.read)
         return report
 
     def doctor(

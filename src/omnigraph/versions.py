@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -101,11 +102,11 @@ class VersionedGraph(GraphHandle):
         self._allow(Action.READ, self._branch)
         return self._repository.tags.listed()[1]
 
-    def tag(self, name: str, at: str | int | Snapshot | None = None, *, actor: str | None = None) -> Tag:
+    def tag(self, name: str, at: At = None, *, actor: str | None = None) -> Tag:
         """Give a name to a commit, by default to the newest one of this handle's branch.
 
-        ``at`` is a commit, another tag, a branch, a manifest version or a snapshot. A tag can be given wherever a
-        commit can, it does not move, and the branch that holds its commit cannot be deleted.
+        ``at`` is a commit, another tag, a branch, a manifest version, a moment or a snapshot. A tag can be given
+        wherever a commit can, it does not move, and the branch that holds its commit cannot be deleted.
         """
         from omnigraph.history.refs import resolve
 
@@ -138,8 +139,8 @@ class VersionedGraph(GraphHandle):
 
     def diff(
         self,
-        before: str | int | Snapshot,
-        after: str | int | Snapshot | None = None,
+        before: str | int | dt.datetime | Snapshot,
+        after: At = None,
         *,
         kinds: Sequence[ChangeKind] | None = None,
         types: Iterable[str] | None = None,
@@ -147,8 +148,8 @@ class VersionedGraph(GraphHandle):
     ) -> Diff:
         """What changed from one state to another, at the cost of what differs.
 
-        Each state is a branch, a commit, a tag, a manifest version or a snapshot; the later one is by default the
-        newest state of this handle's branch.
+        Each state is a branch, a commit, a tag, a manifest version, a moment or a snapshot; the later one is by
+        default the newest state of this handle's branch.
         """
         from omnigraph.history.diff import diff
         from omnigraph.history.refs import resolve

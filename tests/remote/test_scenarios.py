@@ -34,6 +34,9 @@ def queries(graph: AnyGraph) -> Any:
         graph.query(by_name, {"n": "nobody"}).to_arrow(),
         graph.query(NAMES, at=before).rows,
         graph.query(NAMES, at=1).target,
+        graph.query(NAMES, branch="main", at=graph.commits()[1].created_at).rows,
+        graph.query(NAMES, at=graph.commits()[1].created_at.isoformat()).rows,
+        graph.query(NAMES, at="9999-01-01T00:00Z").target,
         graph.query(NAMES, at=before.graph_commit_id).columns,
         graph.explain(NAMES),
         graph.check("query q() { match { $p: Persn } return { $p } }").count("error"),
@@ -178,6 +181,7 @@ REFUSALS: dict[str, Scenario] = {
     "memory": lambda graph: graph.query(NAMES, memory_limit=0),
     "branch": lambda graph: graph.query(NAMES, branch="mian"),
     "commit": lambda graph: graph.commit("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+    "too early": lambda graph: graph.query(NAMES, at=dt.datetime(1999, 1, 1)),
     "both": lambda graph: graph.query(NAMES, branch="main", at="01ARZ3NDEKTSV4RRFFQ69G5FAV"),
     "type of an argument": lambda graph: graph.query(7),  # type: ignore[arg-type]
     "branch exists": lambda graph: [graph.create_branch("taken"), graph.create_branch("taken")],

@@ -88,7 +88,7 @@ class Supervisor:
             each.process.terminate()
 
     def _reload(self, signum: int, _: FrameType | None) -> None:
-        """Let every worker read the operator's files again."""
+        """Let each worker read the operator's files again."""
         for each in self._workers:
             each.process.send_signal(signum)
 

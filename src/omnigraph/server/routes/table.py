@@ -28,7 +28,9 @@ def _body(name: str, kind: Kind, help: str, *choices: str, required: bool = Fals
 _GRAPH: Final = _path("graph", "The name of the graph.")
 _MODES: Final = ("overwrite", "append", "merge")
 _BRANCH_HELP: Final = "The branch. Default: main."
-_STATE_HELP: Final = "An older state: a commit id, a tag or a manifest version. Without a branch."
+_STATE_HELP: Final = (
+    "An older state: a commit id or a tag, without a branch; or a manifest version or a time of the branch."
+)
 _BRANCH: Final = _query("branch", Kind.TEXT, _BRANCH_HELP)
 _STATE: Final = _query("snapshot", Kind.STATE, _STATE_HELP)
 _BODY_BRANCH: Final = _body("branch", Kind.TEXT, _BRANCH_HELP)
