@@ -90,13 +90,8 @@ def run_server(
 ) -> None:
     """Serve until a signal says to stop: then finish what was begun, and return.
 
-<<<<<<< HEAD
-    A line on standard output says where it listens, once it does. A worker has ``inherited`` its socket. SIGHUP
-    makes it read the operator's ``files`` again.
-=======
     A line on standard output says where it listens, once it does. A worker has ``inherited`` its socket.
     SIGHUP makes it read the operator's files again.
->>>>>>> main
     """
     config = uvicorn.Config(
         server.application,
