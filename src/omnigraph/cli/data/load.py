@@ -10,7 +10,7 @@ import typer
 
 from omnigraph.cli.output import Json, counted, print_json, print_text, reports_errors, styled
 from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
-from omnigraph.cli.stores import Actor, Address, Store, open_graph
+from omnigraph.cli.stores import Actor, Address, Store, open_target, require_consent, resolve_target
 
 if TYPE_CHECKING:
     from omnigraph.bulk.load.options import LoadResult
@@ -73,7 +73,7 @@ def load(
     as_json: Json = False,
 ) -> None:
     """Load records as one commit: all of them, or nothing."""
-    graph = open_graph(uri, store, read_only=False, actor=actor)
+    graph = _opened(uri, store, mode, actor)
     done = _load(
         graph,
         data,
@@ -115,7 +115,7 @@ def ingest(
     as_json: Json = False,
 ) -> None:
     """Load records into a branch of their own, for review."""
-    graph = open_graph(uri, store, read_only=False, actor=actor)
+    graph = _opened(uri, store, mode, actor)
     done = _load(
         graph,
         data,
@@ -132,6 +132,14 @@ def ingest(
         spark=remote or master,
     )
     _report(done, graph.address, as_json)
+
+
+def _opened(uri: str | None, store: str | None, mode: LoadMode, actor: str | None) -> Graph:
+    """The graph to load into; to overwrite rows of one that is not on this machine takes consent."""
+    target = resolve_target(uri, store)
+    if mode is LoadMode.OVERWRITE:
+        require_consent(target, False, "overwrite rows")
+    return open_target(target, read_only=False, actor=actor)
 
 
 def _load(graph: Graph, data: list[str] | None, mode: LoadMode, **options: Any) -> LoadResult:

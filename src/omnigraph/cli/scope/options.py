@@ -22,9 +22,9 @@ _WHY: Final[Mapping[Capability, str]] = {
     Capability.ANY: "",
 }
 _TAKES: Final[Mapping[Capability, frozenset[str]]] = {
-    Capability.ANY: frozenset({"server", "graph", "profile", "quiet"}),
+    Capability.ANY: frozenset({"server", "graph", "profile", "yes", "quiet"}),
     Capability.SERVED: frozenset({"server", "profile"}),
-    Capability.DIRECT: frozenset({"profile", "quiet"}),
+    Capability.DIRECT: frozenset({"profile", "yes", "quiet"}),
     Capability.LOCAL: frozenset(),
 }
 
@@ -37,6 +37,9 @@ def _words(
     profile: Annotated[
         str | None, typer.Option("--profile", metavar="NAME", help="A profile of the configuration.")
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Agree to remove what is on a server or in a bucket.")
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="Do not say which graph the configuration has chosen for a write.")
     ] = False,
