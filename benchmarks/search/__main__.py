@@ -216,7 +216,8 @@ def main() -> int:
     out = Console(width=120)
     one = Size(options.rows, options.dimension, options.kinds, options.engines)
     sizes = SIZES if options.all else (one,)
-    return int(any([run(size, options, out) for size in sizes]))
+    failures = [run(size, options, out) for size in sizes]
+    return int(any(failures))
 
 
 if __name__ == "__main__":
