@@ -69,7 +69,6 @@ class VectorBlock:
             scores[~self.valid[some]] = np.inf
         return np.asarray(scores)
 
-
     def _products(self, vector: Matrix, positions: Array) -> Matrix:
         """The products of a vector with those at positions, which are fetched so few at a time that they stay in
         the processor's cache."""
