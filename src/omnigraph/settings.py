@@ -113,6 +113,8 @@ class BulkSettings:
     """Rows of a table that one task reads to fill their vectors."""
     rows_per_file: int = 100_000
     """Rows of a data file that a task stages. Loads of more than a hundred million records make larger files."""
+    topology_from: int = READ_DEFAULTS.save_from
+    """The topology of an edge type is saved by a load that brings at least this many edges into an empty table."""
     part_bytes: int = 128 << 20
     """Bytes of values in one part of an export."""
     batch_bytes: int = 16 << 20

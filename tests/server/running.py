@@ -25,7 +25,7 @@ from omnigraph.server.settings import ServerSettings
 from omnigraph.server.tokens import parse_tokens
 
 SCHEMA = """
-node Person { name: String @key  age: I32?  born: Date?  @range(age, 0..150) }
+node Person { name: String @key  age: I32?  born: Date?  photo: Blob?  @range(age, 0..150) }
 edge Knows: Person -> Person { since: I32? }
 """
 ADD = "query add($n: String, $a: I32?) { insert Person { name: $n, age: $a } }"

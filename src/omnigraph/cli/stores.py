@@ -27,7 +27,10 @@ Address = Annotated[str | None, typer.Argument(help="The graph; the same as --st
 At = Annotated[
     str | None,
     typer.Option(
-        "--snapshot", "--at", metavar="ID", help="An older state: a commit id, a tag or a manifest version."
+        "--snapshot",
+        "--at",
+        metavar="ID|TIME",
+        help="An older state: a commit id, a tag, a manifest version, or a time: 2026-11-01T12:00Z.",
     ),
 ]
 _LONGEST_VERSION: Final = 20
@@ -61,9 +64,12 @@ def parse_at(text: str | None) -> str | int | None:
 
 
 def parse_state(text: str | None, branch: str | None) -> str | int | None:
-    """What --snapshot names, for commands that take it or a --branch."""
+    """What --snapshot names, for commands that take it or a --branch; a branch has a state at every time."""
     if text is not None and branch is not None:
-        raise typer.BadParameter("give --branch or --snapshot, not both")
+        from omnigraph.manifest.refs.names import moment_named
+
+        if moment_named(text) is None:
+            raise typer.BadParameter("give --branch or --snapshot, not both, unless it is a time")
     return parse_at(text)
 
 

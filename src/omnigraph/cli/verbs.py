@@ -50,6 +50,7 @@ VERBS: Final[Mapping[str, str]] = {
     "tag": "graph.tag:app",
     "commit": "graph.commit:app",
     "changes": "history.changes:app",
+    "blob": "data.blob:app",
     "recovery": "maintenance.recovery:app",
 }
 """Where the function of each verb is, or the Typer of its own verbs; in the order of `omnigraph --help`."""

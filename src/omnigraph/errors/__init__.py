@@ -31,6 +31,8 @@
     │   ├── InvalidTagName       a name that breaks the rules, or is a branch's
     │   ├── TagExists            tag: the name is taken
     │   ├── TagNotFound          no tag has that name
+    │   ├── BlobNotFound         a blob of no node or edge, or one that is null
+    │   ├── RangeUnsatisfiable   bytes behind the end of a blob
     │   ├── SnapshotNotFound     no commit or manifest version like that
     │   ├── HistoryReclaimed     a commit or manifest version whose files are gone from the store
     │   ├── ParentlessCommit     the first commit, which changed nothing that was there before
@@ -75,6 +77,7 @@
     ├── ConflictError            read again and retry
     │   ├── ManifestConflict     a table moved while the write was prepared
     │   ├── MergeConflicts       two branches changed the graph in ways that cannot both hold
+    │   ├── BlobChanged          a blob that does not have the ETag that the caller named
     │   ├── PreconditionFailed   the branch is not at the commit that the caller named
     │   ├── SchemaChanged        the schema was changed while the write was prepared
     │   ├── StagedFilesRemoved   a cleanup removed what the write had prepared long before
@@ -92,6 +95,7 @@
     ├── SchemaUnfinished         some branches have the new schema; opening the graph for writing finishes it
     ├── SchemaRefused            one of several branches cannot get the schema; no branch did
     ├── TagOutcomeUnknown        look at the list of tags before you retry
+    ├── BlobSourceUnavailable    bytes outside the graph that a write names and that cannot be read
     ├── ServerUnavailable        a server that cannot be reached, or went away before it answered
     └── StorageError             ask an operator
         ├── IncompleteFile       the store did not keep all bytes of a file
@@ -114,6 +118,12 @@ from __future__ import annotations
 from omnigraph.errors.base import (
     OmniError,
     Outcome,
+)
+from omnigraph.errors.blobs import (
+    BlobChanged,
+    BlobNotFound,
+    BlobSourceUnavailable,
+    RangeUnsatisfiable,
 )
 from omnigraph.errors.conflicts import (
     BatchDone,
@@ -252,6 +262,9 @@ __all__ = [
     "BadValue",
     "BatchDone",
     "BatchOutcomeUnknown",
+    "BlobChanged",
+    "BlobNotFound",
+    "BlobSourceUnavailable",
     "BranchExists",
     "BranchInUse",
     "BranchNotFound",
@@ -322,6 +335,7 @@ __all__ = [
     "QueryNotFound",
     "QueryStopped",
     "QueryTimeout",
+    "RangeUnsatisfiable",
     "ReadOnlyGraph",
     "RecordError",
     "RecordProblem",

@@ -29,14 +29,7 @@ class PolicyDenied(RequestError):
         self.reason = reason
 
     def __str__(self) -> str:
-        parts = [f"'{self.actor}' may not {self.action}"]
-        if self.type is not None:
-            parts.append(f"{self.type}")
-        if self.branch is not None:
-            parts.append(f"on branch '{self.branch}'")
-        if self.target_branch is not None:
-            parts.append(f"towards branch '{self.target_branch}'")
-        return f"{' '.join(parts)}: {self.reason}; ask for a rule of the policy that does"
+        return f"denied by the policy of the graph: {self.reason}"
 
     def as_json(self) -> dict[str, Any]:
         asked = {

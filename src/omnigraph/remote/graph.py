@@ -22,6 +22,7 @@ from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.manifest.state import MAIN
 from omnigraph.messages.values import MEDIA_TYPE as VALUES
 from omnigraph.read.result.result import Result, Target
+from omnigraph.remote.blobs import RemoteBlobs
 from omnigraph.remote.files import written
 from omnigraph.remote.handle import refuse_direct
 from omnigraph.remote.transport import ABOUT, NDJSON, encoded, request_headers
@@ -35,7 +36,7 @@ LARGEST_LOAD: Final = 32 << 20
 """Bytes of records that a server takes at once."""
 
 
-class RemoteGraph(RemoteVersions):
+class RemoteGraph(RemoteVersions, RemoteBlobs):
     """A graph of a server. Safe to share between threads. The actor of a write is the token's."""
 
     def query(

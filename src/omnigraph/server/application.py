@@ -17,21 +17,23 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
 
-from omnigraph.errors import InvalidArgument, MediaUnsupported, OmniError, TooManyRequests
+from omnigraph.errors import InvalidArgument, MediaUnsupported, OmniError, RangeUnsatisfiable, TooManyRequests
 from omnigraph.graph import Graph, reservations
 from omnigraph.history.feed.pages import ChangePage
 from omnigraph.messages.failures import CODES, failure_body, status_of
 from omnigraph.messages.values import MEDIA_TYPE as VALUES
 from omnigraph.messages.values import encode_value
+from omnigraph.policy.policy import Policy
 from omnigraph.read.limits import Cancellation
 from omnigraph.server.admission import Admission
-from omnigraph.server.answers.calls import JSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
+from omnigraph.server.answers.calls import BYTES, JSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
 from omnigraph.server.answers.stored import Stored
 from omnigraph.server.graphs import ServedGraphs
 from omnigraph.server.observing.logs import Log, write_log
 from omnigraph.server.observing.metrics import Metrics
 from omnigraph.server.observing.requests import Observed, request_id_of
-from omnigraph.server.routes.actions import Permit, asked
+from omnigraph.server.permits import Permits
+from omnigraph.server.routes.actions import asked
 from omnigraph.server.routes.openapi import openapi_document
 from omnigraph.server.routes.parameters import Place, parse_body, parse_query, require_all
 from omnigraph.server.routes.route import Access, Route
@@ -70,7 +72,7 @@ class Server:
         settings: ServerSettings | None = None,
         log: Log = write_log,
         stored: Stored | None = None,
-        permit: Permit | None = None,
+        policy: Policy | None = None,
     ) -> None:
         self.settings = settings or ServerSettings()
         self.metrics = Metrics()
@@ -78,7 +80,8 @@ class Server:
         self.stored = stored or {}
         self._served = served
         self._tokens = tokens
-        self._permit = permit
+        self._permits = None if policy is None else Permits(policy)
+        self._views: dict[tuple[str, str], Graph] = {}
         self.log = log
         self._admission = Admission(self.settings)
         self._reads = Threads("read", self.settings.read_threads)
@@ -89,11 +92,6 @@ class Server:
     def graphs(self) -> Mapping[str, Graph]:
         """The graphs that are served, by name."""
         return self._served.graphs
-
-    @property
-    def is_ready(self) -> bool:
-        """Does it take requests?"""
-        return not self.is_stopping and bool(self.graphs)
 
     def metrics_text(self) -> str:
         """What was counted, as Prometheus reads it."""
@@ -164,14 +162,14 @@ class Server:
         limit = self.settings.load_bytes if route.is_large else self.settings.body_bytes
         size = announced(request, limit)
         is_write = route.access is Access.WRITE or self._invokes_mutation(route, values)
-        if route.takes != JSON and self._permit is not None:
-            await self._reads.run(partial(self.require_permission, route, actor, values))
+        if self._permits is not None and route.action is not None and actor is not None:
+            self._permits.require(asked(route, actor, values), values)
         with self._admission.write(actor, size) if is_write else nullcontext():
             content = await self._content(route, request, limit)
             stop = Cancellation()
             prepare = partial(_call, self, route, actor, values, form, content, stop)
             codec = codec_for(request.headers.get("accept-encoding"))
-            if not route.is_about_a_graph:
+            if not route.runs_in_thread:
                 return self._response(_render(route.run(prepare()), form, codec))
             work = partial(_answered, route, prepare, form, codec)
             if is_write:
@@ -184,13 +182,15 @@ class Server:
                 return StreamingResponse(await self._followed(answer), media_type=EVENTS, headers=_UNCACHED)
             return self._response(answer)
 
-    def require_permission(self, route: Route, actor: str | None, values: Mapping[str, Any]) -> None:
-        """Return if the policy lets the actor do what the values say, and raise if not.
-
-        It is asked as soon as all values are known: before the body is read, unless the body has some of them.
-        """
-        if route.action is not None and self._permit is not None:
-            self._permit(asked(route.action, actor, values))
+    def graph_for(self, name: str, actor: str | None) -> Graph:
+        """A graph as an actor may use it: with a policy it is a view of the actor's own."""
+        graph = self._served.graphs[name]
+        if self._permits is None or actor is None:
+            return graph
+        view = self._views.get((name, actor))
+        if view is None:
+            view = self._views[name, actor] = graph.as_actor(actor)
+        return view
 
     def _invokes_mutation(self, route: Route, values: Mapping[str, Any]) -> bool:
         """Does a request invoke a stored query that writes?"""
@@ -219,7 +219,7 @@ class Server:
             if content:
                 raise InvalidArgument("body", "this route takes none")
             return b""
-        if content and given != route.takes:
+        if content and route.takes != BYTES and given != route.takes:
             raise MediaUnsupported(given[:80] or "no content type", [route.takes])
         encoding = request.headers.get("content-encoding")
         if encoding is None:
@@ -228,12 +228,13 @@ class Server:
 
     async def _streamed(self, answer: Streamed, codec: str | None, stop: Cancellation) -> Response:
         self._admission.begin_stream()
+        codec = None if answer.as_is else codec
         stream = Stream(answer.write, codec, self._streams, self.settings.body_seconds, stop)
         pieces = await stream.start(self._admission.end_stream)
         headers = dict(answer.headers)
         if codec is not None:
             headers |= {"Content-Encoding": codec, "Vary": "Accept-Encoding"}
-        return StreamingResponse(pieces, media_type=answer.media_type, headers=headers)
+        return StreamingResponse(pieces, answer.status, headers, answer.media_type)
 
     async def _followed(self, answer: Followed) -> AsyncIterator[bytes]:
         """The events of a follower that is admitted, until it leaves or the server stops."""
@@ -280,7 +281,6 @@ def _call(
     if route.takes == JSON:
         values = values | parse_body(route.parameters, content)
         content = b""
-        server.require_permission(route, actor, values)
     require_all(route.parameters, values)
     return Call(server, actor, values, form, content, stop)
 
@@ -296,6 +296,8 @@ def _answered(
 def _render(answer: Answer, form: str, codec: str | None) -> Rendered:
     """An answer as bytes, packed if the caller takes it so."""
     match answer:
+        case Rendered() if answer.as_is:
+            return answer
         case Rendered(content, kind, status, headers):
             pass
         case Text(text, kind):
@@ -331,6 +333,8 @@ async def _failed(request: Request, error: Exception) -> Response:
     headers = {}
     if isinstance(error, TooManyRequests):
         headers["Retry-After"] = str(error.retry_after)
+    if isinstance(error, RangeUnsatisfiable):
+        headers["Content-Range"] = f"bytes */{error.length}"
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return _json_response(failure_body(error, request_id_of(request.scope)), status, headers)

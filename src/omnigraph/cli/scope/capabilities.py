@@ -24,6 +24,7 @@ _BY_CAPABILITY: Final[Mapping[Capability, tuple[str, ...]]] = {
     Capability.ANY: (
         "query",
         "entity",
+        "blob",
         "mutate",
         "load",
         "ingest",

@@ -49,7 +49,8 @@ def capable(command: Any, capability: Capability) -> None:
     own = {name for each in command.params for name in each.opts}
     holder = typer.Typer(add_completion=False)
     holder.command()(_words)
-    for option in typer.main.get_command(holder).params:
+    options: list[Any] = typer.main.get_command(holder).params
+    for option in options:
         if option.name == "help" or own & set(option.opts):
             continue
         if option.name in _TAKES[capability]:

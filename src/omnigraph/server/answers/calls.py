@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, Protocol
 
-from omnigraph.graph import Graph
+from omnigraph.graph import Graph, with_instead
 from omnigraph.history.feed.pages import ChangePage
+from omnigraph.policy.actions import Action
 from omnigraph.read.limits import Cancellation
 from omnigraph.server.answers.stored import Stored, StoredQuery
 from omnigraph.server.transfer.events import Poll
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
+BYTES: Final = "application/octet-stream"
 ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
@@ -27,7 +29,9 @@ class ServerState(Protocol):
     def stored(self) -> Stored: ...
 
     @property
-    def is_ready(self) -> bool: ...
+    def is_stopping(self) -> bool: ...
+
+    def graph_for(self, name: str, actor: str | None) -> Graph: ...
 
     def metrics_text(self) -> str: ...
 
@@ -47,11 +51,14 @@ class Call:
     media_type: str = JSON
     content: bytes = b""
     cancellation: Cancellation = field(default_factory=Cancellation)
+    instead: Mapping[Action, Action | None] = field(default_factory=dict)
+    """Which actions a policy is asked about in place of others."""
 
     @property
     def graph(self) -> Graph:
         """The graph that the path names."""
-        return self.server.graphs[self.values["graph"]]
+        found = self.server.graph_for(self.values["graph"], self.actor)
+        return with_instead(found, self.instead) if self.instead else found
 
     @property
     def stored(self) -> Mapping[str, StoredQuery]:
@@ -83,12 +90,13 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """An answer as bytes."""
+    """An answer as bytes. One that goes out ``as_is`` is not packed."""
 
     content: bytes
     media_type: str
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    as_is: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,8 @@ class Streamed:
     write: Callable[[BinaryIO], None]
     media_type: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    status: int = 200
+    as_is: bool = False
 
 
 @dataclass(frozen=True, slots=True)

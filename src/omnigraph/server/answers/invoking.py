@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
-from omnigraph.errors import InvalidArgument, QueryNotFound
+from omnigraph.errors import InvalidArgument, PolicyDenied, QueryNotFound
+from omnigraph.policy.actions import Action
 from omnigraph.server.answers import reading, writing
 from omnigraph.server.answers.calls import Answer, Call, Found
+
+_INVOKED: Final = {Action.READ: Action.INVOKE_QUERY, Action.CHANGE: Action.INVOKE_QUERY}
+"""What a stored query does is allowed to those who may invoke it."""
 
 
 def queries(call: Call) -> Answer:
@@ -27,5 +32,10 @@ def invoke(call: Call) -> Answer:
         raise InvalidArgument("expect_mutation", f"the stored query '{name}' {does}")
     if stored.is_mutation and "snapshot" in call.values:
         raise InvalidArgument("snapshot", f"the stored query '{name}' writes, and older states are only read")
-    plain = replace(call, values={**call.values, "query": stored.text, "name": name})
-    return writing.mutate(plain) if stored.is_mutation else reading.query(plain)
+    plain = replace(call, values={**call.values, "query": stored.text, "name": name}, instead=_INVOKED)
+    try:
+        return writing.mutate(plain) if stored.is_mutation else reading.query(plain)
+    except PolicyDenied as denied:
+        if denied.action != Action.INVOKE_QUERY:
+            raise
+        raise QueryNotFound(name) from None

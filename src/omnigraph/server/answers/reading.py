@@ -9,9 +9,12 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 import omnigraph
+from omnigraph.errors import OmniError
+from omnigraph.graph import Graph, with_instead
 from omnigraph.history.feed.pages import ChangePage
 from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
+from omnigraph.policy.actions import Action
 from omnigraph.read.result.cells import json_value
 from omnigraph.read.result.result import Result
 from omnigraph.server.answers.calls import ARROW, NDJSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
@@ -35,9 +38,23 @@ def health(_: Call) -> Answer:
 
 
 def readiness(call: Call) -> Answer:
-    """The server takes requests: its graphs are open, and it is not stopping."""
-    is_ready = call.server.is_ready
-    return _plain({"status": "ready" if is_ready else "stopping"}, 200 if is_ready else 503)
+    """The server takes requests: the newest state of each graph can be read, and it is not stopping."""
+    if call.server.is_stopping:
+        return _plain({"status": "stopping"}, 503)
+    unreadable = sorted(name for name, graph in call.server.graphs.items() if not _is_readable(graph))
+    if unreadable:
+        return _plain({"status": "unavailable", "graphs": unreadable}, 503)
+    return _plain({"status": "ready"})
+
+
+def _is_readable(graph: Graph) -> bool:
+    """Can the newest state of a graph be read? Why not is for the log of the store, not for callers without a
+    token."""
+    try:
+        graph.snapshot()
+    except OmniError:
+        return False
+    return True
 
 
 def openapi(call: Call) -> Answer:
@@ -225,7 +242,8 @@ def recoveries(call: Call) -> Answer:
 def export(call: Call) -> Answer:
     """One state of the graph, or some types of it, as records that a load takes back."""
     graph, types = call.graph, call.get("type_names") or None
-    state = graph.snapshot(call.get("branch"), at=call.get("snapshot"))
+    exported = with_instead(graph, {Action.READ: Action.EXPORT})
+    state = exported.snapshot(call.get("branch"), at=call.get("snapshot"))
 
     def write(target: BinaryIO) -> None:
         graph.export(

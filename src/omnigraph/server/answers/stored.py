@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from omnigraph.errors import RequestError
-from omnigraph.graph import Graph
+from omnigraph.graph import Graph, with_instead
 from omnigraph.lang.query.compile import CompiledMutation, CompiledQuery, compile_query, parse_query_file
+from omnigraph.policy.actions import Action
 
 _SUFFIX: Final = "*.gq"
 
@@ -44,7 +45,7 @@ def read_stored(folder: Path, graphs: Mapping[str, Graph]) -> Stored:
 
 def _of_graph(graph: Graph, folders: list[Path]) -> dict[str, StoredQuery]:
     found: dict[str, StoredQuery] = {}
-    catalog = graph.catalog
+    catalog = with_instead(graph, {Action.READ: None}).catalog
     for path in (path for folder in folders for path in sorted(folder.glob(_SUFFIX))):
         try:
             text = path.read_text(encoding="utf-8")

@@ -10,9 +10,11 @@ from typing import Any
 
 from omnigraph.bulk.load.options import LoadResult
 from omnigraph.errors import InvalidArgument, OmniError
+from omnigraph.graph import with_instead
 from omnigraph.history.merging.plans import MergeOutcome, MergePlan, MergeResult
 from omnigraph.lang.query.compile import parse_query_file
 from omnigraph.manifest.state import MAIN, Commit
+from omnigraph.policy.actions import Action
 from omnigraph.server.answers.calls import Answer, Call, Found
 from omnigraph.server.answers.once import done_once
 from omnigraph.write.mutations.requests import MutationResult
@@ -46,9 +48,10 @@ def mutate(call: Call) -> Answer:
 def _changed(call: Call, commit: Commit) -> dict[str, Counter[str]]:
     """How many entities of each type a commit changed, by their kind."""
     counts: dict[str, Counter[str]] = {"node": Counter(), "edge": Counter()}
+    graph = with_instead(call.graph, {Action.READ: None})
     token: str | None = None
     while True:
-        page = call.graph.commit_changes(commit.graph_commit_id, page_token=token)
+        page = graph.commit_changes(commit.graph_commit_id, page_token=token)
         for change in page.block.changes:
             kind, _, name = change.table_key.partition(":")
             counts[kind][name] += 1

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from omnigraph.policy.policy import Decision
+
 Log = Callable[..., None]
 """Takes the name of an event and its fields."""
 
@@ -17,6 +19,11 @@ def write_log(event: str, **fields: Any) -> None:
     now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     sys.stderr.write(json.dumps({"time": now, "event": event, **fields}, ensure_ascii=False) + "\n")
     sys.stderr.flush()
+
+
+def note_decision(decision: Decision) -> None:
+    """Write one line about what a policy has decided."""
+    write_log("policy", **decision.as_json())
 
 
 def quiet(event: str, **fields: Any) -> None:

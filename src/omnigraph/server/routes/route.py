@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from omnigraph.policy.actions import Action
 from omnigraph.server.answers.calls import JSON, Answer, Call
-from omnigraph.server.routes.actions import Action
 from omnigraph.server.routes.parameters import Parameter
 
 PREFIX: Final = "/graphs/{graph}"
@@ -41,6 +41,14 @@ class Route:
     gives: Sequence[str] = (JSON,)
     is_large: bool = field(default=False)
     """May the body have the size of a load?"""
+
+    looks_at_graphs: bool = False
+    """Is it about all graphs, so that it has to wait for their stores?"""
+
+    @property
+    def runs_in_thread(self) -> bool:
+        """Does it wait for a store?"""
+        return self.is_about_a_graph or self.looks_at_graphs
 
     @property
     def summary(self) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from omnigraph.server.answers import invoking, reading, writing
-from omnigraph.server.answers.calls import ARROW, JSON, NDJSON, Answer, Call
-from omnigraph.server.routes.actions import Action
+from omnigraph.policy.actions import Action
+from omnigraph.server.answers import blobs, invoking, reading, writing
+from omnigraph.server.answers.calls import ARROW, BYTES, JSON, NDJSON, Answer, Call
 from omnigraph.server.routes.parameters import Kind, Parameter, Place
 from omnigraph.server.routes.route import PREFIX, Access, Route
 from omnigraph.server.transfer.events import MEDIA_TYPE as EVENTS
@@ -28,7 +28,9 @@ def _body(name: str, kind: Kind, help: str, *choices: str, required: bool = Fals
 _GRAPH: Final = _path("graph", "The name of the graph.")
 _MODES: Final = ("overwrite", "append", "merge")
 _BRANCH_HELP: Final = "The branch. Default: main."
-_STATE_HELP: Final = "An older state: a commit id, a tag or a manifest version. Without a branch."
+_STATE_HELP: Final = (
+    "An older state: a commit id or a tag, without a branch; or a manifest version or a time of the branch."
+)
 _BRANCH: Final = _query("branch", Kind.TEXT, _BRANCH_HELP)
 _STATE: Final = _query("snapshot", Kind.STATE, _STATE_HELP)
 _BODY_BRANCH: Final = _body("branch", Kind.TEXT, _BRANCH_HELP)
@@ -66,6 +68,23 @@ _FILTERS: Final = (
 _ENTITY: Final = (
     _query("type", Kind.TEXT, "The type of the node or edge.", required=True),
     _query("id", Kind.TEXT, "Its id.", required=True),
+)
+_BLOB: Final = (*_ENTITY, _query("property", Kind.TEXT, "The property that is a Blob.", required=True))
+_IF_TAGS: Final = (
+    Parameter("If-Match", Kind.TEXT, Place.HEADER, "Only if the blob has one of these ETags; else 412."),
+    Parameter("If-None-Match", Kind.TEXT, Place.HEADER, "Only if the blob has none of these ETags; else 304."),
+)
+_RANGES: Final = (
+    Parameter("Range", Kind.TEXT, Place.HEADER, "One range of bytes, as `bytes=0-99`; answered with 206."),
+    Parameter("If-Range", Kind.TEXT, Place.HEADER, "Only a range of the blob with this ETag; else all bytes."),
+)
+_PUT: Final = (
+    _BRANCH,
+    _query("message", Kind.TEXT, "Kept with the commit."),
+    Parameter("If-Match", Kind.TEXT, Place.HEADER, "Only if the blob has this ETag; else 412."),
+    _IF_COMMIT,
+    _COMMIT_ID,
+    _KEY,
 )
 _LOG: Final = (
     _query("limit", Kind.NUMBER, "How many commits at most. Default: 50."),
@@ -144,7 +163,7 @@ def _write(
 
 ROUTES: Final[Sequence[Route]] = (
     Route("GET", "/healthz", "health", reading.health, Access.OPEN, None, "health"),
-    Route("GET", "/readyz", "readiness", reading.readiness, Access.OPEN, None, "readiness"),
+    Route("GET", "/readyz", "readiness", reading.readiness, Access.OPEN, None, "readiness", looks_at_graphs=True),
     Route("GET", "/openapi.json", "openapi", reading.openapi, Access.OPEN, None, "object"),
     Route("GET", "/metrics", "metrics", reading.metrics, Access.READ, None, "text", gives=("text/plain",)),
     Route("GET", "/graphs", "graphs", reading.graphs, Access.READ, Action.GRAPH_LIST, "graphs"),
@@ -172,6 +191,40 @@ ROUTES: Final[Sequence[Route]] = (
         _body("analyze", Kind.FLAG, "Run it, and show the rows and the time of each step."),
     ),
     _read("entity", "/entity", reading.entity, *_ENTITY, _BRANCH, _STATE),
+    Route(
+        "HEAD",
+        PREFIX + "/blob",
+        "stat_blob",
+        blobs.stat_blob,
+        Access.READ,
+        Action.READ,
+        "bytes",
+        (_GRAPH, *_BLOB, _BRANCH, _STATE, *_IF_TAGS),
+        gives=(BYTES,),
+    ),
+    Route(
+        "GET",
+        PREFIX + "/blob",
+        "get_blob",
+        blobs.get_blob,
+        Access.READ,
+        Action.READ,
+        "bytes",
+        (_GRAPH, *_BLOB, _BRANCH, _STATE, *_IF_TAGS, *_RANGES),
+        gives=(BYTES,),
+    ),
+    _write(
+        "PUT",
+        "put_blob",
+        "/blob",
+        blobs.put_blob,
+        *_BLOB,
+        *_PUT,
+        answer="mutation",
+        takes=BYTES,
+        is_large=True,
+    ),
+    _write("DELETE", "clear_blob", "/blob", blobs.clear_blob, *_BLOB, *_PUT, answer="mutation", takes=None),
     _read("branches", "/branches", reading.branches),
     _read("damaged", "/damaged", reading.damaged),
     _read("tags", "/tags", reading.tags),
@@ -245,7 +298,16 @@ ROUTES: Final[Sequence[Route]] = (
         answer="records",
         gives=(NDJSON,),
     ),
-    _read("queries", "/queries", invoking.queries),
+    Route(
+        "GET",
+        PREFIX + "/queries",
+        "queries",
+        invoking.queries,
+        Access.READ,
+        Action.INVOKE_QUERY,
+        "queries",
+        (_GRAPH,),
+    ),
     Route(
         "POST",
         PREFIX + "/queries/{query}",

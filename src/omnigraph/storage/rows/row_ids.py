@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from lance.fragment import FragmentMetadata
 
 from omnigraph.storage.files.wire import read_fields
 from omnigraph.storage.handles import TableRef
@@ -39,6 +40,14 @@ def identities(tables: TableVersions, ref: TableRef, pieces: Sequence[Piece]) ->
         described = [(known[piece.fragment].metadata.to_json(), piece.rows) for piece in pieces]
     try:
         return [Identities(_row_ids(each, rows), changed_versions(each, rows)) for each, rows in described]
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def row_ids(fragment: FragmentMetadata) -> RowIds | None:
+    """The row ids of all physical rows of a fragment; None if they are stored in an unknown way."""
+    try:
+        return _row_ids(fragment.to_json(), fragment.physical_rows)
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -79,14 +79,17 @@ def _begin(repository: Repository, sidecar: Sidecar, known: Settled, lock: Commi
 
 
 def _move_all(repository: Repository, staged: list[StagedMove], lock: CommitLock) -> dict[str, TableRef]:
-    """Phase B: commit each table; the version that it has then, by its key after the write."""
-    moved: dict[str, TableRef] = {}
-    for index, one in enumerate(staged):
+    """Phase B: commit each table; the version that it has then, by its key after the write. On an object store all
+    tables move at the same time: a write of which some have moved is undone, whichever they are."""
+
+    def move(index: int) -> TableRef:
         if index:
             hit("write.between_tables")
-        moved[one.move.after.table_key] = _move(repository, one, lock)
+        return _move(repository, staged[index], lock)
+
+    reached = side_by_side(repository.address, *(partial(move, index) for index in range(len(staged))))
     hit("write.after_tables")
-    return moved
+    return {one.move.after.table_key: ref for one, ref in zip(staged, reached, strict=True)}
 
 
 def _publish(
