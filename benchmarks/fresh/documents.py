@@ -117,7 +117,9 @@ class DuckDB:
 
     @classmethod
     def open(cls, store: Path, home: Path) -> DuckDB:  # noqa: ARG003
-        return cls(importlib.import_module("duckdb").connect(str(store)))
+        connection = importlib.import_module("duckdb").connect(str(store))
+        connection.execute("SET enable_progress_bar = false")
+        return cls(connection)
 
     def ask(self, question: Question) -> Sequence[Row]:
         if question.texts["kind"] == TEXT:

@@ -89,7 +89,9 @@ class Relational:
 
     @classmethod
     def open(cls, store: Path, tables: Path) -> Relational:
-        return cls(importlib.import_module("duckdb").connect(str(store)), Edges.of(tables))
+        connection = importlib.import_module("duckdb").connect(str(store))
+        connection.execute("SET enable_progress_bar = false")
+        return cls(connection, Edges.of(tables))
 
     def ask(self, question: Question) -> Sequence[Row]:
         rows: list[Row] = self.connection.execute(question.text("sql"), dict(question.params)).fetchall()
