@@ -11,8 +11,9 @@ import typer
 
 from omnigraph.cli.output import Json, counted, print_json, print_text, reports_errors, styled
 from omnigraph.cli.progress import watched
+from omnigraph.cli.scope.options import said
 from omnigraph.cli.spark import Engine, EngineName, Master, Remote
-from omnigraph.cli.stores import Actor, Address, Store, open_target, resolve_target
+from omnigraph.cli.stores import Actor, Address, Store, agree, open_target, require_consent, resolve_target
 from omnigraph.errors import RequestError
 
 if TYPE_CHECKING:
@@ -64,9 +65,6 @@ MapFile = Annotated[
     str | None,
     typer.Option("--map", metavar="FILE", help="A YAML file that says which files and columns are which types."),
 ]
-Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Overwrite main, or a graph that is not local, without asking.")
-]
 Message = Annotated[str | None, typer.Option("--message", "-m", help="Kept with the commit.")]
 MaxErrors = Annotated[
     int | None, typer.Option("--max-errors", min=1, help="Stop after so many bad records.", show_default=False)
@@ -98,7 +96,6 @@ def load(
     master: Master = None,
     remote: Remote = None,
     actor: Actor = None,
-    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Load records as one commit: all of them, or nothing."""
@@ -106,7 +103,7 @@ def load(
     target = resolve_target(uri, store)
     graph = open_target(target, read_only=False, actor=actor)
     if mode is LoadMode.OVERWRITE:
-        _require_consent(graph, target, branch, yes)
+        _require_consent(graph, target, branch)
     done = _load(
         graph,
         sources,
@@ -144,7 +141,6 @@ def ingest(
     master: Master = None,
     remote: Remote = None,
     actor: Actor = None,
-    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Load records into a branch of their own, for review."""
@@ -152,7 +148,7 @@ def ingest(
     target = resolve_target(uri, store)
     graph = open_target(target, read_only=False, actor=actor)
     if mode is LoadMode.OVERWRITE:
-        _require_consent(graph, target, branch, yes)
+        _require_consent(graph, target, branch)
     done = _load(
         graph,
         sources,
@@ -227,20 +223,13 @@ def _data(sources: LoadMap) -> bytes | str | list[str] | None:
     return None if not names else names[0] if len(names) == 1 else names
 
 
-def _require_consent(graph: Graph, target: Target, branch: str, yes: bool) -> None:
-    """Let nobody lose rows by mistake: on main, or where others may work, an overwrite takes a yes."""
-    if yes:
-        return
-    if not target.is_local:
-        question = f"{target} is not local; overwrite types there"
-    elif branch == MAIN and (rows := sum(pin.row_count for pin in graph.snapshot(MAIN).tables.values())):
-        question = f"main of {target} has {counted(rows, 'row')}; overwrite the types that are loaded"
-    else:
-        return
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        typer.confirm(f"{question}?", abort=True, err=True)
-        return
-    raise typer.BadParameter(f"{question} with --yes")
+def _require_consent(graph: Graph, target: Target, branch: str) -> None:
+    """To overwrite rows of main, or of a graph that is not on this machine, takes consent."""
+    require_consent(target, False, "overwrite rows")
+    if target.is_local and branch == MAIN and not said().get("yes"):
+        rows = sum(pin.row_count for pin in graph.snapshot(MAIN).tables.values())
+        if rows:
+            agree(f"main has {counted(rows, 'row')}, and the types that are loaded lose theirs")
 
 
 def _report(done: LoadResult, address: str, as_json: bool) -> None:

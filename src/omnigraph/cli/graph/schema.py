@@ -21,7 +21,17 @@ from omnigraph.cli.output import (
 from omnigraph.cli.progress import watched
 from omnigraph.cli.sources import read_source
 from omnigraph.cli.spark import Engine, EngineName, Master, Remote
-from omnigraph.cli.stores import Actor, Address, At, Store, open_graph, parse_state
+from omnigraph.cli.stores import (
+    Actor,
+    Address,
+    At,
+    Store,
+    open_graph,
+    open_target,
+    parse_state,
+    require_consent,
+    resolve_target,
+)
 from omnigraph.errors import PreconditionFailed, RequestError
 
 if TYPE_CHECKING:
@@ -196,7 +206,10 @@ def apply(
         raise typer.BadParameter("--all-branches goes without --branch and --if-commit")
     if every and (engine is EngineName.SPARK or master or remote):
         raise typer.BadParameter("--all-branches runs in this process, not on Spark")
-    graph = open_graph(uri, store, read_only=False, actor=actor)
+    target = resolve_target(uri, store)
+    if allow_data_loss:
+        require_consent(target, False, "drop rows and values")
+    graph = open_target(target, read_only=False, actor=actor)
     source, fills = read_source(new).text, _fills(fill)
     if every:
         results = graph.apply_schema_to_all(source, fill=fills, allow_data_loss=allow_data_loss, message=message)
