@@ -107,7 +107,7 @@ def _pays(pattern: Pattern, tables: GraphTables) -> bool:
         if table.count > small and not table.has("id"):
             pays |= tables.cache.lookups(table.ref.location) * rows_per_lookup < table.count
     for link in pattern.links:
-        edges = tables.edges(link.edge_type)
-        if edges.count > small and not tables.has_adjacency(link.edge_type):
-            pays |= tables.cache.lookups(edges.ref.location) * rows_per_lookup < edges.count
+        for edges in tables.each_edges(link.edge_type):
+            if edges.count > small and not tables.has_adjacency(edges.entity.name):
+                pays |= tables.cache.lookups(edges.ref.location) * rows_per_lookup < edges.count
     return pays
