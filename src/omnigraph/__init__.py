@@ -10,10 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import (
+    ActorRequired,
     BackupNotFound,
     BadValue,
     BatchDone,
     BatchOutcomeUnknown,
+    BlobChanged,
+    BlobNotFound,
+    BlobSourceUnavailable,
     BranchExists,
     BranchInUse,
     BranchNotFound,
@@ -69,6 +73,8 @@ from omnigraph.errors import (
     ParameterError,
     ParentlessCommit,
     PipelineError,
+    PolicyDenied,
+    PolicyInvalid,
     PreconditionFailed,
     PublishContention,
     QueryCancelled,
@@ -77,6 +83,7 @@ from omnigraph.errors import (
     QueryNotFound,
     QueryStopped,
     QueryTimeout,
+    RangeUnsatisfiable,
     ReadOnlyGraph,
     RecordError,
     RecordProblem,
@@ -113,6 +120,7 @@ if TYPE_CHECKING:
     from omnigraph.bulk.export.baseline import Baseline
     from omnigraph.bulk.export.job import ExportResult
     from omnigraph.bulk.load.options import LoadResult
+    from omnigraph.bulk.load.sources.description import Source
     from omnigraph.bulk.runner import JobEvent, Listener
     from omnigraph.embed.client import EmbeddingClient
     from omnigraph.graph import Graph
@@ -150,6 +158,8 @@ if TYPE_CHECKING:
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.manifest.state import Commit, TablePin
     from omnigraph.opening import backups, doctor, init, open, restore  # noqa: A004  the public name
+    from omnigraph.policy.policy import Policy
+    from omnigraph.read.blobs import Blob
     from omnigraph.read.limits import Cancellation
     from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
@@ -164,6 +174,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActorRequired",
     "ApplyKeywords",
     "AsyncGraph",
     "At",
@@ -175,6 +186,10 @@ __all__ = [
     "BatchDone",
     "BatchOutcomeUnknown",
     "Blame",
+    "Blob",
+    "BlobChanged",
+    "BlobNotFound",
+    "BlobSourceUnavailable",
     "Branch",
     "BranchExists",
     "BranchInUse",
@@ -270,6 +285,9 @@ __all__ = [
     "ParameterError",
     "ParentlessCommit",
     "PipelineError",
+    "Policy",
+    "PolicyDenied",
+    "PolicyInvalid",
     "PreconditionFailed",
     "PropertyBlame",
     "PublishContention",
@@ -279,6 +297,7 @@ __all__ = [
     "QueryNotFound",
     "QueryStopped",
     "QueryTimeout",
+    "RangeUnsatisfiable",
     "ReadOnlyGraph",
     "ReadSettings",
     "RecordError",
@@ -303,6 +322,7 @@ __all__ = [
     "SidecarUnreadable",
     "Snapshot",
     "SnapshotNotFound",
+    "Source",
     "SourceUnusable",
     "SparkUnavailable",
     "StorageError",
@@ -342,6 +362,7 @@ _LAZY = {
     "BackupReport": "omnigraph.maintenance.copying.backup",
     "Baseline": "omnigraph.bulk.export.baseline",
     "Blame": "omnigraph.history.blame",
+    "Blob": "omnigraph.read.blobs",
     "Branch": "omnigraph.manifest.refs.branches",
     "BulkSettings": "omnigraph.settings",
     "Cancellation": "omnigraph.read.limits",
@@ -382,6 +403,7 @@ _LAZY = {
     "MaintenancePolicy": "omnigraph.maintenance.maintain",
     "MaintenanceReport": "omnigraph.maintenance.maintain",
     "OptimizeReport": "omnigraph.maintenance.optimize",
+    "Policy": "omnigraph.policy.policy",
     "PropertyBlame": "omnigraph.history.blame",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
@@ -395,6 +417,7 @@ _LAZY = {
     "Settings": "omnigraph.settings",
     "Severity": "omnigraph.maintenance.doctor.report",
     "Snapshot": "omnigraph.manifest.snapshot",
+    "Source": "omnigraph.bulk.load.sources.description",
     "TablePin": "omnigraph.manifest.state",
     "Tag": "omnigraph.manifest.refs.tags",
     "Target": "omnigraph.read.result.result",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from omnigraph.bulk.load.options import Mode
-    from omnigraph.bulk.load.sources import Location
+    from omnigraph.bulk.load.sources.files import Location
     from omnigraph.bulk.runner import Listener
     from omnigraph.read.limits import Cancellation
 

@@ -72,6 +72,8 @@ class ReadSettings:
     save_from: int = 100_000
     """The topology of an edge type with at least this many edges is saved by `optimize` and `ensure_indices`, and
     looked for before it is derived."""
+    save_texts_from: int = 20_000
+    """The words of a String property with `@index` are saved in the same way, from this many rows on."""
     text_bytes: int = 1 << 24
     """A text column is cut into words this many bytes at a time."""
     text_words: int = 1 << 16
@@ -109,6 +111,8 @@ class BulkSettings:
     """Rows of a table that one task reads to fill their vectors."""
     rows_per_file: int = 100_000
     """Rows of a data file that a task stages. Loads of more than a hundred million records make larger files."""
+    topology_from: int = READ_DEFAULTS.save_from
+    """The topology of an edge type is saved by a load that brings at least this many edges into an empty table."""
     part_bytes: int = 128 << 20
     """Bytes of values in one part of an export."""
     batch_bytes: int = 16 << 20

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from tests.sampling import examples
 from tests.server.running import ADD, NAMES, SET_AGE, Served, make_graph, serving
 
-from omnigraph.server.parameters import Kind, Place
-from omnigraph.server.routes import ROUTES, Route
+from omnigraph.server.routes.parameters import Kind, Place
+from omnigraph.server.routes.route import Route
+from omnigraph.server.routes.table import ROUTES
 
 TEXTS = st.one_of(
     st.text(max_size=20),

@@ -65,6 +65,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     out.print(table)
 
 
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number and what it counts, in the singular or the plural: `1 row`, `2 rows`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def styled(text: str, style: str) -> Text | str:
     """A piece of a line in a style; plain in a pipe."""
     if _is_piped():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import sys
 from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
 from omnigraph.cli.arrow import leave_out_pandas
+from omnigraph.cli.scope.config import read_config
+from omnigraph.cli.scope.options import given_here, said
+from omnigraph.cli.scope.target import Target, resolve
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
@@ -17,8 +20,7 @@ Store = Annotated[
     typer.Option(
         "--store",
         "--uri",
-        "--server",
-        help="The graph: a path, file://, s3://, or the http:// of a server. Default: the only *.omni here.",
+        help="The graph's storage: a path, file:// or s3://. Default: the configured one or the only *.omni here.",
     ),
 ]
 Address = Annotated[str | None, typer.Argument(help="The graph; the same as --store.", show_default=False)]
@@ -35,18 +37,23 @@ _LONGEST_VERSION: Final = 20
 Actor = Annotated[str | None, typer.Option("--as", help="Who is doing this; kept in the history.")]
 
 
+def resolve_target(*given: str | None) -> Target:
+    """The graph that the user means, in whichever way."""
+    return resolve(given_here(*given))
+
+
 def resolve_store(*given: str | None) -> str:
-    """The address the user gave, in whichever way, or the only graph of this directory."""
-    named = {address for address in given if address}
-    if len(named) > 1:
-        raise typer.BadParameter(f"two graphs are named: {' and '.join(sorted(named))}")
-    if named:
-        return named.pop()
-    here = sorted(str(path) for path in Path().glob("*.omni"))
-    if len(here) == 1:
-        return here[0]
-    found = f"this directory has {', '.join(here)}" if here else "this directory has no *.omni"
-    raise typer.BadParameter(f"which graph? {found}; name one with --store")
+    """The address of the graph's storage, for verbs that no server does."""
+    target = resolve_target(*given)
+    if target.is_server:
+        raise typer.BadParameter(f"this works on the store itself, and {target} is a server's")
+    return target.address
+
+
+def require_consent(target: Target, yes: bool, what: str) -> None:
+    """Refuse to destroy something that is not on this machine, unless the user has agreed."""
+    if not target.is_local and not yes:
+        raise typer.BadParameter(f"{target} is not local; add --yes to {what} there")
 
 
 def parse_at(text: str | None) -> str | int | None:
@@ -68,14 +75,22 @@ def parse_state(text: str | None, branch: str | None) -> str | int | None:
 
 def open_graph(*given: str | None, read_only: bool, actor: str | None = None) -> Graph:
     """Open the graph the user named, or connect to it: a remote graph has the methods that commands use."""
-    address = resolve_store(*given)
-    if address.startswith(("http://", "https://")):
+    return open_target(resolve_target(*given), read_only=read_only, actor=actor)
+
+
+def open_target(target: Target, *, read_only: bool, actor: str | None = None) -> Graph:
+    """Open the graph of a target, or connect to it; a write to one that the configuration chose is announced."""
+    if not read_only and target.origin is not None and not said().get("quiet"):
+        sys.stderr.write(f"writing to {target} ({target.origin})\n")
+    if target.is_server:
         from omnigraph.remote.connecting import connect
 
         if actor is not None:
             raise typer.BadParameter("--as is for graphs of this machine; a server knows the actor by the token")
-        return cast("Graph", connect(address))
+        return cast("Graph", connect(target.address, graph=target.graph, token=target.token()))
     leave_out_pandas()
     from omnigraph.opening import open as open_address
 
-    return open_address(address, read_only=read_only, actor=actor)
+    if actor is None and not read_only:
+        actor = read_config().actor
+    return open_address(target.address, read_only=read_only, actor=actor)

@@ -10,6 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from omnigraph.cli.quick import take_plain_values
+from omnigraph.cli.scope.capabilities import CAPABILITIES
+from omnigraph.cli.scope.options import capable
 
 VERBS: Final[Mapping[str, str]] = {
     "init": "graph.graphs:init",
@@ -48,6 +50,7 @@ VERBS: Final[Mapping[str, str]] = {
     "tag": "graph.tag:app",
     "commit": "graph.commit:app",
     "changes": "history.changes:app",
+    "blob": "data.blob:app",
     "recovery": "maintenance.recovery:app",
 }
 """Where the function of each verb is, or the Typer of its own verbs; in the order of `omnigraph --help`."""
@@ -99,6 +102,8 @@ def _command(name: str, place: str) -> Any:
     else:
         holder.command(name)(found)
     command = typer.main.get_group(holder).commands[name]
+    for each in getattr(command, "commands", {"": command}).values():
+        capable(each, CAPABILITIES[name])
     for each in (command, *getattr(command, "commands", {}).values()):
         take_plain_values(each)
     return command

@@ -40,10 +40,12 @@ from omnigraph.storage.control.sealed import digest, seal
 from omnigraph.storage.locking.process import require_process, use_here
 from omnigraph.storage.locks import Locks
 from omnigraph.storage.objects import ObjectStore, open_objects, require_conditional_put
+from omnigraph.storage.rows.small import SmallTables
 from omnigraph.storage.tables import Tables
 
 if TYPE_CHECKING:
     from omnigraph.lang.schema.resolve import CompiledSchema
+    from omnigraph.policy.guard import Guard
 
 _FOLDERS = (layout.SCHEMAS, layout.NODES, layout.EDGES, layout.COMMITS, layout.RECOVERIES, "_refs")
 _ARTIFACTS = (*layout.SCHEMA_FILES, layout.PLACE, *_FOLDERS)
@@ -56,6 +58,7 @@ class Repository:
     address: Address
     objects: ObjectStore
     tables: Tables
+    small_tables: SmallTables
     locks: Locks
     manifest: Manifest
     branches: Branches
@@ -66,6 +69,8 @@ class Repository:
     process: int
     read_only: bool = False
     settings: WriteSettings = WRITE_DEFAULTS
+    guard: Guard | None = None
+    """Asks a policy about each write; None if the graph was opened without one."""
 
     @classmethod
     def at(cls, address: Address, *, read_only: bool = False) -> Repository:
@@ -80,6 +85,7 @@ class Repository:
             address,
             objects,
             tables,
+            SmallTables(tables),
             Locks(address, objects),
             manifest,
             branches,

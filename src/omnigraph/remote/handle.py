@@ -16,7 +16,7 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN
 from omnigraph.remote.transport import Transport
 
-_DIRECT: Final = frozenset(
+DIRECT: Final = frozenset(
     {
         "backup",
         "clean_jobs",
@@ -37,6 +37,7 @@ _DIRECT: Final = frozenset(
         "stream",
         "apply_merge",
         "apply_schema_to_all",
+        "as_actor",
     }
 )
 """Methods that work on the store itself, which a server does for no caller."""
@@ -83,7 +84,7 @@ class RemoteHandle:
         self.close()
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name in _DIRECT:
+        if name in DIRECT:
             raise RequestError(
                 f"'{name}' works on the store itself, which no server does; open the graph where it is stored"
             )

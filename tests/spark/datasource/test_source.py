@@ -65,6 +65,7 @@ def test_a_frame_stays_at_its_snapshot(tmp_path: Path, spark: SparkSession) -> N
     graph = omnigraph.init(tmp_path / "g.omni", "node N { k: String @key }")
     assert read(spark, graph, type="N").collect() == []
     first = graph.load([{"type": "N", "data": {"k": "a"}}], mode="append").commit
+    assert first is not None
     before = read(spark, graph, type="N")
     graph.create_branch("b")
     graph.load([{"type": "N", "data": {"k": "b"}}], mode="append", branch="b")

@@ -22,12 +22,12 @@ from typing import Protocol
 from ulid import ULID
 
 from omnigraph.bulk.jobs import destinations, job_record
+from omnigraph.bulk.load.checking.joins import KeyJoins
 from omnigraph.bulk.load.forks import discard_branch
-from omnigraph.bulk.load.joins import KeyJoins
-from omnigraph.bulk.load.options import LoadOptions, LoadResult
+from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.bulk.load.preparer import LoadPreparer, StagedInput
-from omnigraph.bulk.load.sources import SourceFile, rows_per_file, slices_of
-from omnigraph.bulk.load.staging import SliceReport, StagePlan, stage_slice
+from omnigraph.bulk.load.sources.files import SourceFile, rows_per_file, slices_of
+from omnigraph.bulk.load.staging.stager import SliceReport, StagePlan, stage_slice
 from omnigraph.bulk.pieces import require_shared
 from omnigraph.bulk.runner import Runner
 from omnigraph.embed.client import EmbeddingClient
@@ -194,10 +194,10 @@ def _commit(
     )
     written = commit_write(repository, request, preparer, job.lock)
     job.committed = written.files
-    if written.commit is None:
-        assert options.batch is not None  # noqa: S101  every other load commits
+    if written.commit is None and options.batch is not None:
         raise BatchDone(options.batch.stream, branch.name, options.batch.number)
     preparer.write_bad(repository)
+    preparer.save_topologies(repository, branch)
     counts = {key: count - written.result.get(key, 0) for key, count in staged.counts.items()}
     return LoadResult(
         branch.name,
@@ -208,7 +208,14 @@ def _commit(
         base_branch=options.fork_from,
         branch_created=created,
         warnings=tuple(sorted(staged.unembedded)),
+        edges_without_identity=_edges_without_identity(staged, counts) if options.mode is Mode.MERGE else 0,
     )
+
+
+def _edges_without_identity(staged: StagedInput, counts: Mapping[str, int]) -> int:
+    """How many edges got an id that was made up for them; no more than were loaded, if bad ones were skipped."""
+    found = staged.anonymous.items()
+    return sum(min(number, counts[key]) for key, number in found if key.startswith("edge:"))
 
 
 def _counts(counts: Mapping[str, int], kind: str) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
+from omnigraph.cli.output import Json, counted, print_json, print_text, reports_errors, styled
 from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
 from omnigraph.cli.stores import Actor, Address, Store, open_graph
 
@@ -168,6 +168,9 @@ def _report(done: LoadResult, address: str, as_json: bool) -> None:
     if as_json:
         print_json({"uri": address, **done.as_json()})
         return
+    if done.commit is None:
+        print_text("there was nothing to load; no commit was made")
+        return
     created = f" (forked from {done.base_branch})" if done.branch_created else ""
     print_text(
         styled("committed ", "green"),
@@ -176,5 +179,9 @@ def _report(done: LoadResult, address: str, as_json: bool) -> None:
     for kind, counts in (("node", done.nodes), ("edge", done.edges)):
         for name, count in counts.items():
             print_text(f"  {kind} {name}: {count}")
+    if done.edges_without_identity:
+        edges = counted(done.edges_without_identity, "edge")
+        print_text(f"  {edges} added without an identity: loading the same again adds them again, unless their")
+        print_text("  records bring an id or their type says `@key(src, dst)`")
     if done.commit.message:
         print_text(f"  {done.commit.message}")

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from omnigraph.lang.canonical import canonical_id, canonical_text
 from omnigraph.lang.schema.identity import SchemaIR, TypeIdentity, first_identities
 from omnigraph.lang.schema.shape import AnnotationShape, ConstraintShape, EmbedShape, TypeShape
-from omnigraph.lang.values import ValueType
+from omnigraph.lang.values import STRING, ValueType
+
+EDGE_ENDS: Final = ("src", "dst")
+"""The columns of the ends of an edge, in the order in which the ids of edges with a key spell them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +74,19 @@ class NodeType:
     def blobs(self) -> frozenset[str]:
         return frozenset(p.name for p in self.properties.values() if p.type.is_blob)
 
+    def key_type(self, name: str) -> ValueType:
+        """The type of a member of the key."""
+        return self.properties[name].type
+
     def id_of(self, values: Mapping[str, object]) -> str:
         """The id of the node with these key values."""
-        return canonical_id([canonical_text(values.get(k), self.properties[k].type) for k in self.key])
+        return _id_of(self, values)
 
 
 @dataclass(frozen=True)
 class EdgeType:
-    """An edge type. ``maximum`` is None where the number of edges per source has no limit."""
+    """An edge type. ``key`` begins with `src` and `dst`, and is empty if each record is an edge of its own;
+    ``maximum`` is None where the number of edges per source has no limit."""
 
     name: str
     id: int
@@ -87,6 +96,7 @@ class EdgeType:
     minimum: int
     maximum: int | None
     properties: Mapping[str, Property]
+    key: tuple[str, ...]
     uniques: tuple[tuple[str, ...], ...]
     indexes: tuple[tuple[str, ...], ...]
     annotations: tuple[AnnotationShape, ...]
@@ -115,6 +125,14 @@ class EdgeType:
     def symmetric(self) -> bool:
         """Do both ends have the same node type?"""
         return self.source == self.target
+
+    def key_type(self, name: str) -> ValueType:
+        """The type of a member of the key; the ends are ids of nodes."""
+        return STRING if name in EDGE_ENDS else self.properties[name].type
+
+    def id_of(self, values: Mapping[str, object]) -> str:
+        """The id of the edge with these ends and key values."""
+        return _id_of(self, values)
 
 
 EntityType = NodeType | EdgeType
@@ -223,6 +241,10 @@ def _properties(shape: TypeShape, identity: TypeIdentity) -> dict[str, Property]
     }
 
 
+def _id_of(entity: EntityType, values: Mapping[str, object]) -> str:
+    return canonical_id([canonical_text(values.get(name), entity.key_type(name)) for name in entity.key])
+
+
 def _required(properties: Mapping[str, Property]) -> tuple[Property, ...]:
     return tuple(prop for prop in properties.values() if not prop.type.nullable)
 
@@ -233,7 +255,8 @@ def _columns(shape: TypeShape, *kinds: str) -> tuple[tuple[str, ...], ...]:
 
 def _key(constraints: Sequence[ConstraintShape], identity: TypeIdentity) -> tuple[str, ...]:
     columns = next((c.columns for c in constraints if c.kind == "key"), ())
-    return tuple(sorted(columns, key=lambda name: identity.properties[name]))
+    ends = tuple(name for name in EDGE_ENDS if name in columns)
+    return ends + tuple(sorted({*columns} - {*ends}, key=lambda name: identity.properties[name]))
 
 
 def _node_type(shape: TypeShape, identity: TypeIdentity) -> NodeType:
@@ -266,7 +289,8 @@ def _edge_type(shape: TypeShape, identity: TypeIdentity) -> EdgeType:
         minimum=shape.minimum,
         maximum=shape.maximum,
         properties=_properties(shape, identity),
+        key=_key(shape.constraints, identity),
         uniques=_columns(shape, "unique"),
-        indexes=_columns(shape, "index"),
+        indexes=_columns(shape, "key", "index"),
         annotations=shape.annotations,
     )

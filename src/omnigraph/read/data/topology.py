@@ -17,8 +17,8 @@ from omnigraph.read.data.cache import QueryCache
 from omnigraph.read.data.following import CannotFollow, Change, EdgeChange, Moves, followed
 from omnigraph.read.data.layout import Placement, Stretch
 from omnigraph.read.data.rows import WholeTable
-from omnigraph.read.data.saved import adjacency_in
-from omnigraph.read.data.shelf import saved_topology
+from omnigraph.read.data.saved.shelf import saved_topology
+from omnigraph.read.data.saved.topology import adjacency_in
 from omnigraph.read.values.columns import Array, Column, Ints, Positions, filled
 from omnigraph.settings import ReadSettings
 

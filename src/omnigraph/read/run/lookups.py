@@ -28,7 +28,7 @@ from omnigraph.read.run.operators import Operators
 from omnigraph.read.values.columns import Array, Bools, Column, Ints, filled
 from omnigraph.read.values.comparing import Series
 from omnigraph.read.values.parallel import begun
-from omnigraph.storage.filters import compared, sql_literal
+from omnigraph.storage.rows.filters import compared, sql_literal
 from omnigraph.storage.tables import TableRef
 
 _TOGETHER: Final = 1_000
@@ -163,7 +163,10 @@ class Lookups(Operators):
         return 0.0
 
     def follow(self, frame: Frame, link: Link, target_type: str) -> Frame:
-        """Each row with each neighbour, found through the index on the ends of edges."""
+        """Each row with each neighbour, found through the index on the ends of edges. Values that are equal are found
+        in memory."""
+        if link.value is not None:
+            return super().follow(frame, link, target_type)
         frame = self._present(frame, link.source)
         whole = self.tables.nodes(target_type)
         edges = self.tables.each_edges(link.edge_type)

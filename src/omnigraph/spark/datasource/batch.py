@@ -11,8 +11,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from ulid import ULID
 
+from omnigraph.bulk.load.checking.joins import NoJoins
 from omnigraph.bulk.load.job import LoadEngine, commit_reports
-from omnigraph.bulk.load.joins import NoJoins
 from omnigraph.bulk.load.options import LoadOptions, Mode
 from omnigraph.bulk.runner import LocalRunner
 from omnigraph.errors import RequestError

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
 from omnigraph.bulk.jobs import destinations, job_record
-from omnigraph.bulk.load.staging import BlockReader, SliceReport, StagePlan, in_order, stage_rows
+from omnigraph.bulk.load.staging.stager import BlockReader, SliceReport, StagePlan, in_order, stage_rows
 from omnigraph.bulk.pieces import require_shared
 from omnigraph.embed.client import configured_client
 from omnigraph.embed.resumable import resumable

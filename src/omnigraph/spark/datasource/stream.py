@@ -12,9 +12,9 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from ulid import ULID
 
+from omnigraph.bulk.load.checking.joins import NoJoins
 from omnigraph.bulk.load.job import LoadEngine, commit_reports
-from omnigraph.bulk.load.joins import NoJoins
-from omnigraph.bulk.load.staging import BlockReader
+from omnigraph.bulk.load.staging.stager import BlockReader
 from omnigraph.bulk.runner import LocalRunner
 from omnigraph.errors import BatchDone, NotOnSpark, RequestError, StreamOutOfStep
 from omnigraph.failpoints import hit

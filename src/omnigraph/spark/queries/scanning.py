@@ -20,7 +20,7 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.spark.frames import piece_numbers, spark_schema, spark_type
 from omnigraph.spark.queries.reading import Batch, Reading, Values
 from omnigraph.spark.queries.steps import Carried, Entity, Match, Scan, scans_in
-from omnigraph.storage.filters import compared
+from omnigraph.storage.rows.filters import compared
 
 _COMPARED: Final = (ir.Op.EQ, ir.Op.LT, ir.Op.LE, ir.Op.GT, ir.Op.GE)
 _NEVER: Final = "false"

@@ -162,15 +162,16 @@ def _missing(target: EntityType, given: set[str]) -> Iterator[str]:
 
 
 def _check_identity(target: EntityType, assignments: Iterable[Assignment], context: Context) -> None:
-    """What makes an entity the one it is cannot be updated: the key of a node, the ends of an edge."""
+    """What makes an entity the one it is cannot be updated: its key, and the ends of an edge."""
     for assignment in assignments:
         name = assignment.property
-        if isinstance(target, NodeType) and name.text in target.key:
+        if name.text in target.key:
+            kind = "node" if isinstance(target, NodeType) else "edge"
             context.report(
                 "Q109",
                 f"cannot update @key property {target.name}.{name}",
                 name.span,
-                "the key is the node's identity; delete the node and insert another",
+                f"the key is the {kind}'s identity; delete the {kind} and insert another",
             )
         elif isinstance(target, EdgeType) and name.text in _ENDPOINTS:
             context.report(

@@ -14,7 +14,7 @@ from omnigraph.read.data.rows import Rows, WholeTable
 from omnigraph.read.run.search.scorers import NearestScorer
 from omnigraph.read.values.columns import Array, Ints
 from omnigraph.settings import ReadSettings
-from omnigraph.storage.nearest import Near, VectorIndex
+from omnigraph.storage.rows.nearest import Near, VectorIndex
 
 REFINE: Final = 4
 """An index knows vectors by a few bits for each number, so it is asked for so many times the rows that are wanted;
