@@ -163,8 +163,7 @@ class Lookups(Operators):
         return 0.0
 
     def follow(self, frame: Frame, link: Link, target_type: str) -> Frame:
-        """Each row with each neighbour, found through the index on the ends of edges. Values that are equal are found
-        in memory."""
+        """Each row with each neighbour, found through the index on the ends of edges; equal values in memory."""
         if link.value is not None:
             return super().follow(frame, link, target_type)
         frame = self._present(frame, link.source)
