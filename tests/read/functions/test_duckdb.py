@@ -8,13 +8,17 @@ from __future__ import annotations
 import datetime as dt
 import importlib
 import math
+import uuid
+from decimal import Decimal
 from random import Random
 from typing import Any, Final
 
 import pyarrow as pa
+import pytest
 from tests.read.functions.rows import KNOWN
 from tests.sampling import examples
 
+import omnigraph
 from omnigraph.errors import ComputationFailed
 from omnigraph.lang.query.compile import compile_read
 from omnigraph.lang.query.functions.signature import UNITS, Kind
@@ -242,6 +246,51 @@ def test_expressions_are_what_duckdb_computes() -> None:
         for mine, (theirs,) in zip(found.to_pylist(), expected, strict=True):
             assert _same(mine, theirs), f"{ours}\n{sql}\n{mine!r} and {theirs!r}"
     assert compared > examples(75, of=1_000)
+
+
+_AGGREGATED: Final = {
+    "count($v.{0})": "count({0})",
+    "count(distinct $v.{0})": "count(distinct {0})",
+    "sum($v.{0})": "sum({0})",
+    "avg($v.{0})": "avg({0})",
+    "min($v.{0})": "min({0})",
+    "max($v.{0})": "max({0})",
+    "median($v.{0})": "median(cast({0} as double))",
+    "percentile($v.{0}, 0.9)": "quantile_cont(cast({0} as double), 0.9)",
+    "stddev($v.{0})": "stddev_samp({0})",
+    "collect(distinct $v.{0})": "list_sort(coalesce(list(distinct {0}) filter ({0} is not null), []))",
+    "sum($v.{0}) + count(*) * 2": "sum({0}) + count(*) * 2",
+}
+"""Aggregates of numbers in our language and in SQL; those of `DIFFERENCES` where both mean the same."""
+
+
+@pytest.mark.parametrize("where", ["", "$v.x > 0.0", "$v.i > 8000000000000000000"])
+def test_aggregates_are_what_duckdb_computes(where: str) -> None:
+    """In groups of which some have no values at all, and over rows of which there may be none."""
+    table = _table().select(["i", "j", "y", "b", "x"])
+    graph = omnigraph.init(
+        f"memory://{uuid.uuid4().hex}/g", "node Value { i: I64?  j: I32?  y: F64?  b: Bool?  x: F64? }"
+    )
+    graph.load([{"type": "Value", "data": row} for row in table.to_pylist()], mode="append")
+    database = duckdb.connect()
+    database.register("given", table)
+    condition = f"where {where.replace('$v.', '')}" if where else ""
+    for column in ("j", "y"):
+        ours = ", ".join(f"{text.format(column)} as a{i}" for i, text in enumerate(_AGGREGATED))
+        theirs = ", ".join(text.format(column) for text in _AGGREGATED.values())
+        for key, group in (("$v.b as b, ", "b, "), ("", "")):
+            text = f"query q() {{ match {{ $v: Value  {where} }} return {{ {key}{ours} }} }}"
+            found = [tuple(row.values()) for row in graph.query(text).rows]
+            sql = f"select {group}{theirs} from given {condition} {'group by b' if group else ''}"
+            expected = database.execute(sql).fetchall()
+            assert len(found) == len(expected)
+            for mine, other in zip(sorted(found, key=repr), sorted(map(_exact, expected), key=repr), strict=True):
+                assert all(map(_same, mine, other)), f"{text}\n{sql}\n{mine}\n{other}"
+
+
+def _exact(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row of DuckDB's, whose sums of integers have a type of their own."""
+    return tuple(int(value) if isinstance(value, Decimal) else value for value in row)
 
 
 def _same(mine: Any, theirs: Any) -> bool:
