@@ -1,4 +1,4 @@
-"""The questions of docs/questions.md: ours gives the rows that SQL gives."""
+"""The people of the documentation: every query of its pages runs, and gives the rows that SQL gives."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 import omnigraph
 from omnigraph.graph import Graph
+from omnigraph.lang.query.compile import parse_query_file
 from omnigraph.lang.query.format import format_queries
 
 ROOT: Final = Path(__file__).parent.parent.parent
@@ -64,3 +65,28 @@ def test_sql_and_ours_agree(graph: Graph, database: Any, sql: str, ours: str) ->
     else:
         assert sorted(row[:width] for row in found) == sorted(expected)
     assert format_queries(ours)
+
+
+GIVEN: Final[dict[str, dict[str, Any]]] = {
+    "friends": {"name": "Ada", "k": 5},
+    "recent": {"names": ["Ada"]},
+    "found": {"words": "ada"},
+    "hire": {"name": "Ida", "firm": "Bolt"},
+    "raise": {"firm": "Acme"},
+    "leave": {"name": "Ida"},
+}
+"""The parameters of the queries of docs/query-language.md."""
+
+
+def test_every_query_of_the_guide_runs_on_the_people(graph: Graph) -> None:
+    guide = (ROOT / "docs/query-language.md").read_text(encoding="utf-8")
+    asked = 0
+    for text in re.findall(r"```gq\n(.*?)```", guide, re.DOTALL):
+        for query in parse_query_file(text).queries:
+            name = query.name.text
+            if query.is_mutation:
+                assert graph.mutate(text, GIVEN.get(name), name=name).commit is not None
+            else:
+                assert graph.query(text, GIVEN.get(name), name=name).rows, name
+            asked += 1
+    assert asked > 10

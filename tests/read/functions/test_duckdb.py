@@ -24,6 +24,7 @@ from omnigraph.lang.query.compile import compile_read
 from omnigraph.lang.query.functions.signature import UNITS, Kind
 from omnigraph.lang.query.functions.table import ROWS
 from omnigraph.lang.schema.catalog import load_catalog
+from omnigraph.lang.values import BOOL, DATE, DATETIME, F64, I64, STRING, Scalar, ValueType
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.output import arrow_type
@@ -95,29 +96,36 @@ _KINDS: Final = {
     Kind.LIST: ("list",),
     Kind.NUMERAL: ("integer",),
 }
-_RESULTS: Final = {
-    "text": ("concat", "lower", "upper", "replace"),
-    "integer": (
-        "+",
-        "-",
-        "*",
-        "minus",
-        "abs",
-        "length",
-        "year",
-        "month",
-        "day",
-        "hour",
-        "weekday",
-        "date_diff",
-        "size",
-    ),
-    "number": ("+", "-", "*", "minus", "abs", "floor", "ceil", "round", "sqrt", "power", "ln", "exp", "to_float"),
-    "date": ("date_trunc",),
-    "datetime": ("date_trunc",),
-    "list": ("split",),
-    "bool": ("starts_with", "ends_with", "icontains", "regex_match"),
+_SAMPLES: Final = {
+    Kind.TEXT: (STRING,),
+    Kind.PATTERN: (STRING,),
+    Kind.UNIT: (STRING,),
+    Kind.INTEGER: (I64,),
+    Kind.NUMERAL: (I64,),
+    Kind.NUMBER: (I64, F64),
+    Kind.MOMENT: (DATE, DATETIME),
+    Kind.LIST: (ValueType(Scalar.STRING, is_list=True),),
 }
+_NAMED: Final = {STRING: "text", I64: "integer", F64: "number", DATE: "date", DATETIME: "datetime", BOOL: "bool"}
+
+
+def functions_by_result() -> dict[str, list[str]]:
+    """The functions that DuckDB has too, by the kind of their results: all rows of the table that have SQL."""
+    found: dict[str, dict[str, None]] = {}
+    for name, known in KNOWN.items():
+        row = ROWS[name]
+        wanted = [one.kind for one in row.parameters if not one.optional]
+        if known.sql is None or any(kind not in _SAMPLES for kind in wanted):
+            continue
+        for variant in range(2):
+            types = [_SAMPLES[kind][min(variant, len(_SAMPLES[kind]) - 1)] for kind in wanted]
+            result = row.result(types).required()
+            kind = "list" if result.is_list else _NAMED[result]
+            found.setdefault(kind, {})[name] = None
+    return {kind: list(names) for kind, names in found.items()}
+
+
+_RESULTS: Final = functions_by_result()
 _CONSTANTS: Final = {
     "integer": ("0", "3", "-7"),
     "number": ("0.5", "2.0", "-1.25"),
@@ -298,6 +306,8 @@ def _same(mine: Any, theirs: Any) -> bool:
         return mine.replace(tzinfo=None) == theirs.replace(tzinfo=None)
     if isinstance(mine, dt.date) and isinstance(theirs, dt.datetime):
         return theirs.time() == dt.time() and mine == theirs.date()
+    if isinstance(mine, int) and isinstance(theirs, float):
+        return math.isclose(mine, theirs, rel_tol=1e-15)
     if isinstance(mine, float) and isinstance(theirs, float | int):
         if math.isnan(mine) or math.isnan(theirs):
             return math.isnan(mine) and math.isnan(theirs)

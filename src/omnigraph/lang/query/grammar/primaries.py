@@ -42,7 +42,8 @@ from omnigraph.lang.query.syntax.expressions import (
 from omnigraph.lang.source import Name
 from omnigraph.lang.tokens import FLOAT, IDENT, INTEGER, STRING, VARIABLE, Token
 
-_NAMES = (*AGGREGATES, *TEXT_PREDICATES, *SCORES, *FUNCTIONS, "now", "date", "datetime")
+_NAMES = (*AGGREGATES, *TEXT_PREDICATES, *SCORES, "now", "date", "datetime")
+"""What is called by a name and is no row of the function table."""
 
 
 class PrimaryParser(Cursor, ABC):
@@ -108,8 +109,9 @@ class PrimaryParser(Cursor, ABC):
     def _call(self) -> Expression:
         name = self.advance()
         function = name.text
-        if function not in _NAMES:
-            self.fail(f"unknown function `{shorten(function)}`", span=name.span, remedy=suggest(function, _NAMES))
+        if function not in _NAMES and function not in FUNCTIONS:
+            remedy = suggest(function, (*_NAMES, *FUNCTIONS))
+            self.fail(f"unknown function `{shorten(function)}`", span=name.span, remedy=remedy)
         self.advance()
         if function == "now":
             self.expect(")", "`)`; `now()` takes no arguments")
