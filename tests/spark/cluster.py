@@ -187,10 +187,15 @@ def connect_server(folder: Path) -> Iterator[str]:
     script = str(_spark_home() / "sbin" / "start-connect-server.sh")
     server = Member([script, "--master", "local[2]", *given], folder, environment)
     try:
-        _until(lambda: bool(socket.create_connection((HOST, port), 1).close() or True), folder.parent)
+        _until(lambda: _listens(port), folder.parent)
         yield f"sc://{HOST}:{port}"
     finally:
         server.kill()
+
+
+def _listens(port: int) -> bool:
+    with socket.create_connection((HOST, port), 1):
+        return True
 
 
 def _spark_home() -> Path:
