@@ -193,7 +193,8 @@ class TableVersions:
         """
         if self.address.scheme is Scheme.LOCAL:
             with translated(self.shown(ref.location)):
-                return is_whole(self.version_path(ref))
+                file = layout.version_file(ref.location, ref.branch, ref.version)
+                return is_whole(f"{self.address.root}/{file}")
         if self.address.scheme is Scheme.MEMORY:
             newest = self.newest(ref.location, ref.branch)
             return newest is not None and ref.version <= newest
