@@ -56,10 +56,17 @@ class SparkRunner:
         self.job = job or str(ULID())
         self.listener = listener
         self.cancellation = cancellation
+        with self._of_session("starting"):
+            self.cores = cores(spark)
+            self._attempts = max_attempts(spark)
 
-    @property
-    def cores(self) -> int:
-        return cores(self.spark)
+    @contextmanager
+    def _of_session(self, step: str) -> Iterator[None]:
+        """Ask the session for something: a Java that has ended is a failure of the job."""
+        try:
+            yield
+        except Exception as error:
+            raise JobFailed(self.job, step, reason_of(error)) from error
 
     def run(self, step: str, work: Callable[[Task], TaskResult[Value]], tasks: Sequence[Task]) -> list[Value]:
         """Run a function on each task of a step, on the workers; the values in the order of the tasks.
@@ -71,13 +78,13 @@ class SparkRunner:
             return []
         from pyspark import cloudpickle
 
-        counters = _Counters.of(self.spark)
+        with self._of_session(step):
+            counters = _Counters.of(self.spark)
         sent = zlib.compress(cloudpickle.dumps(list(tasks)), 1)  # type: ignore[no-untyped-call]
-        frame = self.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(
-            _task_function(work, sent, counters, max_attempts(self.spark)), "task long, value binary"
-        )
+        function = _task_function(work, sent, counters, self._attempts)
         with self.watched(step, len(tasks), counters):
-            collected = frame.toArrow()
+            numbers = self.spark.range(0, len(tasks), 1, len(tasks))
+            collected = numbers.mapInArrow(function, "task long, value binary").toArrow()
         values: list[Any] = [None] * len(tasks)
         for index, packed in zip(collected["task"].to_pylist(), collected["value"].to_pylist(), strict=True):
             values[index] = pickle.loads(packed)  # noqa: S301  made by our own tasks
@@ -119,7 +126,8 @@ class SparkRunner:
         while not finished:
             finished = over.wait(_POLL_SECONDS)
             if self.cancellation is not None and self.cancellation.is_cancelled:
-                _interrupt(self.spark, tag)
+                with suppress(Exception):  # a Java that has ended runs no tasks
+                    _interrupt(self.spark, tag)
             if self.listener is not None:
                 seconds = time.monotonic() - start
                 done, rows, size = (0, 0, 0) if counters is None else counters.values()
@@ -240,6 +248,8 @@ def _attempt() -> int:
 def reason_of(error: BaseException) -> str:
     """The cause of a failed Spark action, without the stack traces of three languages around it."""
     text = str(error)
+    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+        return "Spark's Java process has ended; perhaps it had too little memory (spark.driver.memory)"
     missing = _MISSING.search(text)
     if missing is not None:
         return f"the workers' Python has no {missing[1]}; install omnigraph there, or set PYSPARK_PYTHON"
