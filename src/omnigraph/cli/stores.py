@@ -54,7 +54,15 @@ def resolve_store(*given: str | None) -> str:
 def require_consent(target: Target, yes: bool, what: str) -> None:
     """Refuse to destroy something that is not on this machine, unless the user has agreed."""
     if not target.is_local and not yes and not said().get("yes"):
-        raise typer.BadParameter(f"{target} is not local; add --yes to {what} there")
+        agree(f"{target} is not local: {what} there")
+
+
+def agree(what: str) -> None:
+    """Ask the user to agree to something, on a terminal; elsewhere, refuse it and name the word of consent."""
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        typer.confirm(f"{what}?", abort=True, err=True)
+    else:
+        raise typer.BadParameter(f"{what}; add --yes to agree")
 
 
 def parse_at(text: str | None) -> str | int | None:

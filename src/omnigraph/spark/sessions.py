@@ -6,6 +6,7 @@ import atexit
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -157,7 +158,7 @@ def _started(session_class: type[SparkSession], master: str, config: Mapping[str
         builder = builder.config(name, value)
     log = _log_file()
     try:
-        with _errors_to(log):
+        with _errors_to(log), _signals_kept():
             session = builder.getOrCreate()
     except Exception as error:
         reason = _last_line(log.read_text(errors="replace")) or _first_line(str(error))
@@ -165,6 +166,19 @@ def _started(session_class: type[SparkSession], master: str, config: Mapping[str
     if not is_local:
         _ship_package(session)
     return session
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Keep what Ctrl-C does in this process: a new context of Spark would take it over."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _log_file() -> Path:
