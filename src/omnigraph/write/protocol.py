@@ -50,6 +50,7 @@ from omnigraph.write.changes import Stage as Stage
 from omnigraph.write.changes import StagedTable as StagedTable
 from omnigraph.write.changes import WriteRequest as WriteRequest
 from omnigraph.write.changes import Written as Written
+from omnigraph.write.committing.batches import Waiting
 from omnigraph.write.committing.entry import enter, heal_dead, settle
 from omnigraph.write.committing.outcomes import InDoubt, find_out, require_noted
 from omnigraph.write.committing.phases import commit
@@ -135,7 +136,13 @@ def _prepare_and_commit(
             _finish_empty(repository, request, None)
             return ready, None
         hit("write.after_stage")
-        with locks.turn(name) as lock:
+        mine = Waiting(request, operation_id, ready)
+        with locks.turn_or_answer(name, mine if job_lock is None else None) as lock:
+            if lock is None:
+                ready, operation_id = mine.ready, str(ULID())
+                if mine.end is not None:
+                    return ready, mine.end
+                continue
             hit("write.after_lock")
             conflict = find_conflict(request, ready, lock)
             if isinstance(conflict, ManifestConflict):
@@ -144,7 +151,7 @@ def _prepare_and_commit(
                 ready = ready if moved is None else moved
                 conflict = conflict if moved is None else find_conflict(request, moved, lock)
             if conflict is None:
-                return ready, commit(repository, request, operation_id, ready, lock, job_lock)
+                return ready, commit(repository, Waiting(request, operation_id, ready), lock, job_lock)
             if not _is_retried(ready, conflict):
                 _discard(ready)
                 folding.begin()
@@ -205,7 +212,7 @@ def _prepare_under_lock(
             return ready, None
         conflict = find_conflict(request, ready, lock)
         if conflict is None:
-            return ready, commit(repository, request, operation_id, ready, lock, job_lock)
+            return ready, commit(repository, Waiting(request, operation_id, ready), lock, job_lock)
         _discard(ready)
         if conflict is not LATE_VERSION_UNDONE:
             raise conflict
