@@ -173,9 +173,15 @@ def test_profiles_are_shown(environment: dict[str, str]) -> None:
         (("optimize", "here.omni", "--graph", "g"), "takes no --graph"),
         (("fmt", "--profile", "live", "x.gq"), "takes no --profile"),
         (("graphs", "list", "--graph", "g"), "takes no --graph"),
-        (("branch", "delete", "dev", "--server", "prod"), "add --yes to delete a branch"),
-        (("load", "--mode", "overwrite", "--data", "-", "--server", "prod"), "add --yes to overwrite rows"),
-        (("cleanup", "s3://bucket/g.omni", "--keep", "1", "--confirm"), "add --yes to remove states"),
+        (("branch", "delete", "dev", "--server", "prod"), "not local: delete a branch there; add"),
+        (
+            ("load", "--mode", "overwrite", "--data", "-", "--server", "prod"),
+            "not local: overwrite rows there; add",
+        ),
+        (
+            ("cleanup", "s3://bucket/g.omni", "--keep", "1", "--confirm"),
+            "not local: remove states there; add",
+        ),
         (("mutate", "-e", "x", "--as", "me", "--server", "prod"), "--as is for graphs of this machine"),
     ],
 )

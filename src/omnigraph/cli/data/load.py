@@ -100,10 +100,7 @@ def load(
 ) -> None:
     """Load records as one commit: all of them, or nothing."""
     sources = _sources(data, nodes, edges, map_file)
-    target = resolve_target(uri, store)
-    graph = open_target(target, read_only=False, actor=actor)
-    if mode is LoadMode.OVERWRITE:
-        _require_consent(graph, target, branch)
+    graph = _opened(resolve_target(uri, store), mode, branch, actor)
     done = _load(
         graph,
         sources,
@@ -145,10 +142,7 @@ def ingest(
 ) -> None:
     """Load records into a branch of their own, for review."""
     sources = _sources(data, nodes, edges, map_file)
-    target = resolve_target(uri, store)
-    graph = open_target(target, read_only=False, actor=actor)
-    if mode is LoadMode.OVERWRITE:
-        _require_consent(graph, target, branch)
+    graph = _opened(resolve_target(uri, store), mode, branch, actor)
     done = _load(
         graph,
         sources,
@@ -223,13 +217,16 @@ def _data(sources: LoadMap) -> bytes | str | list[str] | None:
     return None if not names else names[0] if len(names) == 1 else names
 
 
-def _require_consent(graph: Graph, target: Target, branch: str) -> None:
-    """To overwrite rows of main, or of a graph that is not on this machine, takes consent."""
-    require_consent(target, False, "overwrite rows")
-    if target.is_local and branch == MAIN and not said().get("yes"):
+def _opened(target: Target, mode: LoadMode, branch: str, actor: str | None) -> Graph:
+    """The graph to load into. To overwrite rows of main, or of one that is not on this machine, takes consent."""
+    if mode is LoadMode.OVERWRITE:
+        require_consent(target, False, "overwrite rows")
+    graph = open_target(target, read_only=False, actor=actor)
+    if mode is LoadMode.OVERWRITE and target.is_local and branch == MAIN and not said().get("yes"):
         rows = sum(pin.row_count for pin in graph.snapshot(MAIN).tables.values())
         if rows:
             agree(f"main has {counted(rows, 'row')}, and the types that are loaded lose theirs")
+    return graph
 
 
 def _report(done: LoadResult, address: str, as_json: bool) -> None:
