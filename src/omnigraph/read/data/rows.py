@@ -304,8 +304,16 @@ class WholeTable(Rows):
         if not self.size:
             return TextIndex(self.column(name).arrow)
 
+        kind = table_schema(self.entity).field(name).type
+
+        def read(stretches: Sequence[Stretch]) -> pa.ChunkedArray:
+            return self._read(stretches, name)
+
         def make(low: int, high: int) -> Postings:
-            texts = self._column(name).column.arrow.slice(low, high - low)
+            if low and not self.has(name):  # the other texts are not needed, because their words are known
+                texts = rows_between(kind, self.placement, read, low, high)
+            else:
+                texts = self._column(name).column.arrow.slice(low, high - low)
             return Postings.of(texts, self._cache.check, self._settings)
 
         return self._derived(
