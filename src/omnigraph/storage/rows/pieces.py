@@ -19,6 +19,7 @@ from lance.file import LanceFileReader
 from omnigraph.errors import ObjectDamaged
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.files.deletions import deleted_rows_of
+from omnigraph.storage.files.names import name_of
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import TableRef, TableVersions
 
@@ -62,8 +63,8 @@ def pieces_of(tables: TableVersions, ref: TableRef) -> tuple[Piece, ...]:
 
 
 def _piece(fragment: Any, own: str, bases: dict[int, str]) -> Piece:
-    files = [file.path for file in fragment.files]
-    files += [f"overlay {overlay.committed_version} {overlay.data_file.path}" for overlay in fragment.overlays]
+    files = [name_of(file) for file in fragment.files]
+    files += [f"overlay {overlay.committed_version} {name_of(overlay.data_file)}" for overlay in fragment.overlays]
     deletions = None
     if fragment.deletion_file is not None:
         told = fragment.deletion_file.asdict()
