@@ -357,6 +357,19 @@ class TableVersions:
                     break
         return names
 
+    def data_files_after(self, location: str, branch: str | None, version: int) -> set[str]:
+        """The names of the data files in all versions after one."""
+        newest = self.dataset(location, branch)
+        names: set[str] = set()
+        if newest is None:
+            return names
+        with translated(self.shown(location)):
+            for number in range(version + 1, newest.version + 1):
+                handle = self.dataset(location, branch, number)
+                if handle is not None:
+                    names |= {file.path for part in handle.get_fragments() for file in part.data_files()}
+        return names
+
     def shown(self, location: str) -> str:
         """How messages name a table."""
         return f"{self.address}/{location}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from functools import partial
-from typing import Final, NamedTuple
+from itertools import product
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -28,19 +29,10 @@ from omnigraph.read.values.columns import Array, Bools, Column, Ints, filled
 from omnigraph.read.values.comparing import Series
 from omnigraph.read.values.parallel import begun
 from omnigraph.storage.rows.filters import compared, sql_literal
+from omnigraph.storage.tables import TableRef
 
 _TOGETHER: Final = 1_000
 _SIDES: Final = {ir.Direction.OUT: ["src"], ir.Direction.IN: ["dst"], ir.Direction.BOTH: ["src", "dst"]}
-
-
-_OTHER: Final = {"src": "dst", "dst": "src"}
-
-
-class _Ahead(NamedTuple):
-    """Edges, and the nodes at their far ends, if these were looked up with them."""
-
-    edges: pa.Table
-    nodes: pa.Table | None
 
 
 class TooManyLookups(Exception):
@@ -102,11 +94,10 @@ class Lookups(Operators):
         super().__init__(tables, expressions, limits)
         self._needed = needed
         self._bounded = bounded
-        self._begun: dict[tuple[Link, str, str], Future[_Ahead]] = {}
+        self._begun: dict[tuple[Link, TableRef, str, str], Future[pa.Table]] = {}
 
     def look_ahead(self, node: Node, link: Link) -> None:
-        """Begin to look up the edges at a node whose key is known, and the nodes they lead to, while the node
-        itself is looked up."""
+        """Begin to look up the edges at a node whose key is known, while the node itself is looked up."""
         fixed = {
             condition.left.property: self.expressions.constant(condition.right)
             for condition in node.filters
@@ -119,20 +110,12 @@ class Lookups(Operators):
             expected = str(fixed["id"]) if "id" in fixed else kind.id_of(fixed)
         except ValueError:  # a part of the key is missing, or a number is no value of its type
             return
-        edge = self.tables.catalog.edges[link.edge_type]
-        nodes = self.tables.nodes(edge.source if link.direction is ir.Direction.IN else edge.target)
-        edges, sides = self.tables.edges(link.edge_type), _SIDES[link.direction]
-
-        def ahead(side: str) -> _Ahead:
-            found = fetch(self.tables, edges, side, pa.array([expected]), self._edge_columns(link))
-            reached = Column.of(found[_OTHER[side]]).arrow.unique()
-            if len(sides) > 1 or len(reached) > self.tables.settings.lookup_rows:
-                return _Ahead(found, None)
-            columns = self.columns(link.target, nodes.entity)
-            return _Ahead(found, fetch(self.tables, nodes, "id", reached, columns))
-
-        for side in sides:
-            self._begun[link, side, expected] = begun(partial(ahead, side))
+        columns = self._edge_columns(link)
+        for edges in self.tables.each_edges(link.edge_type):
+            for side in _SIDES[link.direction]:
+                self._begun[link, edges.ref, side, expected] = begun(
+                    partial(fetch, self.tables, edges, side, pa.array([expected]), columns)
+                )
 
     def _scan_of_block(self, frame: Frame, scan: ir.NodeScan, later: Sequence[ir.Operation]) -> Frame:  # noqa: ARG002
         """Equal values are compared row by row: what would find them is made from whole tables."""
@@ -184,52 +167,58 @@ class Lookups(Operators):
         return 0.0
 
     def follow(self, frame: Frame, link: Link, target_type: str) -> Frame:
-        """Each row with each neighbour, found through the index on the ends of edges."""
+        """Each row with each neighbour, found through the index on the ends of edges; equal values in memory."""
+        if link.value is not None:
+            return super().follow(frame, link, target_type)
         frame = self._present(frame, link.source)
         whole = self.tables.nodes(target_type)
-        edges = self.tables.edges(link.edge_type)
+        edges = self.tables.each_edges(link.edge_type)
         if link.is_impossible:
             frame = frame.take(np.zeros(0, dtype=np.int64))
         unique, inverse = np.unique(frame.positions[link.source], return_inverse=True)
         ids = frame.rows[link.source].column("id").take(unique)
-        source, target, ahead = self._edges(link, edges, ids)
+        source, target, found = self._edges(link, edges, ids)
         reached = target.unique()
         self._check_width(len(reached))
-        there = ahead.nodes
-        if there is None:
-            there = fetch(self.tables, whole, "id", reached, self.columns(link.target, whole.entity))
-        nodes, found = FetchedRows(whole, there, self.tables), ahead.edges
+        nodes = FetchedRows(
+            whole,
+            fetch(self.tables, whole, "id", reached, self.columns(link.target, whole.entity)),
+            self.tables,
+        )
         places = filled(pc.index_in(target, value_set=nodes.column("id").arrow), -1)
         owners = filled(pc.index_in(source, value_set=ids), -1)
-        return self._joined(frame, link, inverse, (owners, places), nodes, FetchedRows(edges, found, self.tables))
+        return self._joined(
+            frame, link, inverse, (owners, places), nodes, FetchedRows(edges[0], found, self.tables)
+        )
 
-    def _edges(self, link: Link, edges: WholeTable, ids: pa.Array) -> tuple[pa.Array, pa.Array, _Ahead]:
-        """The edges at some nodes: the near end, the far end and the edge of each; and the nodes at their far
-        ends, if these were looked up, too."""
+    def _edges(
+        self, link: Link, edges: Sequence[WholeTable], ids: pa.Array
+    ) -> tuple[pa.Array, pa.Array, pa.Table]:
+        """The edges at some nodes: the near end, the far end and the edge of each."""
         near: list[pa.Array] = []
         far: list[pa.Array] = []
         parts: list[pa.Table] = []
-        nodes: pa.Table | None = None
-        for side in _SIDES[link.direction]:
-            table, nodes = self._edges_at(link, edges, side, ids)
+        for whole, side in product(edges, _SIDES[link.direction]):
+            table = self._edges_at(link, whole, side, ids)
             if side == "dst" and link.direction is ir.Direction.BOTH:
                 table = table.filter(pc.not_equal(table["src"], table["dst"]))
+            other = "dst" if side == "src" else "src"
             near.append(Column.of(table[side]).arrow)
-            far.append(Column.of(table[_OTHER[side]]).arrow)
+            far.append(Column.of(table[other]).arrow)
             parts.append(table)
-        return pa.concat_arrays(near), pa.concat_arrays(far), _Ahead(pa.concat_tables(parts), nodes)
+        return pa.concat_arrays(near), pa.concat_arrays(far), pa.concat_tables(parts, promote_options="default")
 
-    def _edges_at(self, link: Link, edges: WholeTable, side: str, ids: pa.Array) -> _Ahead:
+    def _edges_at(self, link: Link, edges: WholeTable, side: str, ids: pa.Array) -> pa.Table:
         """The edges that have one of the ids at a side; those that `look_ahead` asked for are on their way."""
-        ahead = self._begun.pop((link, side, ids[0].as_py()), None) if len(ids) == 1 else None
+        ahead = self._begun.pop((link, edges.ref, side, ids[0].as_py()), None) if len(ids) == 1 else None
         if ahead is not None:
             return ahead.result()
-        return _Ahead(fetch(self.tables, edges, side, ids, self._edge_columns(link)), None)
+        return fetch(self.tables, edges, side, ids, self._edge_columns(link))
 
     def _edge_columns(self, link: Link) -> list[str]:
         if link.edge_variable is None:
             return ["dst", "src"]
-        entity = self.tables.edges(link.edge_type).entity
+        entity = self.tables.catalog.followed(link.edge_type)
         return sorted({"src", "dst", *self.columns(link.edge_variable, entity)})
 
     def _joined(
@@ -266,7 +255,7 @@ class Lookups(Operators):
             "row#connected", frame.rows[link.source], np.arange(frame.count, dtype=np.int32)
         )
         hidden = Link(link.source, f"{link.target}#connected", link.edge_type, link.direction)
-        edge = self.tables.catalog.edges[link.edge_type]
+        edge = self.tables.catalog.followed(link.edge_type)
         grown = self.follow(tagged, hidden, edge.source if link.direction is ir.Direction.IN else edge.target)
         held = np.zeros(frame.count, dtype=np.bool_)
         arrived = self.same(grown, hidden.target, link.target)
