@@ -119,6 +119,7 @@ if TYPE_CHECKING:
     from omnigraph.bulk.embed.requests import EmbedResult
     from omnigraph.bulk.export.baseline import Baseline
     from omnigraph.bulk.export.job import ExportResult
+    from omnigraph.bulk.load.inference.proposal import ProposedSchema, infer_schema
     from omnigraph.bulk.load.options import LoadResult
     from omnigraph.bulk.load.sources.description import Source
     from omnigraph.bulk.runner import JobEvent, Listener
@@ -290,6 +291,7 @@ __all__ = [
     "PolicyInvalid",
     "PreconditionFailed",
     "PropertyBlame",
+    "ProposedSchema",
     "PublishContention",
     "QueryCancelled",
     "QueryError",
@@ -348,6 +350,7 @@ __all__ = [
     "backups",
     "connect",
     "doctor",
+    "infer_schema",
     "init",
     "lang",
     "open",
@@ -405,6 +408,7 @@ _LAZY = {
     "OptimizeReport": "omnigraph.maintenance.optimize",
     "Policy": "omnigraph.policy.policy",
     "PropertyBlame": "omnigraph.history.blame",
+    "ProposedSchema": "omnigraph.bulk.load.inference.proposal",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
     "RepairReport": "omnigraph.maintenance.repair.report",
@@ -427,6 +431,7 @@ _LAZY = {
     "backups": "omnigraph.opening",
     "connect": "omnigraph.remote.connecting",
     "doctor": "omnigraph.opening",
+    "infer_schema": "omnigraph.bulk.load.inference.proposal",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",
     "restore": "omnigraph.opening",

@@ -10,6 +10,7 @@ from omnigraph.arguments import LONGEST_MESSAGE, described, optional_text, text_
 from omnigraph.errors import InvalidArgument, RequestError
 from omnigraph.handle import GraphHandle
 from omnigraph.keywords import At, commit_id_argument
+from omnigraph.policy.actions import Action
 
 if TYPE_CHECKING:
     from omnigraph.read.blobs import Blob
@@ -42,6 +43,7 @@ class GraphWithBlobs(GraphHandle):
         cell = blob_cell(
             state, text_argument("type", type), text_argument("id", id), text_argument("property", property)
         )
+        self._allow(Action.READ, state.branch, types=[cell.table_key])
         return open_blob(self._repository.tables, state, cell)
 
     def put_blob(
@@ -69,6 +71,7 @@ class GraphWithBlobs(GraphHandle):
         from omnigraph.write.committing.entry import enter
         from omnigraph.write.protocol import repeated_if_schema_changed
 
+        self._allow(Action.CHANGE, self._named(branch), actor=actor)
         content = blob_content(data)
         repository = self._repository
         repository.require_writable()
@@ -81,6 +84,7 @@ class GraphWithBlobs(GraphHandle):
                 text_argument("id", id),
                 text_argument("property", property),
             )
+            self._allow(Action.CHANGE, entry.branch.name, types=[cell.table_key], actor=actor)
             request = WriteRequest(
                 "mutation",
                 entry.branch,

@@ -23,9 +23,11 @@ class ReadSettings:
 
     small_table: int = 20_000
     """A table of up to this many rows is read whole: that takes about as long as one look-up without an index."""
-    rows_per_lookup: int = 5_000
+    rows_per_lookup: int = 20_000
     """Reading this many rows takes about as long as one look-up, so a table of n times as many is read whole after
     n look-ups."""
+    lookups_for_saved: int = 4
+    """After so many look-ups of edges their topology is read, if it is saved beside the table."""
     lookup_rows: int = 5_000
     """A query that looks up more rows than this starts again, with whole tables in memory."""
     scan_rows: int = 1 << 17

@@ -33,6 +33,7 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Graph, Gr
     place = tmp_path_factory.mktemp("policy") / "g.omni"
     with omnigraph.init(place, SCHEMA) as owner:
         owner.load(PEOPLE, mode="merge")
+        owner.put_blob("Person", "ada", "photo", b"bytes")
         policy = Policy(yaml.safe_dump(policy_of(CELLS)))
         with omnigraph.open(place, policy=policy, embedder=MockClient()) as guarded:
             yield owner, guarded

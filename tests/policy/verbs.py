@@ -11,7 +11,7 @@ from omnigraph import Graph
 from omnigraph.policy.actions import ON_TYPES, TO_BRANCH, Action
 
 SCHEMA = """
-node Person { name: String @key  age: I32? }
+node Person { name: String @key  age: I32?  photo: Blob? }
 node Company { name: String @key }
 edge Knows: Person -> Person { since: I32? }
 """
@@ -96,6 +96,8 @@ RECORD = '{"type": "Person", "data": {"name": "loaded"}}\n'
 VERBS: dict[str, Verb] = {
     "query": Verb(reads(types=PERSON), lambda g, _, __: g.query(NAMES)),
     "entity": Verb(reads(types=PERSON), lambda g, _, __: g.entity("Person", "ada")),
+    "blob": Verb(reads(types=PERSON), lambda g, _, __: g.blob("Person", "ada", "photo")),
+    "put_blob": Verb(changes(PERSON), lambda g, _, __: g.put_blob("Person", "ada", "photo", b"bytes")),
     "check": Verb(reads(), lambda g, _, __: g.check(NAMES)),
     "explain": Verb(reads(types=PERSON), lambda g, _, __: g.explain(NAMES)),
     "snapshot": Verb(reads(), lambda g, _, __: g.snapshot()),

@@ -12,6 +12,7 @@ from typing import BinaryIO, Final, Protocol
 import obstore
 import pyarrow as pa
 
+from omnigraph.bulk.meters import note
 from omnigraph.errors import SourceUnusable
 from omnigraph.formats.jsonl.records import LONGEST_LINE
 from omnigraph.storage.address import Address, parse_address
@@ -122,6 +123,7 @@ def read_ranges(name: str, options: Mapping[str, str], start: int, stop: int) ->
     step = stop - start if name.startswith("s3://") else _PORTION_BYTES
     for at in range(start, stop, max(1, step)):
         yield read_range(name, options, at, min(stop, at + step))
+        note(size=min(stop, at + step) - at)
 
 
 def read_range(
@@ -182,8 +184,11 @@ def unpacked(
     with open_file(name, options) as raw:
         try:
             stream = pa.CompressedInputStream(raw, compression)
+            before = 0
             for number, lines in enumerate(_portions(stream, size, longest, chunk_bytes)):
                 yield lines if number else _without_mark(lines)
+                note(size=raw.tell() - before)
+                before = raw.tell()
         except (pa.ArrowException, OSError) as error:
             raise SourceUnusable(name, f"it cannot be unpacked as {compression}: {error}") from error
 

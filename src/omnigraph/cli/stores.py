@@ -14,6 +14,7 @@ from omnigraph.cli.scope.target import Target, resolve
 
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
+    from omnigraph.remote.graph import RemoteGraph
 
 Store = Annotated[
     str | None,
@@ -52,8 +53,16 @@ def resolve_store(*given: str | None) -> str:
 
 def require_consent(target: Target, yes: bool, what: str) -> None:
     """Refuse to destroy something that is not on this machine, unless the user has agreed."""
-    if not target.is_local and not yes:
-        raise typer.BadParameter(f"{target} is not local; add --yes to {what} there")
+    if not target.is_local and not yes and not said().get("yes"):
+        agree(f"{target} is not local: {what} there")
+
+
+def agree(what: str) -> None:
+    """Ask the user to agree to something, on a terminal; elsewhere, refuse it and name the word of consent."""
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        typer.confirm(f"{what}?", abort=True, err=True)
+    else:
+        raise typer.BadParameter(f"{what}; add --yes to agree")
 
 
 def parse_at(text: str | None) -> str | int | None:
@@ -83,14 +92,28 @@ def open_target(target: Target, *, read_only: bool, actor: str | None = None) ->
     if not read_only and target.origin is not None and not said().get("quiet"):
         sys.stderr.write(f"writing to {target} ({target.origin})\n")
     if target.is_server:
-        from omnigraph.remote.connecting import connect
-
-        if actor is not None:
-            raise typer.BadParameter("--as is for graphs of this machine; a server knows the actor by the token")
-        return cast("Graph", connect(target.address, graph=target.graph, token=target.token()))
+        return cast("Graph", _connected(target, actor))
     leave_out_pandas()
     from omnigraph.opening import open as open_address
 
     if actor is None and not read_only:
         actor = read_config().actor
     return open_address(target.address, read_only=read_only, actor=actor)
+
+
+def connect(*given: str | None, actor: str | None = None) -> RemoteGraph:
+    """The graph of a server, for stored queries, which only servers have."""
+    target = resolve_target(*given)
+    if not target.is_server:
+        raise typer.BadParameter(
+            f"a name alone is that of a stored query, and {target} is no server; give --query FILE or -e TEXT"
+        )
+    return _connected(target, actor)
+
+
+def _connected(target: Target, actor: str | None) -> RemoteGraph:
+    from omnigraph.remote.connecting import connect as connect_to
+
+    if actor is not None:
+        raise typer.BadParameter("--as is for graphs of this machine; a server knows the actor by the token")
+    return connect_to(target.address, graph=target.graph, token=target.token())

@@ -54,7 +54,7 @@ _NOT_GIVEN: Final[Container[Any]] = (None, {}, False)
 _DIRECT_KEYWORDS: Final[Mapping[str, Container[Any]]] = {
     "actor": _NOT_GIVEN,
     "bad_records": _NOT_GIVEN,
-    "cancellation": _NOT_GIVEN,
+    "cancellation": _Anything(),
     "edges": _NOT_GIVEN,
     "engine": ("auto", "local"),
     "listener": _Anything(),

@@ -23,7 +23,6 @@ from ulid import ULID
 
 from omnigraph.bulk.jobs import destinations, job_record
 from omnigraph.bulk.load.checking.joins import KeyJoins
-from omnigraph.bulk.load.forks import discard_branch
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.bulk.load.preparer import LoadPreparer, StagedInput
 from omnigraph.bulk.load.sources.files import SourceFile, rows_per_file, slices_of
@@ -36,6 +35,7 @@ from omnigraph.errors import BatchDone, BranchExists, BranchNotFound
 from omnigraph.failpoints import hit
 from omnigraph.manifest.refs.branches import Branch, native_name
 from omnigraph.manifest.repository import Repository
+from omnigraph.recovery.forks import discard_branch
 from omnigraph.recovery.jobs import RunningJob, running
 from omnigraph.storage import layout
 from omnigraph.write.base import Base, capture
@@ -96,8 +96,9 @@ def _attempt(
     branch, exists = _target(repository, options)
     base = capture(repository, branch if exists else repository.branches.find(options.fork_from or ""))
     plan = _plan(base, branch, files, options, embedder, engine.runner.job)
-    locations = (pin.location for pin in base.snapshot.tables.values())
-    with running(repository, job_record(plan.job, "load", branch, locations, options.actor)) as job:
+    pins = base.snapshot.tables.values()
+    record = job_record(plan.job, "load", branch, pins, options.actor, forks=not exists)
+    with running(repository, record) as job:
         staged = _stage(engine, plan, files, options)
         hit("load.after_stage")
         preparer = LoadPreparer(engine.runner, engine.joins, plan, staged, options)

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.bulk.load.checking.validation import repeated_key
-from omnigraph.bulk.load.forks import discard_branch
 from omnigraph.bulk.load.inputs import Data, read_data
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.embed.client import EmbeddingClient
@@ -31,6 +30,7 @@ from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.recovery.forks import discard_branch
 from omnigraph.write.base import capture
 from omnigraph.write.delta import TableDelta, last_per_id
 from omnigraph.write.evaluator import validate

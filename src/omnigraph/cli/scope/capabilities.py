@@ -43,8 +43,9 @@ _BY_CAPABILITY: Final[Mapping[Capability, tuple[str, ...]]] = {
         "commit",
         "changes",
         "recovery",
+        "queries",
     ),
-    Capability.SERVED: (),
+    Capability.SERVED: ("graphs",),
     Capability.DIRECT: (
         "init",
         "jobs",
@@ -61,7 +62,7 @@ _BY_CAPABILITY: Final[Mapping[Capability, tuple[str, ...]]] = {
         "cleanup",
         "serve",
     ),
-    Capability.LOCAL: ("lint", "fmt", "version"),
+    Capability.LOCAL: ("lint", "fmt", "version", "policy", "alias", "profile", "login", "logout"),
 }
 
 CAPABILITIES: Final[Mapping[str, Capability]] = {

@@ -13,6 +13,7 @@ from omnigraph.errors import ConfigInvalid
 HOME: Final = "OMNIGRAPH_HOME"
 FILE: Final = "config.yaml"
 FORMATS: Final = ("table", "kv", "csv", "jsonl", "json")
+_WARNED: Final[set[str]] = set()
 _SECTIONS: Final = ("operator", "servers", "defaults", "profiles", "aliases")
 
 
@@ -73,7 +74,18 @@ def read_config(environment: Mapping[str, str] = os.environ) -> OperatorConfig:
         found = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ConfigInvalid(str(path), f"it is not YAML: {error}") from None
-    return _Reader(path).config({} if found is None else found)
+    config = _Reader(path).config({} if found is None else found)
+    for key in config.unknown:
+        _warn_once(f"{path} has an unknown key '{key}'; it is ignored")
+    return config
+
+
+def _warn_once(message: str) -> None:
+    from omnigraph.cli.output import print_warning
+
+    if message not in _WARNED:
+        _WARNED.add(message)
+        print_warning(message)
 
 
 class _Reader:

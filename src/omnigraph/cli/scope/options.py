@@ -22,9 +22,9 @@ _WHY: Final[Mapping[Capability, str]] = {
     Capability.ANY: "",
 }
 _TAKES: Final[Mapping[Capability, frozenset[str]]] = {
-    Capability.ANY: frozenset({"server", "graph", "profile", "quiet"}),
+    Capability.ANY: frozenset({"server", "graph", "profile", "yes", "quiet"}),
     Capability.SERVED: frozenset({"server", "profile"}),
-    Capability.DIRECT: frozenset({"profile", "quiet"}),
+    Capability.DIRECT: frozenset({"profile", "yes", "quiet"}),
     Capability.LOCAL: frozenset(),
 }
 
@@ -37,8 +37,12 @@ def _words(
     profile: Annotated[
         str | None, typer.Option("--profile", metavar="NAME", help="A profile of the configuration.")
     ] = None,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="Agree to lose what is on main, in a bucket or on a server."),
+    ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="Do not say which graph the configuration has chosen for a write.")
+        bool, typer.Option("--quiet", help="Show no progress, and do not say which graph is written to.")
     ] = False,
 ) -> None:
     """Only its options are used."""
@@ -46,7 +50,7 @@ def _words(
 
 def capable(command: Any, capability: Capability) -> None:
     """Give a verb the words of its capability, unless it has a word of its own by that name."""
-    own = {name for each in command.params for name in each.opts}
+    own = {name for each in command.params for name in (*each.opts, f"--{each.name}")}
     holder = typer.Typer(add_completion=False)
     holder.command()(_words)
     options: list[Any] = typer.main.get_command(holder).params

@@ -136,6 +136,10 @@ class GraphTables:
         """Is the topology of an edge type in memory, in any direction, of this or another version?"""
         return self._edge_tables(edge_type).has_any()
 
+    def has_saved_adjacency(self, edge_type: str) -> bool:
+        """Is the topology of an edge type saved beside its table?"""
+        return self._edge_tables(edge_type).is_saved()
+
     def shared(self, first: tuple[str, Direction], second: tuple[str, Direction]) -> Adjacency:
         """The pairs that two edge types, or two directions of one, both connect."""
         one, two = self.adjacency(*first, edges=False), self.adjacency(*second, edges=False)

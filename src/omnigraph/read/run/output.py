@@ -23,7 +23,7 @@ from omnigraph.read.run.operators import Operators
 from omnigraph.read.run.search.ranking import resolved, scored
 from omnigraph.read.values.columns import Column, Ints
 from omnigraph.read.values.counting import total
-from omnigraph.read.values.sorting import SortKey, first_rows
+from omnigraph.read.values.sorting import SortKey, first_rows, ranks, with_one_zero
 
 _CELL: Final = 8
 _AGGREGATES: Final = "#aggregates"
@@ -126,15 +126,25 @@ def group_table(query: ir.QueryIR, groups: Groups, window: Window, expressions: 
             return key(of_groups(order.expression), kind, descending=order.descending)
         return key(columns[index], arrow_type(query.columns[index].type), descending=order.descending)
 
+    def tie(expression: ir.Expr, kind: ValueType) -> SortKey:
+        if kind.is_plain:
+            return key(expression, arrow_type(kind))
+        return SortKey(lambda some: ranks(values(expression, arrow_type(kind), some)))
+
     keys = [order_key(order) for order in query.order]
     ties = [
-        key(columns[index], arrow_type(one.type))
+        tie(columns[index], one.type)
         for index, one in enumerate(query.columns)
-        if not ir.is_aggregate(one.expression) and _sorts(query, index)
+        if not ir.is_aggregate(one.expression)
     ]
     order = window.of(first_rows(keys, ties, frame.count, window.stop))
+    made = [values(one, arrow_type(c.type), order) for one, c in zip(columns, query.columns, strict=True)]
     return _table(
-        query, [values(one, arrow_type(c.type), order) for one, c in zip(columns, query.columns, strict=True)]
+        query,
+        [
+            array if ir.is_aggregate(one.expression) else with_one_zero(array)
+            for array, one in zip(made, query.columns, strict=True)
+        ],
     )
 
 
@@ -149,11 +159,6 @@ def _fitting(values: pa.Array, agg: ir.Agg, query: ir.QueryIR) -> pa.Array:
         return _plain(values, arrow_type(agg.type))
     except pa.ArrowInvalid:
         raise SumOverflow(query.name, show(agg)) from None
-
-
-def _sorts(query: ir.QueryIR, index: int) -> bool:
-    """Lists and vectors have no order; they never break ties."""
-    return query.columns[index].type.is_plain
 
 
 def _column(expression: ir.Expr, query: ir.QueryIR) -> int | None:

@@ -180,17 +180,13 @@ class Output:
                 _directed(fn.col(names[one]), descending=order.descending)
                 for one, order in zip(self._sorted_by(), self.query.order, strict=True)
             ]
-            plain = [name for key, name in keys.items() if self._is_plain(key)]
-            grouped = grouped.orderBy(*sorts, *(fn.col(name).asc_nulls_first() for name in plain))
+            grouped = grouped.orderBy(*sorts, *(fn.col(name).asc_nulls_first() for name in keys.values()))
         return grouped.select(
             *(fn.col(names[one.expression]).alias(self.tables.fresh()) for one in self.query.columns)
         )
 
     def _sorted_by(self) -> list[ir.Expr]:
         return [resolved(order.expression, self.query) for order in self.query.order]
-
-    def _is_plain(self, key: ir.Expr) -> bool:
-        return next(one.type.is_plain for one in self.query.columns if one.expression == key)
 
     def _narrowed(self, grouped: DataFrame, aggregates: Mapping[ir.Agg, str]) -> DataFrame:
         """Sums of integers with their types, which a computation needs; one that is too large fails."""
@@ -203,14 +199,14 @@ class Output:
         )
 
     def _by_columns(self, frame: DataFrame, names: Sequence[str], ties: Iterable[int]) -> DataFrame:
-        """Rows ordered by their own columns. Lists and vectors have no order; they never break ties."""
+        """Rows ordered by their own columns; ties go by the columns, lists item by item."""
         if not self.query.order:
             return frame.select(*names)
         keys = [
             _directed(fn.col(names[self._position(order.expression)]), descending=order.descending)
             for order in self.query.order
         ]
-        last = [fn.col(names[i]).asc_nulls_first() for i in ties if self.query.columns[i].type.is_plain]
+        last = [fn.col(names[i]).asc_nulls_first() for i in ties]
         return frame.orderBy(*keys, *last).select(*names)
 
     def _position(self, expression: ir.Expr) -> int:

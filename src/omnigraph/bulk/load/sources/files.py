@@ -94,7 +94,7 @@ def find_files(locations: Iterable[Location], catalog: Catalog, options: Mapping
     for location in locations:
         text = os.fspath(location)
         named = {text, str(_path(text))}
-        for name, size in _listed(text, options):
+        for name, size in listed(text, options):
             found.setdefault(name, recognised(name, size, options, is_named=name in named))
     return [file if file.format is Format.JSONL else _typed(file, catalog) for file in found.values()]
 
@@ -102,7 +102,7 @@ def find_files(locations: Iterable[Location], catalog: Catalog, options: Mapping
 def typed_files(location: Location, table_key: str, options: Mapping[str, str]) -> list[SourceFile]:
     """The Parquet files at a location, all of which hold rows of one type."""
     text = os.fspath(location)
-    files = [recognised(name, size, options, is_named=False) for name, size in _listed(text, options)]
+    files = [recognised(name, size, options, is_named=False) for name, size in listed(text, options)]
     for file in files:
         if file.format is not Format.PARQUET:
             raise SourceUnusable(
@@ -111,7 +111,7 @@ def typed_files(location: Location, table_key: str, options: Mapping[str, str]) 
     return [SourceFile(f.name, f.size, f.format, None, table_key, f.options) for f in files]
 
 
-def _listed(text: str, options: Mapping[str, str]) -> list[tuple[str, int]]:
+def listed(text: str, options: Mapping[str, str]) -> list[tuple[str, int]]:
     """The names and sizes of the files at a location."""
     return _in_bucket(text, options) if text.startswith("s3://") else _on_disk(text)
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from omnigraph.bulk.load.sources.files import Slice
+from omnigraph.bulk.meters import note
 from omnigraph.bulk.ranges import Lines, open_file, read_ranges, unpacked
 from omnigraph.bulk.runner import TaskResult
 from omnigraph.embed.client import EmbeddingClient
@@ -112,6 +113,7 @@ class SliceStager:
         self.report.lines += block.lines
         for records in block.records.values():
             self._add(records, before)
+            note(rows=records.rows.num_rows)
 
     def finish(self) -> SliceReport:
         """Stage the rows that are still held; the report."""
@@ -218,6 +220,7 @@ def _nullable_where_needed(target: Destination, rows: pa.Table) -> Destination:
 def stage_slice(plan: StagePlan, part: Slice) -> TaskResult[SliceReport]:
     """Stage one slice of a file."""
     stager = SliceStager(plan, part.number, part.file.name)
+    note(of=_size(part))
     for block in blocks_of(part, plan.catalog):
         if stager.is_at_limit:
             stager.report.is_partial = True
@@ -247,9 +250,12 @@ def _row_group_blocks(part: Slice, catalog: Catalog) -> Iterator[Block]:
     try:
         with open_file(part.file.name, part.file.options) as opened:
             groups = list(range(part.start, part.stop))
-            for batch in pq.ParquetFile(opened).iter_batches(batch_size=_PARQUET_BATCH, row_groups=groups):
+            file = pq.ParquetFile(opened)
+            row_bytes = part.file.size / max(1, file.metadata.num_rows)
+            for batch in file.iter_batches(batch_size=_PARQUET_BATCH, row_groups=groups):
                 check_columns(entity, batch.schema.names, part.file.name)
                 yield read_columns(entity, batch)
+                note(size=int(batch.num_rows * row_bytes))
     except (pa.ArrowException, OSError) as error:
         raise SourceUnusable(part.file.name, f"it cannot be read as Parquet: {error}") from error
 
