@@ -85,7 +85,6 @@ class Manifest:
         self._changes: OrderedDict[tuple[str | None, int], object] = OrderedDict()
         self._newest: dict[str | None, int] = {}
         self._confirmed: dict[str | None, float] = {}
-        self._seen: dict[str | None, tuple[int, float]] = {}
         self._staging: dict[str | None, LanceDataset] = {}
         self._lock = threading.Lock()
 
@@ -297,7 +296,7 @@ class Manifest:
         self._commit(native, self._stage(native, rows, version))
 
     def _stage(self, native: str | None, rows: pa.Table, version: int) -> Staged:
-        """Stage rows as one version. On an object store that takes no more than any open version of the branch, and
+        """Stage rows as one version. On an object store that takes no more than any open version of the branch:
         the one before may not be there yet."""
         before = TableRef(layout.MANIFEST, native, version - 1)
         with self._lock:
@@ -330,7 +329,6 @@ class Manifest:
             self._newest.pop(native, None)
             self._staging.pop(native, None)
             self._confirmed.pop(native, None)
-            self._seen.pop(native, None)
         self._objects.delete(layout.head_hint(native))
 
     def _newest_version(self, native: str | None) -> int:
@@ -360,20 +358,15 @@ class Manifest:
 
         None also if the older one was removed: then versions after it may be missing as well. Cleanup removes
         older versions first, so the older one has to be looked for behind a newer one, unless both take no longer
-        than a cleanup needs for two. One that was there a moment ago is not looked for again.
+        than a cleanup needs for two.
         """
-        with self._lock:
-            seen, seen_at = self._seen.get(native, (0, 0.0))
-        is_seen = seen == version and time.monotonic() - seen_at < _AT_ONCE / 2
-        began = seen_at if is_seen else time.monotonic()
+        began = time.monotonic()
         is_next, is_there = side_by_side(
             self._tables.address,
             lambda: self._tables.exists(TableRef(layout.MANIFEST, native, version + 1)),
-            lambda: is_seen or self._tables.exists(TableRef(layout.MANIFEST, native, version)),
+            lambda: self._tables.exists(TableRef(layout.MANIFEST, native, version)),
         )
         if not is_next and time.monotonic() - began < _AT_ONCE:
-            with self._lock:
-                self._seen[native] = (version if is_there else 0, began)
             return version if is_there else None
         hinted = self._hinted(native) if is_next else None
         first = version if hinted is None else max(version, hinted)
