@@ -14,7 +14,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 import omnigraph
-from omnigraph import errors, handle, keywords, lang, upkeep, versions
+from omnigraph import blobs, errors, handle, keywords, lang, upkeep, versions
 from omnigraph import spark as omnigraph_spark
 
 SOURCES = Path(omnigraph.__file__).parent
@@ -140,7 +140,7 @@ def _typing_names(holder: type) -> dict[str, object]:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from omnigraph.bulk.load.inputs import Data
-    from omnigraph.bulk.load.sources import Location
+    from omnigraph.bulk.load.sources.files import Location
     from omnigraph.maintenance.cleanup.retention import Duration
     from omnigraph.maintenance.doctor.report import ProgressListener
 
@@ -157,6 +157,7 @@ def _typing_names(holder: type) -> dict[str, object]:
         **vars(handle),
         **vars(versions),
         **vars(upkeep),
+        **vars(blobs),
         **vars(module),
         **vars(keywords),
     }

@@ -19,10 +19,10 @@ from tests.bulk.everything import content
 from ulid import ULID
 
 import omnigraph
+from omnigraph.bulk.load.checking.joins import NoJoins
 from omnigraph.bulk.load.job import LoadEngine, load
-from omnigraph.bulk.load.joins import NoJoins
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
-from omnigraph.bulk.load.sources import Location, find_sources
+from omnigraph.bulk.load.sources.files import Location, find_sources
 from omnigraph.bulk.runner import Engine, TaskResult
 from omnigraph.errors import ConstraintViolation, KeyConflict, OmniError, RecordError
 from omnigraph.graph import Graph
@@ -155,7 +155,8 @@ def outcome(
     return {
         "counts": (dict(done.nodes), dict(done.edges)),
         "warnings": done.warnings,
-        "commit": (done.commit.kind, done.commit.actor_id, done.commit.message),
+        "commit": done.commit and (done.commit.kind, done.commit.actor_id, done.commit.message),
+        "edges without identity": done.edges_without_identity,
         "branch": (done.branch, done.base_branch, done.branch_created),
         "rows": rows_of(graph, branch),
     }

@@ -296,8 +296,8 @@ class Manifest:
         self._commit(native, self._stage(native, rows, version))
 
     def _stage(self, native: str | None, rows: pa.Table, version: int) -> Staged:
-        """Stage rows as one version. On an object store that takes no more than any open version of the branch:
-        the one before may not be there yet."""
+        """Stage rows as one version. On an object store that takes no more than any open version of the branch,
+        and the one before may not be there yet."""
         before = TableRef(layout.MANIFEST, native, version - 1)
         with self._lock:
             handle, newest = self._staging.get(native), self._newest.get(native, before.version)

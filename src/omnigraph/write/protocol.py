@@ -32,6 +32,7 @@ from omnigraph.errors import BranchNotFound, ManifestConflict, OmniError, Schema
 from omnigraph.failpoints import hit
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit, TablePin
+from omnigraph.policy.actions import Action
 from omnigraph.recovery.heal import heal_branch
 from omnigraph.recovery.sidecar import TableMove
 from omnigraph.storage.files.datafiles import has_blobs
@@ -230,6 +231,11 @@ def _make_ready(
     require_unchanged(request, base.snapshot)
     require_new(base.repository, request.branch, request.graph_commit_id, base.snapshot, base.snapshot)
     prepared = prepare(base)
+    guard = base.repository.guard
+    if guard is not None:
+        guard.require_changes(request.writer, request.actor, request.branch.name, prepared.tables)
+        if prepared.schema is not None:
+            guard.require(request.actor, Action.SCHEMA_APPLY, None, request.branch.name)
     optional_text("message", prepared.message, LONGEST_MESSAGE)
     if prepared.is_empty:
         return Ready(base, prepared, [])

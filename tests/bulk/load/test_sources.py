@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.stores import Store
 
-from omnigraph.bulk.load.sources import SourceFile, find_files, slices_of, typed_files
+from omnigraph.bulk.load.sources.files import SourceFile, find_files, slices_of, typed_files
 from omnigraph.errors import SourceUnusable
 from omnigraph.formats.format import Format
 from omnigraph.lang.schema.catalog import load_catalog

@@ -9,14 +9,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, BinaryIO, Final
 
 from omnigraph.bulk.export.parts import Part, PartSource, PartTask, ordered_parts, stored_parts, write_part
 from omnigraph.bulk.export.targets import MARKER, RUNS, Target, check_arrived, parse_target
 from omnigraph.bulk.pieces import open_table, require_shared
 from omnigraph.bulk.runner import Engine, JobEvent, Runner, RunnerChoice
-from omnigraph.errors import ExportRefused, JavaUnavailable, RequestError
+from omnigraph.errors import ExportRefused, JavaUnavailable
 from omnigraph.formats.encoding import json_lines
 from omnigraph.formats.format import Format
 from omnigraph.manifest.snapshot import Snapshot
@@ -24,16 +23,6 @@ from omnigraph.settings import BulkSettings
 from omnigraph.storage.address import Scheme
 
 _REPORT_SECONDS: Final = 0.2
-Kind = TypeVar("Kind", bound=StrEnum)
-
-
-def choice(kind: type[Kind], value: str) -> Kind:
-    """The member of an enumeration that the caller named."""
-    try:
-        return kind(value)
-    except ValueError:
-        known = ", ".join(kind)
-        raise RequestError(f"'{value}' is no {kind.__name__.lower()} of an export; there are {known}") from None
 
 
 @dataclass(frozen=True, slots=True)

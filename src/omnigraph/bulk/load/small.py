@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.bulk.load.forks import discard_branch
+from omnigraph.bulk.load.checking.validation import repeated_key
 from omnigraph.bulk.load.inputs import Data, read_data
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
-from omnigraph.bulk.load.validation import repeated_key
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import (
     BranchExists,
@@ -31,6 +30,7 @@ from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.recovery.forks import discard_branch
 from omnigraph.write.base import capture
 from omnigraph.write.delta import TableDelta, last_per_id
 from omnigraph.write.evaluator import validate
@@ -77,6 +77,7 @@ class PreparedLoad:
     delta: dict[str, TableDelta]
     lines: RecordLines
     unembedded: tuple[str, ...]
+    edges_without_identity: int
 
     def counts(self, kind: str) -> dict[str, int]:
         """How many records there are of each type of a kind."""
@@ -96,6 +97,7 @@ def prepare_load(
     delta: dict[str, TableDelta] = {}
     lines = RecordLines(source)
     unembedded: set[str] = set()
+    anonymous = 0
     for table_key, found in records.items():
         entity, mode = found.entity, options.mode
         missing, count = found.rows["id"].null_count, found.rows.num_rows
@@ -106,6 +108,8 @@ def prepare_load(
         if isinstance(entity, NodeType):
             rows, skipped = fill_vectors(entity, rows, dict.fromkeys(entity.embeds, True), embedder)
             unembedded.update(skipped)
+        elif mode is Mode.MERGE:
+            anonymous += missing
         delta[table_key] = TableDelta(
             table_key,
             last_per_id(rows),
@@ -114,7 +118,7 @@ def prepare_load(
             strict=mode is Mode.APPEND and missing < count,
             fresh=mode is not Mode.OVERWRITE and missing == count,
         )
-    return PreparedLoad(options, records, delta, lines, tuple(sorted(unembedded)))
+    return PreparedLoad(options, records, delta, lines, tuple(sorted(unembedded)), anonymous)
 
 
 def _read_records(content: bytes, catalog: Catalog, source: str, limit: int) -> dict[str, TypedRecords]:
@@ -135,7 +139,7 @@ def _refuse_repeated_ids(entity: EntityType, lines: RecordLines, limit: int) -> 
     counts = pc.value_counts(ids)
     repeated = counts.filter(pc.greater(counts.field("counts"), 1))
     listed = [(row["values"], row["counts"]) for row in repeated.slice(0, limit).to_pylist()]
-    if not isinstance(entity, NodeType) or not entity.key:
+    if not entity.key:
         raise KeyConflict(table_key, [row_id for row_id, _ in listed], len(repeated))
     violations = [
         repeated_key(entity, row_id, count, lines.source, lines.lines_of(table_key, row_id)[1])
@@ -174,14 +178,13 @@ def _schema_giver(repository: Repository, options: LoadOptions) -> Branch:
 def _commit(repository: Repository, branch: Branch, prepared: PreparedLoad, state: Snapshot) -> LoadResult:
     options = prepared.options
     repeatable = options.mode is not Mode.OVERWRITE
-    change = Prepared(prepared.delta, None, repeatable, lineage_only=True, limit=options.error_limit)
+    change = Prepared(prepared.delta, None, repeatable, limit=options.error_limit)
     wanted = options.graph_commit_id
     request = WriteRequest(
         "load", branch, options.actor, options.message, graph_commit_id=wanted, compiled_for=state
     )
     with _locating(prepared.lines):
         commit = commit_write(repository, request, lambda _: change).commit
-    assert commit is not None  # noqa: S101  a load always commits
     return LoadResult(
         branch.name,
         options.mode.value,
@@ -189,6 +192,7 @@ def _commit(repository: Repository, branch: Branch, prepared: PreparedLoad, stat
         prepared.counts("edge"),
         commit,
         warnings=prepared.unembedded,
+        edges_without_identity=prepared.edges_without_identity,
     )
 
 

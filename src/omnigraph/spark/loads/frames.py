@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from omnigraph.bulk.load.staging import BlockReader, SliceReport, StagePlan, in_order, stage_rows
+from omnigraph.bulk.load.staging.stager import BlockReader, SliceReport, StagePlan, in_order, stage_rows
 from omnigraph.errors import SourceUnusable
 from omnigraph.formats.columnar import check_columns, read_columns
 from omnigraph.lang.schema.catalog import Catalog, EntityType

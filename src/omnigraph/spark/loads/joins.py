@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.bulk.load.bad_records import RejectedRow
-from omnigraph.bulk.load.checks import Check, CheckResult, Rule, StagedLoad
+from omnigraph.bulk.load.checking.bad_records import RejectedRow
+from omnigraph.bulk.load.checking.checks import Check, CheckResult, Rule, StagedLoad
 from omnigraph.bulk.load.options import Mode
 from omnigraph.bulk.masks import ExcludedRows, packed_mask
 from omnigraph.bulk.matches import MatchFile, write_matches

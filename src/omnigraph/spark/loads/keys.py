@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.bulk.load.checks import StagedLoad
+from omnigraph.bulk.load.checking.checks import StagedLoad
 from omnigraph.bulk.load.options import Mode
 from omnigraph.spark.frames import as_spark, piece_numbers, spark_schema, spark_types, table_frame
 from omnigraph.spark.runner import SparkRunner

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omnigraph.bulk.load.bad_records import RejectedRow
-from omnigraph.bulk.load.checks import StagedLoad
+from omnigraph.bulk.load.checking.bad_records import RejectedRow
+from omnigraph.bulk.load.checking.checks import StagedLoad
 from omnigraph.bulk.load.options import Mode
 from omnigraph.bulk.masks import ExcludedRows, packed_mask
 from omnigraph.lang.schema.catalog import EdgeType

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph.bulk.load.job import LoadEngine, load
 from omnigraph.bulk.load.options import LoadOptions, LoadResult
-from omnigraph.bulk.load.sources import Location, find_sources
+from omnigraph.bulk.load.sources.files import Location, find_sources
 from omnigraph.bulk.pieces import require_shared
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.manifest.repository import Repository

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from omnigraph.bulk.load.staging import BlockReader
+from omnigraph.bulk.load.staging.stager import BlockReader
 from omnigraph.errors import SourceUnusable
 from omnigraph.formats.jsonl.blocks import Block, Unreadable, read_block
 from omnigraph.lang.schema.catalog import Catalog

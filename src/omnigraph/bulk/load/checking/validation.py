@@ -1,0 +1,76 @@
+"""Running all checks of a load, and raising what they find with the file and line of each record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
+
+from omnigraph.bulk.load.checking.checks import Check, CheckResult, StagedLoad, checks_of, run_checks, tasks_of
+from omnigraph.bulk.load.checking.joins import KeyJoins
+from omnigraph.bulk.load.checking.origins import Origins, with_source_lines
+from omnigraph.bulk.load.topology import EndsFile
+from omnigraph.bulk.runner import Runner
+from omnigraph.errors import ConstraintViolation, KeyConflict, OmniError, Violation
+from omnigraph.lang.schema.catalog import EntityType
+
+
+def validate_load(
+    runner: Runner, joins: KeyJoins, load: StagedLoad, origins: Origins, key_budget: int
+) -> list[EndsFile]:
+    """Run every check; raise the violations. Checks that need more than ``key_budget`` bytes of keys are joins.
+
+    Returned are the files in which checks have kept the positions of edge ends.
+    """
+    checks = checks_of(load, runner.cores)
+    # Joins need no groups of files: if one group is too large for a task, one join checks all of them.
+    large = {check.ungrouped for check in checks if check.memory(load) > key_budget}
+    small = [check for check in checks if check.ungrouped not in large]
+    tasks = tasks_of(load, small)
+    done = runner.run("checking keys and ends", partial(run_checks, load), tasks)
+    results: dict[Check, CheckResult] = dict(zip(chain(*tasks), chain(*done), strict=True))
+    for check in checks:
+        if check.ungrouped in large:
+            large.remove(check.ungrouped)
+            results[check] = joins.check(load, check.ungrouped)
+    ordered = [results[check] for check in checks if check in results]
+    try:
+        _raise_violations(load, ordered)
+    except ConstraintViolation as error:
+        located = with_source_lines(runner, load, error.violations, origins)
+        raise ConstraintViolation(sorted(located, key=_by_line), error.total) from None
+    return [result.ends for result in ordered if result.ends is not None]
+
+
+def _by_line(violation: Violation) -> tuple[bool, str, int, str]:
+    return violation.source is None, violation.source or "", violation.line or 0, violation.rule
+
+
+def _raise_violations(load: StagedLoad, results: Sequence[CheckResult]) -> None:
+    """Raise what was found: first ids that several records have, then ids that exist, then everything else."""
+    for result in results:
+        if result.repeated_total:
+            raise _repeated_ids(load.snapshot.entity(result.table_key), result)
+    for result in results:
+        if result.existing_total:
+            raise KeyConflict(result.table_key, result.existing, result.existing_total)
+    total = sum(result.total for result in results)
+    if total:
+        listed = [violation for result in results for violation in result.violations]
+        raise ConstraintViolation(listed[: load.error_limit], total)
+
+
+def _repeated_ids(entity: EntityType, result: CheckResult) -> OmniError:
+    if not entity.key:
+        return KeyConflict(entity.table_key, [row_id for row_id, _ in result.repeated], result.repeated_total)
+    violations = [repeated_key(entity, row_id, count) for row_id, count in result.repeated]
+    return ConstraintViolation(violations, result.repeated_total)
+
+
+def repeated_key(
+    entity: EntityType, row_id: str, count: int, source: str | None = None, line: int | None = None
+) -> Violation:
+    """The violation of a key that several records of a load have."""
+    key = entity.key[0] if len(entity.key) == 1 else f"({', '.join(entity.key)})"
+    message = f"@unique violation on {entity.name}.{key}: value '{row_id}' is in {count} records"
+    return Violation(entity.table_key, row_id, "unique", message, source, line)

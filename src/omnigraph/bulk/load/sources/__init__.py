@@ -1,0 +1,1 @@
+"""Where the records of a load come from: files found by paths, directories and globs, and cut into slices."""
