@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
@@ -93,8 +93,19 @@ class LocalRunner:
 
     def run(self, step: str, work: Callable[[Task], TaskResult[Value]], tasks: Sequence[Task]) -> list[Value]:
         """Run a function on each task of a step; the first task that fails stops those that have not begun."""
+        return self.run_each(step, work, tasks, len(tasks))
+
+    def run_each(
+        self, step: str, work: Callable[[Task], TaskResult[Value]], tasks: Iterable[Task], total: int = 0
+    ) -> list[Value]:
+        """Run a function on tasks that come one after the other, of which only as many as can run are held.
+
+        ``total`` is how many there are, 0 if that is not known.
+        """
         start, rows, size = time.monotonic(), 0, 0
         stopped = threading.Event()
+        values: dict[int, Value] = {}
+        pending: dict[Future[TaskResult[Value]], int] = {}
 
         def unless_stopped(task: Task) -> TaskResult[Value]:
             if stopped.is_set():
@@ -102,17 +113,28 @@ class LocalRunner:
             self.require_active()
             return work(task)
 
+        def settle() -> None:
+            nonlocal rows, size
+            done, _ = wait(pending, return_when=FIRST_COMPLETED)
+            for future in done:
+                result = future.result()
+                values[pending.pop(future)] = result.value
+                rows, size = rows + result.rows, size + result.bytes
+                seconds = time.monotonic() - start
+                self.report(JobEvent(self.job, step, len(values), total, rows, size, seconds))
+
         with ThreadPoolExecutor(self.cores, "omnigraph-job") as pool:
-            futures = [pool.submit(unless_stopped, task) for task in tasks]
             try:
-                for count, future in enumerate(as_completed(futures), 1):
-                    result = future.result()
-                    rows, size = rows + result.rows, size + result.bytes
-                    self.report(JobEvent(self.job, step, count, len(tasks), rows, size, time.monotonic() - start))
+                for index, task in enumerate(tasks):
+                    pending[pool.submit(unless_stopped, task)] = index
+                    while len(pending) > self.cores:
+                        settle()
+                while pending:
+                    settle()
             except BaseException:
                 stopped.set()
                 raise
-        return [future.result().value for future in futures]
+        return [values[index] for index in sorted(values)]
 
     def report(self, event: JobEvent) -> None:
         """Pass an event to the listener, if there is one."""
