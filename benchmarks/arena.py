@@ -29,6 +29,7 @@ from benchmarks.contest import (
     Pace,
     Question,
     cold,
+    compiled_bytecode,
     imports,
     mismatches,
     warm,
@@ -79,6 +80,9 @@ def compete(
     asked = [question for question in questions if not options.questions or question.number in options.questions]
     for engine in present:
         _fill(engine, home)
+    environment = compiled_bytecode(home / "bytecode")
+    os.environ.clear()
+    os.environ.update(environment)
     versions = ", ".join(f"{engine.name} {engine.version()}" for engine in present)
     out.print(f"{versions}; Python {platform.python_version()}, {os.cpu_count()} cores")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 import multiprocessing as mp
+import os
 import statistics
 import subprocess
 import sys
@@ -227,6 +228,13 @@ def _cold(engine: Engine, home: Path, question: Question, pace: Pace) -> Answer:
         return worker.put(question, 0, 1, pace.budget)
     finally:
         worker.close()
+
+
+def compiled_bytecode(folder: Path) -> dict[str, str]:
+    """The environment in which Python keeps compiled bytecode in a folder: installed packages have theirs, so an
+    environment that forbids Python to write it would count compiling."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"PYTHONPYCACHEPREFIX": str(folder)}
 
 
 def mismatches(answers: Answers, reference: str) -> Iterator[str]:

@@ -222,6 +222,7 @@ class OmniGraph:
         for label in (*self.model.nodes, *self.model.edges):
             for text in slices(self._records(home, label)):
                 graph.load(text, mode="append")
+        graph.ensure_indices()
 
     def _records(self, home: Path, label: str) -> Iterator[str]:
         table = pq.read_table(self.model.path(home, label))

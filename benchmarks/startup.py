@@ -24,6 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from benchmarks.contest import compiled_bytecode
 from rich.console import Console
 from rich.table import Table
 
@@ -133,12 +134,6 @@ def _peers(home: Path) -> list[Program]:
             subprocess.run([sys.executable, "-c", fill, f"{engine}.db", engine], cwd=home, check=True)
             found.append(Program(f"{engine} query", ["-c", _KUZU, f"{engine}.db", engine], json.loads))
     return found
-
-
-def compiled_bytecode(folder: Path) -> dict[str, str]:
-    """The environment in which Python keeps compiled bytecode in a folder."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return kept | {"PYTHONPYCACHEPREFIX": str(folder)}
 
 
 def imports_of(program: Program, home: Path, environment: Mapping[str, str]) -> Counter[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from omnigraph.lang import codes
 from omnigraph.lang.query.functions.table import ROWS
 from omnigraph.maintenance.doctor import codes as findings
-from omnigraph.server.routes import ROUTES
+from omnigraph.server.routes.table import ROUTES
 
 ROOT = Path(__file__).parent.parent
 SECTIONS = (

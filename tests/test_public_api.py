@@ -14,7 +14,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 import omnigraph
-from omnigraph import errors, handle, keywords, lang, upkeep, versions
+from omnigraph import blobs, errors, handle, keywords, lang, upkeep, versions
 from omnigraph import spark as omnigraph_spark
 
 SOURCES = Path(omnigraph.__file__).parent
@@ -159,6 +159,7 @@ def _typing_names(holder: type) -> dict[str, object]:
         **vars(handle),
         **vars(versions),
         **vars(upkeep),
+        **vars(blobs),
         **vars(module),
         **vars(keywords),
     }

@@ -1,4 +1,4 @@
-"""Run the search benchmark: `python -m benchmarks.search`, smaller with `--rows 20000`.
+"""Run the search benchmark: `python -m benchmarks.search`, smaller with `--rows 20000`, every size with `--all`.
 
 Every engine answers in a process of its own, with its default settings unless its name says others. Beside each
 latency stands how many of the ten best documents were found, by a plain exact computation. The exit code is 1 if
@@ -37,6 +37,28 @@ _WARMUPS: Final = 10
 _PATIENCE: Final = 60.0
 _REST: Final = 0.05
 """Seconds between two answers, in which the threads of the last engine stop to wait for more work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many documents there are, with vectors of which dimension; what is asked, and of whom: engines with one
+    of these in their name."""
+
+    rows: int
+    dimension: int
+    kinds: Sequence[str] = (data.NEAREST, data.FILTERED, data.TEXT)
+    engines: Sequence[str] = ("",)
+
+
+_VECTORS: Final = (data.NEAREST, data.FILTERED)
+_FAST: Final = ("omnigraph, indexed", "IVF_FLAT", "IVF_RQ")
+SIZES: Final = (
+    Size(100_000, 128),
+    Size(500_000, 128, _VECTORS, ("omnigraph", "IVF_FLAT", "IVF_RQ")),
+    Size(2_000_000, 128, _VECTORS, _FAST),
+    Size(200_000, 768, _VECTORS, _FAST),
+    Size(1_000_000, 8, (data.TEXT,), ("omnigraph, indexed", "FTS", "bm25s")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,53 +160,64 @@ def _installed(engine: Searching, out: Console) -> bool:
     return True
 
 
-def _home(options: argparse.Namespace) -> Path:
+def _home(size: Size, options: argparse.Namespace) -> Path:
     """The folder of this size, seed and generator, with its documents."""
     edition = sha256(inspect.getsource(data).encode()).hexdigest()[:6]
-    size = f"{options.rows}-{options.dimension}-{options.questions}-{options.seed}"
-    home = Path(tempfile.gettempdir()) / f"omnigraph-bench-search-{size}-{edition}"
+    name = f"{size.rows}-{size.dimension}-{options.questions}-{options.seed}"
+    home = Path(tempfile.gettempdir()) / f"omnigraph-bench-search-{name}-{edition}"
     if options.rebuild:
         shutil.rmtree(home, ignore_errors=True)
     if not (home / "documents.npz").exists():
         home.mkdir(parents=True, exist_ok=True)
-        data.write(home, options.rows, options.dimension, options.seed, options.questions)
+        data.write(home, size.rows, size.dimension, options.seed, options.questions)
     return home
 
 
+def run(size: Size, options: argparse.Namespace, out: Console) -> bool:
+    """Build what is missing of one size, measure and print; does OmniGraph find too few?"""
+    home = _home(size, options)
+    everybody = [engine for engine in competitors(size.dimension) if _installed(engine, out)]
+    engines = [engine for engine in everybody if any(part in engine.name for part in size.engines)]
+    engines = [engine for engine in engines if set(engine.kinds) & set(size.kinds)]
+    for engine in everybody[:1] + engines:
+        _fill(engine, home)
+    versions = {f"{engine.modules[0].split('.')[0]} {engine.version()}": None for engine in engines}
+    out.print(f"{', '.join(versions)}; Python {platform.python_version()}, {os.cpu_count()} cores")
+    exact, failed = Exact(data.read(home)), False
+    for kind, questions in data.questions(home).items():
+        if kind not in size.kinds:
+            continue
+        able = [engine for engine in engines if kind in engine.kinds]
+        found = measure(able, home, questions, [exact.scores(q) for q in questions], options.cold)
+        about = f"{size.rows:,} × {size.dimension}" if kind != data.TEXT else f"{size.rows:,} texts"
+        show(f"{kind}: {about}, {len(questions)} questions", found, out)
+        ours = [one for one in found if isinstance(one.engine, OmniGraph)]
+        failed |= any(one.recall < _LEAST for one in ours)
+    show_stores(engines, home, out)
+    return failed
+
+
 def main() -> int:
-    """Build what is missing, measure and print."""
+    """Every size that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true", help="every size that is published: hours, and 20 GB")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--dimension", type=int, default=128)
     parser.add_argument("--questions", type=int, default=100, help="of each kind")
     parser.add_argument("--cold", type=int, default=3, help="fresh processes for each kind")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kinds", nargs="*", choices=(data.NEAREST, data.FILTERED, data.TEXT), help="only these")
+    kinds = (data.NEAREST, data.FILTERED, data.TEXT)
+    parser.add_argument("--kinds", nargs="*", choices=kinds, default=kinds, help="only these")
     parser.add_argument("--engines", nargs="*", default=[""], help="only those with one of these in their name")
     parser.add_argument("--rebuild", action="store_true", help="make everything again")
     options = parser.parse_args()
     if options.cold < 1 or options.questions < 10:
         parser.error("medians need at least --cold 1 and --questions 10")
     out = Console(width=120)
-    home = _home(options)
-    everybody = [engine for engine in competitors(options.dimension) if _installed(engine, out)]
-    engines = [engine for engine in everybody if any(part in engine.name for part in options.engines)]
-    for engine in engines:
-        _fill(engine, home)
-    versions = {f"{engine.modules[0].split('.')[0]} {engine.version()}": None for engine in engines}
-    out.print(f"{', '.join(versions)}; Python {platform.python_version()}, {os.cpu_count()} cores")
-    exact, failed = Exact(data.read(home)), False
-    for kind, questions in data.questions(home).items():
-        if options.kinds and kind not in options.kinds:
-            continue
-        able = [engine for engine in engines if kind in engine.kinds]
-        found = measure(able, home, questions, [exact.scores(q) for q in questions], options.cold)
-        about = f"{options.rows:,} × {options.dimension}" if kind != data.TEXT else f"{options.rows:,} texts"
-        show(f"{kind}: {about}, {len(questions)} questions", found, out)
-        ours = [one for one in found if isinstance(one.engine, OmniGraph)]
-        failed |= any(one.recall < _LEAST for one in ours)
-    show_stores(engines, home, out)
-    return int(failed)
+    one = Size(options.rows, options.dimension, options.kinds, options.engines)
+    sizes = SIZES if options.all else (one,)
+    failures = [run(size, options, out) for size in sizes]
+    return int(any(failures))
 
 
 if __name__ == "__main__":

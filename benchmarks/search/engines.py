@@ -101,6 +101,10 @@ class OmniGraph:
         return f"node Doc {{ name: String @key  group: I32 @index  text: String @index  vector: {vector} @index }}"
 
     def open(self, home: Path) -> Session:
+        return self.open_at(home / self.store(), read_only=True)
+
+    def open_at(self, store: Path, *, read_only: bool) -> OmniSession:
+        """A store that may be a copy."""
         import omnigraph
 
         vector = f"Vector({self.dimension})"
@@ -109,7 +113,7 @@ class OmniGraph:
             FILTERED: _query(vector, f"$d.group < {WANTED_GROUPS}", "nearest($d.vector, $q)"),
             TEXT: _query("String", "", "bm25($d.text, $q)"),
         }
-        return _OmniSession(omnigraph.open(home / self.store() / _GRAPH, read_only=True), texts)
+        return OmniSession(omnigraph.open(store / _GRAPH, read_only=read_only), texts)
 
 
 def _query(kind: str, condition: str, ranking: str) -> str:
@@ -120,7 +124,9 @@ def _query(kind: str, condition: str, ranking: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _OmniSession:
+class OmniSession:
+    """An open graph, and the query for each kind of questions."""
+
     graph: Any
     texts: Mapping[str, str]
 
@@ -154,7 +160,7 @@ class LanceDB:
     def build(self, home: Path, to: Path) -> None:
         lancedb, index = importlib.import_module("lancedb"), importlib.import_module("lancedb.index")
         to.mkdir()
-        rows = _arrow(read(home))
+        rows = as_arrow(read(home))
         with _timed(to, "rows"):
             table = lancedb.connect(str(to)).create_table("docs", rows)
         if self.index is None:
@@ -179,23 +185,29 @@ class _LanceSession:
     probes: int | None
 
     def ask(self, question: Question) -> Sequence[Row]:
-        kind = question.texts["kind"]
-        if kind == TEXT:
-            search = self.table.search(question.params["text"], query_type="fts")
-        else:
-            search = self.table.search(question.params["vector"])
-            if kind == FILTERED:
-                search = search.where(f"`group` < {WANTED_GROUPS}", prefilter=True)
-            if self.refine is not None:
-                search = search.refine_factor(self.refine)
-            if self.probes is not None:
-                search = search.nprobes(self.probes)
-        score = "_score" if kind == TEXT else "_distance"
-        found = search.select(["name", score]).limit(BEST).to_arrow()
-        return [(name,) for name in found["name"].to_pylist()]
+        return asked_of_lancedb(self.table, question, self.refine, self.probes)
 
 
-def _arrow(documents: Documents) -> pa.Table:
+def asked_of_lancedb(table: Any, question: Question, refine: int | None, probes: int | None) -> list[Row]:
+    """A search in a table of LanceDB."""
+    kind = question.texts["kind"]
+    if kind == TEXT:
+        search = table.search(question.params["text"], query_type="fts")
+    else:
+        search = table.search(question.params["vector"])
+        if kind == FILTERED:
+            search = search.where(f"`group` < {WANTED_GROUPS}", prefilter=True)
+        if refine is not None:
+            search = search.refine_factor(refine)
+        if probes is not None:
+            search = search.nprobes(probes)
+    score = "_score" if kind == TEXT else "_distance"
+    found = search.select(["name", score]).limit(BEST).to_arrow()
+    return [(name,) for name in found["name"].to_pylist()]
+
+
+def as_arrow(documents: Documents) -> pa.Table:
+    """Documents as a table."""
     flat = pa.array(documents.vectors.reshape(-1))
     return pa.table(
         {

@@ -10,10 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import (
+    ActorRequired,
     BackupNotFound,
     BadValue,
     BatchDone,
     BatchOutcomeUnknown,
+    BlobChanged,
+    BlobNotFound,
+    BlobSourceUnavailable,
     BranchExists,
     BranchInUse,
     BranchNotFound,
@@ -69,6 +73,8 @@ from omnigraph.errors import (
     ParameterError,
     ParentlessCommit,
     PipelineError,
+    PolicyDenied,
+    PolicyInvalid,
     PreconditionFailed,
     PublishContention,
     QueryCancelled,
@@ -77,6 +83,7 @@ from omnigraph.errors import (
     QueryNotFound,
     QueryStopped,
     QueryTimeout,
+    RangeUnsatisfiable,
     ReadOnlyGraph,
     RecordError,
     RecordProblem,
@@ -112,6 +119,7 @@ if TYPE_CHECKING:
     from omnigraph.bulk.embed.requests import EmbedResult
     from omnigraph.bulk.export.baseline import Baseline
     from omnigraph.bulk.export.job import ExportResult
+    from omnigraph.bulk.load.inference.proposal import ProposedSchema, infer_schema
     from omnigraph.bulk.load.options import LoadResult
     from omnigraph.bulk.load.sources.description import Source
     from omnigraph.bulk.runner import JobEvent, Listener
@@ -151,6 +159,8 @@ if TYPE_CHECKING:
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.manifest.state import Commit, TablePin
     from omnigraph.opening import backups, doctor, init, open, restore  # noqa: A004  the public name
+    from omnigraph.policy.policy import Policy
+    from omnigraph.read.blobs import Blob
     from omnigraph.read.limits import Cancellation
     from omnigraph.read.result.result import Result, Target
     from omnigraph.recovery.audit import Recovery
@@ -165,6 +175,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActorRequired",
     "ApplyKeywords",
     "AsyncGraph",
     "At",
@@ -176,6 +187,10 @@ __all__ = [
     "BatchDone",
     "BatchOutcomeUnknown",
     "Blame",
+    "Blob",
+    "BlobChanged",
+    "BlobNotFound",
+    "BlobSourceUnavailable",
     "Branch",
     "BranchExists",
     "BranchInUse",
@@ -271,8 +286,12 @@ __all__ = [
     "ParameterError",
     "ParentlessCommit",
     "PipelineError",
+    "Policy",
+    "PolicyDenied",
+    "PolicyInvalid",
     "PreconditionFailed",
     "PropertyBlame",
+    "ProposedSchema",
     "PublishContention",
     "QueryCancelled",
     "QueryError",
@@ -280,6 +299,7 @@ __all__ = [
     "QueryNotFound",
     "QueryStopped",
     "QueryTimeout",
+    "RangeUnsatisfiable",
     "ReadOnlyGraph",
     "ReadSettings",
     "RecordError",
@@ -330,6 +350,7 @@ __all__ = [
     "backups",
     "connect",
     "doctor",
+    "infer_schema",
     "init",
     "lang",
     "open",
@@ -344,6 +365,7 @@ _LAZY = {
     "BackupReport": "omnigraph.maintenance.copying.backup",
     "Baseline": "omnigraph.bulk.export.baseline",
     "Blame": "omnigraph.history.blame",
+    "Blob": "omnigraph.read.blobs",
     "Branch": "omnigraph.manifest.refs.branches",
     "BulkSettings": "omnigraph.settings",
     "Cancellation": "omnigraph.read.limits",
@@ -384,7 +406,9 @@ _LAZY = {
     "MaintenancePolicy": "omnigraph.maintenance.maintain",
     "MaintenanceReport": "omnigraph.maintenance.maintain",
     "OptimizeReport": "omnigraph.maintenance.optimize",
+    "Policy": "omnigraph.policy.policy",
     "PropertyBlame": "omnigraph.history.blame",
+    "ProposedSchema": "omnigraph.bulk.load.inference.proposal",
     "ReadSettings": "omnigraph.settings",
     "Recovery": "omnigraph.recovery.audit",
     "RepairReport": "omnigraph.maintenance.repair.report",
@@ -407,6 +431,7 @@ _LAZY = {
     "backups": "omnigraph.opening",
     "connect": "omnigraph.remote.connecting",
     "doctor": "omnigraph.opening",
+    "infer_schema": "omnigraph.bulk.load.inference.proposal",
     "init": "omnigraph.opening",
     "open": "omnigraph.opening",
     "restore": "omnigraph.opening",

@@ -16,6 +16,7 @@ from omnigraph.graph import Graph
 from omnigraph.history.feed.pages import ChangePage
 from omnigraph.keywords import ChangeKeywords
 from omnigraph.opening import init, open  # noqa: A004  the public name
+from omnigraph.policy.policy import Policy
 from omnigraph.read.limits import Cancellation
 from omnigraph.settings import Settings
 
@@ -79,6 +80,7 @@ class AsyncGraph:
         embedder: EmbeddingClient | None = None,
         cache_bytes: int | None = None,
         settings: Settings | None = None,
+        policy: Policy | str | os.PathLike[str] | None = None,
         threads: int | None = None,
     ) -> AsyncGraph:
         """Open a graph as `omnigraph.open` does. ``threads`` is how many of its methods run at the same time."""
@@ -91,6 +93,7 @@ class AsyncGraph:
             embedder=embedder,
             cache_bytes=cache_bytes,
             settings=settings,
+            policy=policy,
         )
         return cls(graph, threads=threads)
 
@@ -168,8 +171,16 @@ class AsyncGraph:
 
     async def branch(self, name: str) -> AsyncGraph:
         """The same graph, with another default branch."""
+        return self._view(await self._in_thread(lambda: self.graph.branch(name)))
+
+    def as_actor(self, name: str) -> AsyncGraph:
+        return self._view(self.graph.as_actor(name))
+
+    as_actor.__doc__ = Graph.as_actor.__doc__
+
+    def _view(self, graph: Graph) -> AsyncGraph:
         view = AsyncGraph.__new__(AsyncGraph)
-        view.graph = await self._in_thread(lambda: self.graph.branch(name))
+        view.graph = graph
         view._pool, view._is_view = self._pool, True
         return view
 
@@ -183,6 +194,8 @@ class AsyncGraph:
     delete_tag = _InThread(Graph.delete_tag)
     query = _InThread(Graph.query)
     entity = _InThread(Graph.entity)
+    blob = _InThread(Graph.blob)
+    put_blob = _InThread(Graph.put_blob)
     check = _InThread(Graph.check)
     explain = _InThread(Graph.explain)
     mutate = _InThread(Graph.mutate)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Unpack
 
 from omnigraph.arguments import LONGEST_MESSAGE, optional_text, text_argument
+from omnigraph.blobs import GraphWithBlobs
 from omnigraph.bulk.engines import Engine
 from omnigraph.keywords import (
     At,
@@ -23,6 +24,7 @@ from omnigraph.keywords import (
 from omnigraph.lang.query.compile import CompiledMutation, compile_mutation, compile_query, compile_read
 from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.manifest.state import MAIN
+from omnigraph.policy.actions import Action
 from omnigraph.read.limits import Cancellation, Limits
 from omnigraph.read.result.result import Result, Target
 from omnigraph.upkeep import MaintainedGraph
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
     from omnigraph.write.reservations import Reservations
 
 
-class Graph(MaintainedGraph):
+class Graph(MaintainedGraph, GraphWithBlobs):
     """A typed property graph with branches and history. Safe to share between threads."""
 
     def query(
@@ -65,7 +67,8 @@ class Graph(MaintainedGraph):
         engine: EngineName = "auto",
         spark: SparkSession | str | None = None,
     ) -> Result:
-        """Run a read query on the newest state of a branch, or ``at`` a commit, tag, manifest version or snapshot.
+        """Run a read query on the newest state of a branch, or ``at`` a commit, tag, manifest version,
+        moment or snapshot.
 
         ``exact`` compares all vectors where an index of a large table would find nearly all of the nearest ones.
         ``timeout`` in seconds and ``memory_limit`` in bytes stop a query that takes more; a ``cancellation`` stops
@@ -74,6 +77,7 @@ class Graph(MaintainedGraph):
         """
         state = self.snapshot(branch, at=at)
         compiled = compile_read(text_argument("text", text), state.catalog, optional_text("name", name))
+        self._allow_tables(Action.READ, state.branch, compiled.operation.reads)
         chosen = engine_named(engine)
         if chosen is Engine.SPARK or (chosen is Engine.AUTO and spark is not None):
             from omnigraph.spark.queries.requests import Allowed, query_on_spark
@@ -104,6 +108,7 @@ class Graph(MaintainedGraph):
 
         state = self.snapshot(branch, at=at)
         table_key = entity_key(state.catalog, text_argument("type", type))
+        self._allow(Action.READ, state.branch, types=[table_key])
         return find_entity(self._repository.tables, state, table_key, text_argument("id", id))
 
     def check(self, text: str) -> LintReport:
@@ -132,6 +137,7 @@ class Graph(MaintainedGraph):
 
         state = self.snapshot(branch, at=at)
         compiled = compile_query(text_argument("text", text), state.catalog, optional_text("name", name))
+        self._allow_tables(Action.READ, state.branch, compiled.operation.reads)
         unbound = params is None and any(not kind.nullable for kind in compiled.params.values())
         if isinstance(compiled, CompiledMutation) or (unbound and not analyze):
             return explain_ir(compiled.ir)
@@ -140,6 +146,13 @@ class Graph(MaintainedGraph):
             return shown_plan(compiled.ir, trace, analyze=False)
         _, trace = self._reading(exact).run(compiled, params, state, Limits(compiled.name))
         return shown_plan(compiled.ir, trace, analyze=True)
+
+    def _allow_tables(
+        self, action: Action, branch: str, tables: Iterable[tuple[str, str]], actor: str | None = None
+    ) -> None:
+        """Ask the policy about the tables that a compiled query reads or writes."""
+        if self._guard is not None:
+            self._allow(action, branch, types=[f"{kind}:{name}" for kind, name in tables], actor=actor)
 
     def _reading(self, exact: bool) -> Reader:
         """The reader of this graph, or the same one with exact searches."""
@@ -162,15 +175,18 @@ class Graph(MaintainedGraph):
         the commit gets: a repeated mutation with the same id raises CommitDone.
         """
         from omnigraph.lang.parameters import bind_parameters
-        from omnigraph.write.entry import enter
+        from omnigraph.write.committing.entry import enter
         from omnigraph.write.mutations.requests import mutate
         from omnigraph.write.protocol import repeated_if_schema_changed
+
+        self._allow(Action.CHANGE, self._named(branch), actor=actor)
 
         def run() -> MutationResult:
             repository = self._repository
             entry = enter(repository, repository.branches.find(self._named(branch)))
             catalog = entry.snapshot.catalog
             query = compile_mutation(text_argument("text", text), catalog, optional_text("name", name))
+            self._allow_tables(Action.CHANGE, entry.branch.name, query.operation.writes, actor)
             values = bind_parameters(query.name, query.params, params)
             repository.require_writable()
             return mutate(
@@ -221,6 +237,7 @@ class Graph(MaintainedGraph):
         from omnigraph.bulk.load.options import LoadOptions
         from omnigraph.bulk.runner import LocalRunner
 
+        self._allow_load(self._named(branch), optional_text("from_", from_), actor)
         self._repository.require_writable()
         repository = self._repository
         options = LoadOptions(
@@ -247,6 +264,15 @@ class Graph(MaintainedGraph):
         start = partial(LocalRunner, listener, cancellation)
         return load(repository, given, options, self._embedder(), start, on_spark)
 
+    def _allow_load(self, branch: str, parent: str | None, actor: str | None) -> None:
+        """Ask the policy about a load: which types it changes is known when its records are read."""
+        if self._guard is None:
+            return
+        self._allow(Action.CHANGE, branch, actor=actor)
+        if parent is not None and branch.strip() not in self._repository.branches.names():
+            self._allow(Action.BRANCH_CREATE, parent, branch, actor=actor)
+            self._allow(Action.READ, parent, actor=actor)
+
     def ingest(
         self,
         /,
@@ -271,6 +297,7 @@ class Graph(MaintainedGraph):
         """What it takes to give a branch another schema: its steps, and the work on each table."""
         from omnigraph.write.evolution.plan import plan_schema
 
+        self._allow(Action.READ, self._named(branch))
         request = self._schema_request(schema, branch, fill, allow_data_loss)
         return plan_schema(self._repository, request)
 
@@ -302,6 +329,7 @@ class Graph(MaintainedGraph):
         from omnigraph.spark.choice import SparkChoice
         from omnigraph.write.evolution.branches import finish_intent
 
+        self._allow(Action.SCHEMA_APPLY, None, self._named(branch), actor=actor)
         self._repository.require_writable()
         finish_intent(self._repository)
         request = self._schema_request(schema, branch, fill, allow_data_loss)
@@ -329,6 +357,9 @@ class Graph(MaintainedGraph):
         """
         from omnigraph.write.evolution.branches import apply_to_all
 
+        if self._guard is not None:
+            for name in self._repository.branches.names():
+                self._allow(Action.SCHEMA_APPLY, None, name, actor=actor)
         self._repository.require_writable()
         request = replace(
             self._schema_request(schema, None, fill, allow_data_loss),
@@ -377,8 +408,9 @@ class Graph(MaintainedGraph):
         from omnigraph.formats.format import export_format
         from omnigraph.spark.choice import SparkChoice
 
-        state = self.snapshot(branch, at=at)
+        state = self._state(Action.EXPORT, branch, at)
         keys = table_keys(state.catalog, types)
+        self._allow(Action.EXPORT, state.branch, types=keys)
         request = exports.ExportRequest(
             state,
             keys,
@@ -399,7 +431,8 @@ class Graph(MaintainedGraph):
         from omnigraph.spark.graph import SparkGraph
         from omnigraph.spark.sessions import spark_session
 
-        state = self.snapshot(branch, at=at)
+        state = self._state(Action.EXPORT, branch, at)
+        self._allow(Action.EXPORT, state.branch, types=table_keys(state.catalog))
         require_shared(state.address)
         return SparkGraph(spark_session(spark), state, self._embedder, self._settings.bulk)
 
@@ -425,6 +458,7 @@ class Graph(MaintainedGraph):
         """
         from omnigraph.spark.streaming.stream import stream
 
+        self._allow_stream(self._named(branch), type, edge, actor)
         return stream(
             self._repository,
             frame,
@@ -441,6 +475,15 @@ class Graph(MaintainedGraph):
             embedder=self._embedder(),
             settings=self._settings,
         )
+
+    def _allow_stream(self, branch: str, node: str | None, edge: str | None, actor: str | None) -> None:
+        """Ask the policy about a stream once, before it starts: records could be of any type."""
+        if self._guard is None:
+            return
+        self._allow(Action.CHANGE, branch, actor=actor)
+        catalog = self._repository.snapshot(self._repository.branches.find(branch)).catalog
+        named = [name for name in (node, edge) if name is not None]
+        self._allow(Action.CHANGE, branch, types=table_keys(catalog, named or None), actor=actor)
 
     def embed(
         self,
@@ -464,10 +507,12 @@ class Graph(MaintainedGraph):
         from omnigraph.bulk.embed.requests import EmbedRequest, embed_targets, required_client
         from omnigraph.spark.choice import SparkChoice
 
+        self._allow(Action.CHANGE, self._named(branch), actor=actor)
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
         state = self._repository.snapshot(found)
         targets = embed_targets(state.catalog, types, properties, recompute=reembed)
+        self._allow(Action.CHANGE, found.name, types=[each.node.table_key for each in targets], actor=actor)
         client = required_client(self._embedder(), targets)
         runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
         request = EmbedRequest(found, state, targets, self._who(actor), self._settings.bulk)
@@ -479,3 +524,9 @@ def reservations(graph: Graph) -> Reservations:
     from omnigraph.write.reservations import Reservations
 
     return Reservations(graph._repository)
+
+
+def with_instead(graph: Graph, instead: Mapping[Action, Action | None]) -> Graph:
+    """The same graph, whose policy is asked about other actions than those that are done, for a server."""
+    guard = graph._guard
+    return graph if guard is None else graph._view(graph._branch, graph._actor, replace(guard, instead=instead))

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from omnigraph.arguments import LONGEST_ACTOR, optional_text, shortened, text_argument
 from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import GraphClosed, InvalidArgument, RequestError
 from omnigraph.keywords import At
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.manifest.refs.names import moment_named
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN
+from omnigraph.policy.actions import Action
 from omnigraph.read.data.cache import Cache
 from omnigraph.read.requests import Reader
 from omnigraph.settings import Settings
 from omnigraph.storage.address import Scheme
+
+if TYPE_CHECKING:
+    from omnigraph.policy.guard import Guard
 
 
 class GraphHandle:
@@ -32,9 +39,11 @@ class GraphHandle:
         cache: Cache | None = None,
         settings: Settings | None = None,
         parent: GraphHandle | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self._settings = Settings() if settings is None else settings
-        self._opened = replace(repository, settings=self._settings.write)
+        self._opened = replace(repository, settings=self._settings.write, guard=guard)
+        self._guard = guard
         self._branch = branch
         self._actor = optional_text("actor", actor, LONGEST_ACTOR)
         self._client = embedder
@@ -74,7 +83,7 @@ class GraphHandle:
 
         if self._opened.address.scheme is Scheme.MEMORY:
             raise RequestError(f"{self.address} lives in the memory of one process and cannot be pickled")
-        held = (self._branch, self._actor, self._client, self._cache.limit, self._settings)
+        held = (self._branch, self._actor, self._client, self._cache.limit, self._settings, self._guard)
         return reopened, (self._opened.address, self._opened.read_only, *held)
 
     @property
@@ -103,15 +112,35 @@ class GraphHandle:
     def branch(self, name: str) -> Self:
         """The same graph, with another default branch."""
         found = self._repository.branches.find(text_argument("name", name)).name
+        return self._view(found, self._actor, self._guard)
+
+    def as_actor(self, name: str) -> Self:
+        """The same graph, used by another actor, whose writes they are and whom the policy decides about."""
+        return self._view(self._branch, text_argument("name", name), self._guard)
+
+    def _view(self, branch: str, actor: str | None, guard: Guard | None) -> Self:
         return type(self)(
             self._repository,
-            branch=found,
-            actor=self._actor,
+            branch=branch,
+            actor=actor,
             embedder=self._client,
             cache=self._cache,
             settings=self._settings,
             parent=self,
+            guard=guard,
         )
+
+    def _allow(
+        self,
+        action: Action,
+        branch: str | None = None,
+        target_branch: str | None = None,
+        types: Collection[str] | None = None,
+        actor: str | None = None,
+    ) -> None:
+        """Return if there is no policy, or if it lets the actor do it; else PolicyDenied, or ActorRequired."""
+        if self._guard is not None:
+            self._guard.require(self._who(actor), action, branch, target_branch, types)
 
     def _named(self, branch: str | None, argument: str = "branch") -> str:
         """The branch that is asked for, or else the one of this handle."""
@@ -125,18 +154,33 @@ class GraphHandle:
         return self._client if self._client is not None else configured_client()
 
     def snapshot(self, branch: str | None = None, *, at: At = None) -> Snapshot:
-        """The newest state of a branch, or its state at a manifest version, or the state of a commit.
+        """The newest state of a branch, or its state at a manifest version or a moment, or the state of a commit.
 
         A commit, which can be named by a tag, is a state by itself, so it is not given together with a branch.
         """
+        return self._state(Action.READ, branch, at)
+
+    def _state(self, action: Action, branch: str | None, at: At) -> Snapshot:
+        """A state that the policy lets the actor do something with: on the branch that was asked for, and on the
+        one that the state turns out to be of."""
         if isinstance(at, Snapshot):
+            self._allow(action, at.branch)
             return self._own(at, branch)
+        self._allow(action, self._named(branch) if branch is not None or at is None else None)
         found = self._repository.branches.find(self._named(branch))
-        if at is not None and (isinstance(at, bool) or not isinstance(at, int)):
+        if at is not None and (isinstance(at, bool) or not isinstance(at, int | dt.datetime)):
             commit = shortened(text_argument("at", at))
-            if branch is not None:
+            if branch is not None and moment_named(commit) is None:
                 raise InvalidArgument("at", f"commit {commit} is a state by itself; leave out branch '{branch}'")
-        return self._repository.snapshot_at(found, at)
+        state = self._repository.snapshot_at(found, at)
+        if at is not None:
+            self._allow(action, state.branch)
+        return state
+
+    def _catalog(self) -> Catalog:
+        """The schema of this handle's branch, for a method that has asked the policy."""
+        found = self._repository.branches.find(self._branch)
+        return self._repository.snapshot(found).catalog
 
     def _own(self, snapshot: Snapshot, branch: str | None) -> Snapshot:
         """A snapshot that a caller took of this graph earlier."""

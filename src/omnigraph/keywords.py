@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from omnigraph.arguments import optional_text, shortened
 from omnigraph.bulk.engines import Engine
 from omnigraph.errors import InvalidArgument, RequestError
-from omnigraph.manifest.refs.names import is_commit_id
+from omnigraph.manifest.refs.names import in_utc, is_commit_id
 from omnigraph.manifest.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from omnigraph.bulk.runner import Listener
     from omnigraph.read.limits import Cancellation
 
-At = str | int | Snapshot | None
-"""A state of the graph: a commit id, tag, manifest version or snapshot taken earlier, or None for the newest."""
+At = str | int | dt.datetime | Snapshot | None
+"""A state of the graph: a commit id, tag, manifest version, moment or snapshot taken earlier; None is the newest.
+At a moment a branch stands where its newest commit from then or before has put it; without a zone it is in UTC."""
 
 Side = Literal["ours", "theirs"]
 EngineName = Literal["auto", "local", "spark"]
@@ -108,8 +109,10 @@ def mode_named(name: str) -> Mode:
         raise InvalidArgument("mode", f"'{name}' is no mode of a load; there are {', '.join(Mode)}") from None
 
 
-def shown_state(at: str | int | Snapshot) -> str | int:
+def shown_state(at: str | int | dt.datetime | Snapshot) -> str | int:
     """What a result calls the state that was read."""
+    if isinstance(at, dt.datetime):
+        return in_utc(at).isoformat()
     if isinstance(at, Snapshot):
         return at.graph_commit_id or at.manifest_version
     return at

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.copying.clone import CopyReport
     from omnigraph.maintenance.copying.transfer import CopyEvent
     from omnigraph.maintenance.doctor.report import DoctorReport, ProgressListener
+    from omnigraph.policy.guard import Guard
+    from omnigraph.policy.policy import Policy
 
 
 def init(
@@ -71,17 +73,28 @@ def open(  # noqa: A001  the public name is omnigraph.open
     embedder: EmbeddingClient | None = None,
     cache_bytes: int | None = None,
     settings: Settings | None = None,
+    policy: Policy | str | os.PathLike[str] | None = None,
 ) -> Graph:
     """Open a graph. Read-only never writes to the store; otherwise interrupted writes are resolved first.
 
     ``cache_bytes`` is the memory that queries may keep between them: without it what `OMNIGRAPH_CACHE_BYTES` says,
-    or a quarter of the machine's. ``settings`` are sizes at which the engine changes its ways.
+    or a quarter of the machine's. ``settings`` are sizes at which the engine changes its ways. A ``policy``, or
+    the file of one, decides about all that is done with the graph; it has to know the ``actor`` then.
     """
     optional_text("actor", actor, LONGEST_ACTOR)
+    guard = None if policy is None else _guard(policy)
     repository = open_existing(parse_address(uri, storage_options), read_only=read_only)
     if not read_only:
         _resolve_interrupted(repository)
-    return Graph(repository, actor=actor, embedder=embedder, cache=Cache(cache_bytes), settings=settings)
+    cache = Cache(cache_bytes)
+    return Graph(repository, actor=actor, embedder=embedder, cache=cache, settings=settings, guard=guard)
+
+
+def _guard(policy: Policy | str | os.PathLike[str]) -> Guard:
+    from omnigraph.policy.guard import Guard
+    from omnigraph.policy.policy import Policy, read_policy
+
+    return Guard(policy if isinstance(policy, Policy) else read_policy(policy))
 
 
 def _resolve_interrupted(repository: Repository) -> None:
@@ -147,8 +160,11 @@ def reopened(
     embedder: EmbeddingClient | None,
     cache_bytes: int,
     settings: Settings,
+    guard: Guard | None,
 ) -> Graph:
     """Open a graph that was pickled, in the process that unpickles it."""
     repository = open_existing(address, read_only=read_only)
     cache = Cache(cache_bytes)
-    return Graph(repository, branch=branch, actor=actor, embedder=embedder, cache=cache, settings=settings)
+    return Graph(
+        repository, branch=branch, actor=actor, embedder=embedder, cache=cache, settings=settings, guard=guard
+    )

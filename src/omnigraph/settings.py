@@ -26,9 +26,11 @@ class ReadSettings:
 
     small_table: int = 20_000
     """A table of up to this many rows is read whole: that takes about as long as one look-up without an index."""
-    rows_per_lookup: int = 5_000
+    rows_per_lookup: int = 20_000
     """Reading this many rows takes about as long as one look-up, so a table of n times as many is read whole after
     n look-ups."""
+    lookups_for_saved: int = 4
+    """After so many look-ups of edges their topology is read, if it is saved beside the table."""
     lookup_rows: int = 5_000
     """A query that looks up more rows than this starts again, with whole tables in memory."""
     scan_rows: int = 1 << 17
@@ -75,6 +77,8 @@ class ReadSettings:
     save_from: int = 100_000
     """The topology of an edge type with at least this many edges is saved by `optimize` and `ensure_indices`, and
     looked for before it is derived."""
+    save_texts_from: int = 20_000
+    """The words of a String property with `@index` are saved in the same way, from this many rows on."""
     text_bytes: int = 1 << 24
     """A text column is cut into words this many bytes at a time."""
     text_words: int = 1 << 16
@@ -128,6 +132,8 @@ class BulkSettings:
     """Rows of a table that one task reads to fill their vectors."""
     rows_per_file: int = 100_000
     """Rows of a data file that a task stages. Loads of more than a hundred million records make larger files."""
+    topology_from: int = READ_DEFAULTS.save_from
+    """The topology of an edge type is saved by a load that brings at least this many edges into an empty table."""
     part_bytes: int = 128 << 20
     """Bytes of values in one part of an export."""
     batch_bytes: int = 16 << 20

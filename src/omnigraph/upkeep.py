@@ -10,6 +10,7 @@ from omnigraph.errors import InvalidArgument
 from omnigraph.keywords import At, EngineName, engine_named
 from omnigraph.lang.schema.lookup import table_keys
 from omnigraph.manifest.refs.branches import Branch
+from omnigraph.policy.actions import Action
 from omnigraph.storage.address import parse_address
 from omnigraph.versions import VersionedGraph
 
@@ -38,13 +39,14 @@ class MaintainedGraph(VersionedGraph):
 
     def ensure_indices(self, *, branch: str | None = None, actor: str | None = None) -> IndexReport:
         """Build the indexes that a branch's tables lack, as one commit; what waits is reported with its reason."""
+        from omnigraph.maintenance.derived import save_derived
         from omnigraph.maintenance.indices import ensure_indices
-        from omnigraph.maintenance.topologies import save_topologies
 
+        self._allow(Action.ADMIN, actor=actor)
         self._repository.require_writable()
         found = self._repository.branches.find(self._named(branch))
         report = ensure_indices(self._repository, found, self._who(actor))
-        save_topologies(self._repository, found, self._settings.read)
+        save_derived(self._repository, found, self._settings.read)
         return report
 
     def optimize(
@@ -68,6 +70,7 @@ class MaintainedGraph(VersionedGraph):
         """
         from omnigraph.spark.choice import SparkChoice
 
+        self._allow(Action.ADMIN, actor=actor)
         found = self._repository.branches.find(self._named(branch))
         runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
         (report,) = self._optimized([found], types, actor, runners)
@@ -86,6 +89,7 @@ class MaintainedGraph(VersionedGraph):
         """Optimize every branch, each as `optimize` does; what became of each."""
         from omnigraph.spark.choice import SparkChoice
 
+        self._allow(Action.ADMIN, actor=actor)
         runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
         return self._optimized(self._repository.branches.all(), types, actor, runners)
 
@@ -99,10 +103,10 @@ class MaintainedGraph(VersionedGraph):
 
     def _optimized_one(self, request: OptimizeRequest, runners: RunnerChoice) -> OptimizeReport:
         from omnigraph.bulk.compaction.job import optimize_large
-        from omnigraph.maintenance.topologies import save_topologies
+        from omnigraph.maintenance.derived import save_derived
 
         report = optimize_large(self._repository, request, runners, self._settings.bulk)
-        save_topologies(self._repository, request.branch, self._settings.read)
+        save_derived(self._repository, request.branch, self._settings.read)
         return report
 
     def _optimize_request(self, branch: Branch, types: Iterable[str] | None, actor: str | None) -> OptimizeRequest:
@@ -118,12 +122,13 @@ class MaintainedGraph(VersionedGraph):
         Only one process at a time maintains a graph; MaintenanceRunning if another one does. A step that fails is
         reported, and the others go on.
         """
+        from omnigraph.maintenance.derived import save_derived
         from omnigraph.maintenance.maintain import MaintenancePolicy, maintain
-        from omnigraph.maintenance.topologies import save_topologies
 
+        self._allow(Action.ADMIN, actor=actor)
         report = maintain(self._repository, policy or MaintenancePolicy(), self._who(actor))
         for branch in self._repository.branches.all():
-            save_topologies(self._repository, branch, self._settings.read)
+            save_derived(self._repository, branch, self._settings.read)
         return report
 
     def doctor(
@@ -141,6 +146,7 @@ class MaintainedGraph(VersionedGraph):
         """
         from omnigraph.maintenance.doctor.doctor import examine
 
+        self._allow(Action.ADMIN)
         wanted = None if branch is None else self._named(branch)
         named = None if checks is None else list(checks)
         return examine(self._repository.address, quick=quick, branch=wanted, checks=named, listener=listener)
@@ -154,11 +160,13 @@ class MaintainedGraph(VersionedGraph):
         """
         from omnigraph.maintenance.repair.repair import preview, repair
 
+        self._allow(Action.ADMIN)
         found = self._repository.branches.find(self._named(branch))
         return repair(self._repository, found, force=force) if confirm else preview(self._repository, found)
 
     def repair_all(self, *, confirm: bool = False, force: bool = False) -> list[RepairReport]:
         """Repair every branch, each by a commit of its own if it needs one."""
+        self._allow(Action.ADMIN)
         names = [branch.name for branch in self._repository.branches.all()]
         return [self.repair(confirm=confirm, force=force, branch=name) for name in names]
 
@@ -180,6 +188,7 @@ class MaintainedGraph(VersionedGraph):
         """
         from omnigraph.maintenance.copying.clone import clone
 
+        self._allow(Action.ADMIN)
         address = parse_address(target, storage_options)
         return clone(self._repository, address, self._wanted(branch, at, history), listener)
 
@@ -206,6 +215,7 @@ class MaintainedGraph(VersionedGraph):
         """
         from omnigraph.maintenance.copying.backup import back_up
 
+        self._allow(Action.ADMIN)
         if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
             raise InvalidArgument("keep", "at least one backup is kept; give a number from 1 on")
         return back_up(self._repository, parse_address(target, storage_options), keep, listener)
@@ -228,6 +238,7 @@ class MaintainedGraph(VersionedGraph):
         from omnigraph.maintenance.cleanup.retention import retention
         from omnigraph.maintenance.cleanup.run import cleanup, preview
 
+        self._allow(Action.ADMIN)
         policy = retention(keep, older_than, grace)
         return cleanup(self._repository, policy) if confirm else preview(self._repository, policy)
 
@@ -235,6 +246,7 @@ class MaintainedGraph(VersionedGraph):
         """Resolve what interrupted writes left behind; what was recovered. Every write does this too."""
         from omnigraph.recovery.heal import heal
 
+        self._allow(Action.ADMIN)
         self._repository.require_writable()
         return heal(self._repository)
 
@@ -242,16 +254,19 @@ class MaintainedGraph(VersionedGraph):
         """The record of all recoveries, oldest first."""
         from omnigraph.recovery.audit import AuditLog
 
+        self._allow(Action.READ, self._branch)
         return AuditLog(self._repository.tables).read()
 
     def jobs(self) -> list[LeftJob]:
         """The bulk jobs that are running, and those that were killed, with the files they left."""
         from omnigraph.recovery.jobs import left_jobs
 
+        self._allow(Action.ADMIN)
         return left_jobs(self._repository)
 
     def clean_jobs(self) -> list[LeftJob]:
         """Remove the files that killed jobs left; those jobs. What runs is let alone."""
         from omnigraph.recovery.jobs import reclaim
 
+        self._allow(Action.ADMIN)
         return reclaim(self._repository)

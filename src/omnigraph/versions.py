@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,6 +32,7 @@ from omnigraph.manifest.refs.tags import Tag
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
+from omnigraph.policy.actions import Action
 from omnigraph.settings import PAGE_BYTES, PAGE_CHANGES, WALKED_COMMITS
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from omnigraph.history.merging.plans import MergePlan, MergeResult
     from omnigraph.history.merging.undo import UndoRequest, UndoResult
     from omnigraph.history.schemas import SchemaVersion
+    from omnigraph.lang.schema.catalog import Catalog
 
 
 class VersionedGraph(GraphHandle):
@@ -53,6 +56,7 @@ class VersionedGraph(GraphHandle):
 
     def branches(self) -> list[Branch]:
         """All branches that can be read, main first; a RuntimeWarning names those that cannot."""
+        self._allow(Action.READ, self._branch)
         found, unreadable = self._repository.branches.listed()
         for problem in unreadable:
             warnings.warn(str(problem), RuntimeWarning, stacklevel=2)
@@ -60,22 +64,26 @@ class VersionedGraph(GraphHandle):
 
     def damaged_branches(self) -> list[ObjectDamaged]:
         """What is wrong with the branches that cannot be read. `delete_branch` removes such a branch."""
+        self._allow(Action.READ, self._branch)
         return self._repository.branches.damaged()
 
     def create_branch(self, name: str, from_: str | None = None, *, actor: str | None = None) -> Branch:
         """Create a branch at the newest state of another one. It costs the same for one table or a thousand."""
-        self._repository.require_writable()
         text_argument("name", name)
         branches, parent = self._repository.branches, self._named(from_, "from_")
+        self._allow(Action.BRANCH_CREATE, parent, name, actor=actor)
+        self._allow(Action.READ, parent, actor=actor)
+        self._repository.require_writable()
         branches.check_create(name, parent)
         with self._repository.locks.control() as lock:
             return branches.create(name, parent, lock, self._who(actor))
 
     def delete_branch(self, name: str) -> Branch:
         """Delete a branch that no other descends from. Its commits stay in the histories they were merged into."""
+        self._allow(Action.BRANCH_DELETE, None, text_argument("name", name))
         self._repository.require_writable()
         branches = self._repository.branches
-        branch = branches.check_delete(text_argument("name", name))
+        branch = branches.check_delete(name)
         if branch.name == self._branch:
             raise BranchProtected(branch.name, "this handle works on it; delete it through another one")
         with self._repository.locks.control() as lock:
@@ -83,6 +91,7 @@ class VersionedGraph(GraphHandle):
 
     def tags(self) -> list[Tag]:
         """All tags that can be read, by name; a RuntimeWarning names those that cannot."""
+        self._allow(Action.READ, self._branch)
         found, unreadable = self._repository.tags.listed()
         for problem in unreadable:
             warnings.warn(str(problem), RuntimeWarning, stacklevel=2)
@@ -90,17 +99,19 @@ class VersionedGraph(GraphHandle):
 
     def damaged_tags(self) -> list[ObjectDamaged]:
         """What is wrong with the tags that cannot be read. `delete_tag` removes such a tag."""
+        self._allow(Action.READ, self._branch)
         return self._repository.tags.listed()[1]
 
-    def tag(self, name: str, at: str | int | Snapshot | None = None, *, actor: str | None = None) -> Tag:
+    def tag(self, name: str, at: At = None, *, actor: str | None = None) -> Tag:
         """Give a name to a commit, by default to the newest one of this handle's branch.
 
-        ``at`` is a commit, another tag, a branch, a manifest version or a snapshot. A tag can be given wherever a
-        commit can, it does not move, and the branch that holds its commit cannot be deleted.
+        ``at`` is a commit, another tag, a branch, a manifest version, a moment or a snapshot. A tag can be given
+        wherever a commit can, it does not move, and the branch that holds its commit cannot be deleted.
         """
         from omnigraph.history.refs import resolve
 
         repository, creator = self._repository, self._who(actor)
+        self._allow(Action.CHANGE, actor=actor)
         repository.require_writable()
         text_argument("name", name)
         repository.tags.check_create(name, repository.branches.names())
@@ -109,21 +120,27 @@ class VersionedGraph(GraphHandle):
             commit = resolve(repository, found, self._branch if at is None else at).commit
             if commit is None:
                 raise RequestError(f"branch '{found.name}' has no commit that a tag could name")
+            self._allow(Action.CHANGE, commit.branch, actor=actor)
             repository.commits.require_kept(commit)
             return repository.tags.create(name, commit, repository.branches.names(), lock, creator)
 
     def delete_tag(self, name: str) -> str:
         """Delete a tag; its name. The commit stays, as long as its branch does."""
+        self._allow(Action.CHANGE)
         self._repository.require_writable()
         tags = self._repository.tags
+        if self._guard is not None:
+            for known in tags.listed()[0]:
+                if known.name == text_argument("name", name).strip():
+                    self._allow(Action.CHANGE, known.branch)
         tags.check_delete(text_argument("name", name))
         with self._repository.locks.control() as lock:
             return tags.delete(name, lock)
 
     def diff(
         self,
-        before: str | int | Snapshot,
-        after: str | int | Snapshot | None = None,
+        before: str | int | dt.datetime | Snapshot,
+        after: At = None,
         *,
         kinds: Sequence[ChangeKind] | None = None,
         types: Iterable[str] | None = None,
@@ -131,16 +148,20 @@ class VersionedGraph(GraphHandle):
     ) -> Diff:
         """What changed from one state to another, at the cost of what differs.
 
-        Each state is a branch, a commit, a tag, a manifest version or a snapshot; the later one is by default the
-        newest state of this handle's branch.
+        Each state is a branch, a commit, a tag, a manifest version, a moment or a snapshot; the later one is by
+        default the newest state of this handle's branch.
         """
         from omnigraph.history.diff import diff
         from omnigraph.history.refs import resolve
 
+        self._allow(Action.READ)
         found = self._repository.branches.find(self._branch)
         old = resolve(self._repository, found, before)
         new = resolve(self._repository, found, self._branch if after is None else after)
-        return diff(self._repository.tables, old, new, self._filter(kinds, types, ops))
+        wanted = self._filter(kinds, types, ops)
+        for state in (old, new):
+            self._allow_changes(Action.READ, state.branch, wanted, state.catalog)
+        return diff(self._repository.tables, old, new, wanted)
 
     def commit_changes(
         self,
@@ -160,9 +181,11 @@ class VersionedGraph(GraphHandle):
         from omnigraph.history.feed.blocks import PageLimits
         from omnigraph.history.feed.pages import commit_changes
 
+        found = self.commit(commit)
         limits, wanted = PageLimits(limit, limit_bytes), self._filter(kinds, types, ops)
+        self._allow_changes(Action.READ, found.branch, wanted)
         token = optional_text("page_token", page_token)
-        return commit_changes(self._repository, self._held_windows, self.commit(commit), wanted, limits, token)
+        return commit_changes(self._repository, self._held_windows, found, wanted, limits, token)
 
     def changes(
         self,
@@ -188,7 +211,9 @@ class VersionedGraph(GraphHandle):
         from omnigraph.history.feed.blocks import PageLimits
         from omnigraph.history.feed.pages import PollRequest, poll
 
+        self._allow(Action.READ, self._named(branch))
         limits, wanted = PageLimits(limit, limit_bytes, limit_commits), self._filter(kinds, types, ops)
+        self._allow_changes(Action.READ, self._named(branch), wanted)
         found = self._repository.branches.find(self._named(branch))
         request = PollRequest(found, wanted, start, cursor, page_token, limits)
         return poll(self._repository, self._held_windows, request)
@@ -238,10 +263,12 @@ class VersionedGraph(GraphHandle):
         from omnigraph.history.feed.positions import cursor_at
         from omnigraph.spark.choice import SparkChoice
 
+        self._allow(Action.EXPORT, self._named(branch))
         wanted = self._filter(kinds, types, ops)
         found = self._repository.branches.find(self._named(branch))
         state = self._repository.snapshot(found)
-        keys = [key for key in table_keys(self.catalog) if key in state.tables and wanted.takes(key)]
+        self._allow_changes(Action.EXPORT, found.name, wanted, state.catalog)
+        keys = [key for key in table_keys(self._catalog()) if key in state.tables and wanted.takes(key)]
         runners = SparkChoice().or_local(Engine.LOCAL)
         request = ExportRequest(state, keys, Format.JSONL, False, runners, force, settings=self._settings.bulk)
         return write_baseline(request, target, cursor_at(found, wanted, state))
@@ -261,8 +288,21 @@ class VersionedGraph(GraphHandle):
     ) -> ChangeFilter:
         from omnigraph.history.diff import filtered
 
-        catalog = self.catalog
+        catalog = self._catalog()
         return filtered(kinds, None if types is None else table_keys(catalog, types), ops, catalog)
+
+    def _allow_changes(
+        self, action: Action, branch: str, wanted: ChangeFilter, catalog: Catalog | None = None
+    ) -> None:
+        """Ask the policy about the types whose changes are wanted: all of them, if they are not chosen."""
+        if self._guard is not None:
+            keys = table_keys(self._catalog() if catalog is None else catalog)
+            self._allow(action, branch, types=[key for key in keys if wanted.takes(key)])
+
+    def _allow_merge(self, source: str, target: str, actor: str | None) -> None:
+        """Ask the policy about a merge: which types it changes is known when the branches are compared."""
+        self._allow(Action.BRANCH_MERGE, source, target, actor=actor)
+        self._allow(Action.READ, source, actor=actor)
 
     def merge(self, source: str, into: str | None = None, **options: Unpack[MergeKeywords]) -> MergeResult:
         """Merge a branch into another one, by default into this handle's, as one commit with two parents.
@@ -277,6 +317,7 @@ class VersionedGraph(GraphHandle):
         """
         from omnigraph.history.merging.merge import merge
 
+        self._allow_merge(text_argument("source", source), self._named(into, "into"), options.get("actor"))
         self._repository.require_writable()
         request = self._merge_request(source, into, options)
         with self._merge_job("merge", request.target, options) as job:
@@ -292,7 +333,13 @@ class VersionedGraph(GraphHandle):
         from omnigraph.bulk.runner import Engine
         from omnigraph.history.merging.merge import preview_merge
 
+        for name in (text_argument("source", source), self._named(into, "into")):
+            self._allow(Action.READ, name)
         request, runners = self._merge_request(source, into, options), self._runners(options)
+        if self._guard is not None:
+            for each in (request.source, request.target):
+                keys = table_keys(self._repository.snapshot(each).catalog)
+                self._allow(Action.READ, each.name, types=keys)
         if runners.engine is Engine.SPARK or (runners.engine is Engine.AUTO and runners.is_spark_given):
             self._repository.require_writable()
             workspace = in_graph(self._repository, request.target, "preview", request.actor)
@@ -313,6 +360,7 @@ class VersionedGraph(GraphHandle):
         self._repository.require_writable()
         if not isinstance(plan, MergePlan):
             raise InvalidArgument("plan", f"it is a MergePlan, not {described(plan)}; use MergePlan.from_json")
+        self._allow_merge(plan.source, plan.target, options.get("actor"))
         source, target = self._merged_branch("plan", plan.source), self._merged_branch("plan", plan.target)
         message = optional_text("message", options.get("message"), LONGEST_MESSAGE)
         request = replace(
@@ -332,7 +380,7 @@ class VersionedGraph(GraphHandle):
 
         request = self._undo_request(branch, options)
         names = commit if isinstance(commit, Sequence) and not isinstance(commit, str) else [commit]
-        found = [self.commit(name) for name in names]
+        found = [self._commit(name) for name in names]
         with self._merge_job("revert", request.branch, options) as job:
             return revert(self._repository, replace(request, combine=job, job_lock=job), found)
 
@@ -355,7 +403,8 @@ class VersionedGraph(GraphHandle):
         branch: str | None,
         options: UndoKeywords,
     ) -> UndoResult:
-        request, found = self._undo_request(branch, options), self.commit(commit)
+        request, found = self._undo_request(branch, options), self._commit(commit)
+        self._allow(Action.READ, found.branch, actor=options.get("actor"))
         with self._merge_job(undo.__name__, request.branch, options) as job:
             return undo(self._repository, replace(request, combine=job, job_lock=job), found)
 
@@ -377,6 +426,7 @@ class VersionedGraph(GraphHandle):
         from omnigraph.history.merging.sides import Decisions
         from omnigraph.history.merging.undo import UndoRequest
 
+        self._allow(Action.CHANGE, self._named(branch), actor=options.get("actor"))
         self._repository.require_writable()
         return UndoRequest(
             self._repository.branches.find(self._named(branch)),
@@ -444,7 +494,8 @@ class VersionedGraph(GraphHandle):
         if type is None and id is None:
             commits = wanted_commits(self._repository, found, wanted, after)
         else:
-            key = entity_key(self.catalog, text_argument("type", type))
+            key = entity_key(self._catalog(), text_argument("type", type))
+            self._allow(Action.READ, found.name, types=[key])
             entity_id = text_argument("id", id)
             history = iter(commits_of(self._repository, self._repository.snapshot(found), key, entity_id))
             commits = chosen_commits(self._repository, history, f"history of {key} '{entity_id}'", wanted, after)
@@ -457,6 +508,7 @@ class VersionedGraph(GraphHandle):
         actor, kind, _ = (optional_text(name, options.get(name)) for name in ("actor", "kind", "after"))
         times = (instant("since", options.get("since")), instant("until", options.get("until")))
         most = max(number_argument("limit", options.get("limit", 50)), 0)
+        self._allow(Action.READ, self._named(branch))
         return self._repository.branches.find(self._named(branch)), LogFilter(actor, kind, *times), most
 
     def blame(
@@ -475,8 +527,9 @@ class VersionedGraph(GraphHandle):
         from omnigraph.history.blame import blame
         from omnigraph.read.entities import entity_key
 
-        table_key = entity_key(self.catalog, text_argument("type", type))
         state = self.snapshot(branch, at=at)
+        table_key = entity_key(self._catalog(), text_argument("type", type))
+        self._allow(Action.READ, state.branch, types=[table_key])
         return blame(self._repository, state, table_key, text_argument("id", id))
 
     def schema_source(self, branch: str | None = None, *, at: At = None) -> str:
@@ -487,9 +540,16 @@ class VersionedGraph(GraphHandle):
         """The schemas that a branch has had, newest first, with the commits that brought them."""
         from omnigraph.history.schemas import schema_history
 
+        self._allow(Action.READ, self._named(branch))
         return schema_history(self._repository, self._repository.branches.find(self._named(branch)))
 
     def commit(self, graph_commit_id: str) -> Commit:
         """One commit by its id or by a tag, on whatever branch it was made."""
+        self._allow(Action.READ)
+        found = self._commit(graph_commit_id)
+        self._allow(Action.READ, found.branch)
+        return found
+
+    def _commit(self, graph_commit_id: str) -> Commit:
         wanted = text_argument("graph_commit_id", graph_commit_id)
         return self._repository.commits.find(wanted, self._repository.branches.find(self._branch))

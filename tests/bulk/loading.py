@@ -156,7 +156,8 @@ def outcome(
     return {
         "counts": (dict(done.nodes), dict(done.edges)),
         "warnings": done.warnings,
-        "commit": (done.commit.kind, done.commit.actor_id, done.commit.message),
+        "commit": done.commit and (done.commit.kind, done.commit.actor_id, done.commit.message),
+        "edges without identity": done.edges_without_identity,
         "branch": (done.branch, done.base_branch, done.branch_created),
         "rows": rows_of(graph, branch),
     }

@@ -20,6 +20,7 @@ node Doc { slug: String @key  title: String?  meaning: Vector(4)? @embed("title"
 edge Knows: Person -> Person { since: Date?  tag: String? @unique }
 edge Leads: Person -> Base @card(0..1)
 edge Hosts: Base -> Event @card(1..2)
+edge Pays: Person -> Base { day: Date  sum: F64?  @key(src, dst, day) }
 """
 
 Mode = Literal["overwrite", "append", "merge"]
@@ -106,6 +107,19 @@ LOADED = (
         WORLD,
     ),
     Scenario(
+        "merge: an edge with a key is the same edge again",
+        "merge",
+        (
+            edge("Pays", "ada", "b", day="2024-02-29", sum=1),
+            edge("Pays", "bo", "b", day="2024-02-29", sum=2),
+            edge("Pays", "ada", "b", day="2024-03-01", sum=3),
+            edge("Pays", "ada", "b", day="2024-02-29", id='["ada","b","19782"]', sum=4),
+            edge("Knows", "ada", "bo"),
+            edge("Knows", "ada", "bo"),
+        ),
+        (*WORLD, edge("Pays", "ada", "b", day="2024-02-29"), edge("Pays", "cy", "b", day="2024-02-29")),
+    ),
+    Scenario(
         "unique: nulls are not compared",
         "append",
         (
@@ -141,6 +155,18 @@ LOADED = (
 )
 
 REFUSED = (
+    Scenario(
+        "an edge with a key that comes twice",
+        "append",
+        (edge("Pays", "ada", "b", day="2024-02-29"), edge("Pays", "ada", "b", day="2024-02-29")),
+        WORLD,
+    ),
+    Scenario(
+        "an edge whose id is not that of its key",
+        "merge",
+        (edge("Pays", "ada", "b", day="2024-02-29", id="p1"), edge("Pays", "ada", "b")),
+        WORLD,
+    ),
     Scenario(
         "what cannot be read comes first",
         "append",

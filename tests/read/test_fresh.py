@@ -26,7 +26,7 @@ from omnigraph.graph import Graph
 from omnigraph.read.data import rows as rows_module
 from omnigraph.read.plan.access import forced_access
 from omnigraph.settings import ReadSettings, Settings, WriteSettings
-from omnigraph.storage import pieces
+from omnigraph.storage.rows import pieces
 from omnigraph.storage.versions import TableRef, TableVersions
 
 STEPS = 8

@@ -167,7 +167,7 @@ def test_exact_can_be_asked_for(world: World, local_store: Store) -> None:
         "Look up $d: Doc by nearest[l2]($d.wide, param $v): index wide_ivf, 12 of 20 partitions, 4 candidates"
     )
     filtered = world.graph.explain(text("wide", "$d: Doc $d.group < 5"), params)
-    assert "partitions, 4 candidates for each row, in memory; exact if fewer than a tenth of all $d" in filtered
+    assert "partitions, 4 candidates for each row, in memory; exact if few of all $d" in filtered
     exact = world.graph.explain(query, params, exact=True)
     assert "Rank nearest[l2]($d.wide, param $v): exact, in memory" in exact
     always = omnigraph.open(local_store.uri, settings=Settings(read=ReadSettings(search_from=200, recall=1.0)))

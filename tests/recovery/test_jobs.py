@@ -6,6 +6,7 @@ import datetime as dt
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,7 @@ from tests.stores import Store
 
 import omnigraph
 from omnigraph import Graph, failpoints
-from omnigraph.bulk.jobs import destination
+from omnigraph.bulk.jobs import destination, job_record
 from omnigraph.errors import JobFailed, LockLost, ObjectDamaged, StorageUnavailable
 from omnigraph.formats.rows import rows_of
 from omnigraph.recovery.jobs import JobRecord, RunningJob, announce, running, staged_by
@@ -24,6 +25,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.files.datafiles import Destination, StagedFile, column_ids, write_file
 from omnigraph.storage.stage.changes import stage_appended_files
 from omnigraph.storage.tables import TableRef
+from omnigraph.storage.versions import TableVersions
 from omnigraph.write.base import Base, capture
 from omnigraph.write.protocol import Prepared, Stage, StagedTable, WriteRequest, commit_write
 
@@ -36,6 +38,7 @@ def base_of(graph: Graph) -> Base:
 
 
 def record(graph: Graph, job: str = JOB) -> JobRecord:
+    """As older releases wrote it, without the versions of the tables."""
     locations = tuple(pin.location for pin in base_of(graph).snapshot.tables.values())
     return JobRecord(job, "load", "main", None, locations, "ada", dt.datetime.now(dt.UTC))
 
@@ -355,3 +358,29 @@ def commit_a_file(store: Store) -> None:
     graph = connected(store)
     with running(graph._repository, record(graph)) as job:
         commit(graph, job, stage(graph, "Eve"))
+
+
+def test_only_versions_after_the_beginning_of_a_job_are_read(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a job staged cannot be in versions that were there before it."""
+    for age in range(5):
+        graph.mutate(f'query m() {{ insert Person {{ name: "p{age}", age: {age} }} }}')
+    base = base_of(graph)
+    begun = job_record(JOB, "load", base.branch, base.snapshot.tables.values(), None)
+    opened: list[int | None] = []
+    dataset = TableVersions.dataset
+
+    def noted(self: TableVersions, location: str, *given: Any) -> Any:
+        opened.append(given[1] if len(given) > 1 else None)
+        return dataset(self, location, *given)
+
+    with running(graph._repository, begun) as job:
+        committed = stage(graph, "ada")
+        commit(graph, job, committed)
+        job.committed = None
+        stage(graph, "bo")
+        monkeypatch.setattr(TableVersions, "dataset", noted)
+    assert [version for version in opened if version is not None] == [base.pin(PERSON).table_version + 1] * 2
+    assert job.removed != ()
+    assert committed.name not in "".join(job.removed)

@@ -76,8 +76,8 @@ def test_what_a_server_does_not_do(tmp_path: Path) -> None:
     make_graph(tmp_path / "g.omni")
     with serving(tmp_path / "g.omni", is_open=True) as server:
         refused = omnigraph("optimize", "--server", server.url, cwd=tmp_path)
-        assert refused.code == 1
-        assert "works on the store itself" in refused.err
+        assert refused.code == 2
+        assert "takes no --server" in refused.err
         named = omnigraph("mutate", "-e", ADD, "--as", "eve", "--server", server.url, cwd=tmp_path)
         assert named.code == 2
         assert "--as is for graphs of this machine" in " ".join(named.err.replace("│", " ").split())

@@ -22,12 +22,12 @@ from omnigraph.errors import (
     ServerUnavailable,
     Unauthorized,
 )
-from omnigraph.remote.handle import _DIRECT
+from omnigraph.remote.handle import DIRECT
 
 
 def test_it_has_every_method_of_a_graph_or_says_why_not() -> None:
     own = {name for name in dir(Graph) if not name.startswith("_")}
-    assert own - set(dir(RemoteGraph)) == set(_DIRECT)
+    assert own - set(dir(RemoteGraph)) == set(DIRECT)
 
 
 def test_a_graph_is_named_by_the_url_or_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import datetime as dt
+import inspect
 import io
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -14,6 +17,7 @@ from tests.server.running import ADD, NAMES, PEOPLE, SCHEMA, SET_AGE, TOKENS, ma
 
 import omnigraph
 from omnigraph import Graph, OmniError, RemoteGraph
+from omnigraph.remote.handle import DIRECT
 
 ULID = re.compile("[0-9A-HJKMNP-TV-Z]{26}", re.IGNORECASE)
 AnyGraph = Graph | RemoteGraph
@@ -30,6 +34,9 @@ def queries(graph: AnyGraph) -> Any:
         graph.query(by_name, {"n": "nobody"}).to_arrow(),
         graph.query(NAMES, at=before).rows,
         graph.query(NAMES, at=1).target,
+        graph.query(NAMES, branch="main", at=graph.commits()[1].created_at).rows,
+        graph.query(NAMES, at=graph.commits()[1].created_at.isoformat()).rows,
+        graph.query(NAMES, at="9999-01-01T00:00Z").target,
         graph.query(NAMES, at=before.graph_commit_id).columns,
         graph.explain(NAMES),
         graph.check("query q() { match { $p: Persn } return { $p } }").count("error"),
@@ -79,6 +86,8 @@ def branches(graph: AnyGraph) -> Any:
         [each.name for each in graph.branches()],
         graph.delete_branch("dev").name,
         [each.name for each in graph.branches()],
+        graph.damaged_branches(),
+        graph.damaged_tags(),
         graph.tag("v1"),
         graph.tags(),
         graph.commit("v1").kind,
@@ -137,6 +146,20 @@ def exports(graph: AnyGraph) -> Any:
     return [sink.getvalue(), done, graph.export(io.BytesIO(), types=["Knows"]).total_entities]
 
 
+def blobs(graph: AnyGraph) -> Any:
+    content = bytes(range(256)) * 2048
+    put = graph.put_blob("Person", "ada", "photo", content)
+    with graph.blob("Person", "ada", "photo") as blob:
+        read = [blob.size, blob.read(3), blob.seek(-5, 2), blob.read(), blob.tell(), blob.read_range(300_000, 7)]
+        again = graph.put_blob("Person", "ada", "photo", io.BytesIO(b""), if_match=blob.etag)
+        blob.seek(0)
+        assert blob.read() == content, "an open blob keeps the bytes it was opened with"
+        assert blob.closed is False
+    empty = graph.blob("Person", "ada", "photo")
+    cleared = graph.put_blob("Person", "ada", "photo", None, message="no photo")
+    return [put, read, again, empty.size, empty.read(), empty.cell, blob.cell, cleared]
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     queries,
     parameters,
@@ -147,6 +170,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     following,
     schemas,
     exports,
+    blobs,
 )
 
 REFUSALS: dict[str, Scenario] = {
@@ -157,6 +181,7 @@ REFUSALS: dict[str, Scenario] = {
     "memory": lambda graph: graph.query(NAMES, memory_limit=0),
     "branch": lambda graph: graph.query(NAMES, branch="mian"),
     "commit": lambda graph: graph.commit("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+    "too early": lambda graph: graph.query(NAMES, at=dt.datetime(1999, 1, 1)),
     "both": lambda graph: graph.query(NAMES, branch="main", at="01ARZ3NDEKTSV4RRFFQ69G5FAV"),
     "type of an argument": lambda graph: graph.query(7),  # type: ignore[arg-type]
     "branch exists": lambda graph: [graph.create_branch("taken"), graph.create_branch("taken")],
@@ -173,6 +198,11 @@ REFUSALS: dict[str, Scenario] = {
     "conflicts": lambda graph: _conflicts(graph),
     "entity type": lambda graph: graph.entity("Persn", "x"),
     "first commit": lambda graph: graph.commit_changes(graph.commits()[-1].graph_commit_id),
+    "no blob": lambda graph: graph.blob("Person", "bob", "photo"),
+    "no entity": lambda graph: graph.blob("Person", "nobody", "photo"),
+    "no entity to write": lambda graph: graph.put_blob("Person", "nobody", "photo", b"x"),
+    "not a blob": lambda graph: graph.blob("Person", "ada", "age"),
+    "changed blob": lambda graph: graph.put_blob("Person", "bob", "photo", b"x", if_match="0" * 32),
     "commit id": lambda graph: [graph.mutate(ADD, {"n": name}, graph_commit_id=GIVEN) for name in "xy"],
 }
 GIVEN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -183,6 +213,24 @@ def _conflicts(graph: AnyGraph) -> Any:
     graph.mutate(SET_AGE, {"n": "ada", "a": 60})
     graph.mutate(SET_AGE, {"n": "ada", "a": 61}, branch="side")
     return graph.merge("side")
+
+
+UNSCRIPTED = frozenset(
+    {"address", "close", "is_closed"}  # they differ by their nature; tests/remote/test_connecting.py has them
+)
+
+
+def test_every_served_method_is_in_a_scenario() -> None:
+    tree = ast.parse(inspect.getsource(sys.modules[__name__]))
+    used = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "graph"
+    }
+    public = {name for name in dir(Graph) if not name.startswith("_")}
+    served = {name for name in public if hasattr(RemoteGraph, name)}
+    assert served - used == UNSCRIPTED
+    assert public - served == DIRECT, "a method is served, or it is named as one that no server does"
 
 
 @dataclass(frozen=True, slots=True)

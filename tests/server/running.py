@@ -16,16 +16,16 @@ from tests.processes import Child, children
 
 import omnigraph
 from omnigraph import failpoints
+from omnigraph.server.answers.stored import read_stored
 from omnigraph.server.application import Server
 from omnigraph.server.graphs import addresses, open_graphs
-from omnigraph.server.logs import quiet
+from omnigraph.server.observing.logs import quiet
 from omnigraph.server.run import Listening, run_server
 from omnigraph.server.settings import ServerSettings
-from omnigraph.server.stored import read_stored
 from omnigraph.server.tokens import parse_tokens
 
 SCHEMA = """
-node Person { name: String @key  age: I32?  born: Date?  @range(age, 0..150) }
+node Person { name: String @key  age: I32?  born: Date?  photo: Blob?  @range(age, 0..150) }
 edge Knows: Person -> Person { since: I32? }
 """
 ADD = "query add($n: String, $a: I32?) { insert Person { name: $n, age: $a } }"

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import urllib3
 from tests.processes import children
-from tests.sampling import quick_and_long
 from tests.server.running import ADD, NAMES, SCHEMA, Served, make_graph, serve, serving
 
 import omnigraph
@@ -70,41 +69,6 @@ def test_a_server_that_stops_finishes_its_writes(graph_place: Path) -> None:
         done = {name for name in (each.result() for each in writes) if name is not None}
     with omnigraph.open(graph_place) as graph:
         assert done <= {row["name"] for row in graph.query(NAMES)}
-
-
-@pytest.mark.parametrize("writes", quick_and_long(6, 60))
-def test_what_was_acknowledged_is_there_after_a_kill(graph_place: Path, writes: int) -> None:
-    acknowledged: set[str] = set()
-    with serving(graph_place, is_open=True) as server, ThreadPoolExecutor(4) as pool:
-
-        def write(worker: int) -> None:
-            for number in range(100):
-                name = f"n{worker}x{number}"
-                try:
-                    found = server.request("POST", "/graphs/default/mutate", {"query": ADD, "params": {"n": name}})
-                except urllib3.exceptions.HTTPError:
-                    return
-                assert found.status == 200, found.content
-                acknowledged.add(name)
-
-        writers = [pool.submit(write, worker) for worker in range(4)]
-        while len(acknowledged) < writes:
-            pass
-        server.child.kill()
-        for each in writers:
-            each.result()
-    with serving(graph_place, is_open=True) as server:
-        assert server.request("GET", "/readyz").status == 200
-        assert acknowledged <= set(server.names())
-        server.ask("/mutate", {"query": ADD, "params": {"n": "after"}})
-
-
-@pytest.mark.long
-def test_two_servers_serve_one_graph(graph_place: Path) -> None:
-    with serving(graph_place, is_open=True) as one, serving(graph_place, is_open=True) as other:
-        one.ask("/mutate", {"query": ADD, "params": {"n": "cid"}})
-        other.ask("/mutate", {"query": ADD, "params": {"n": "dan"}})
-        assert one.names() == other.names() == ["ada", "bob", "cid", "dan"]
 
 
 def test_a_directory_of_graphs_is_served_by_their_names(tmp_path: Path) -> None:

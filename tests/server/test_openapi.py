@@ -10,10 +10,12 @@ from typing import Any
 from tests.server.running import ADD, NAMES, Served, serving
 
 from omnigraph.messages.failures import CODES, STATUSES
-from omnigraph.server.openapi import SCHEMAS
-from omnigraph.server.routes import ROUTES, Access
+from omnigraph.server.routes.openapi import SCHEMAS
+from omnigraph.server.routes.route import Access
+from omnigraph.server.routes.table import ROUTES
 
 LINE = b'{"type": "Person", "data": {"name": "cid"}}'
+BLOB = "/graphs/default/blob?type=Person&id=ada&property=photo"
 NDJSON = "application/x-ndjson"
 CALLS: dict[str, tuple[str, object]] = {
     "health": ("/healthz", None),
@@ -36,6 +38,10 @@ CALLS: dict[str, tuple[str, object]] = {
     "log": ("/graphs/default/log?stat=true", None),
     "blame": ("/graphs/default/blame?type=Person&id=ada", None),
     "schema_history": ("/graphs/default/schema/history", None),
+    "put_blob": (BLOB, b"hello"),
+    "get_blob": (BLOB, None),
+    "stat_blob": (BLOB, None),
+    "clear_blob": (BLOB, None),
     "queries": ("/graphs/default/queries", None),
     "invoke": ("/graphs/default/queries/names", {}),
     "recoveries": ("/graphs/default/recoveries", None),
@@ -137,7 +143,7 @@ def test_a_server_without_tokens_asks_for_none(graph_place: Path) -> None:
 
 def test_the_table_of_routes_is_whole() -> None:
     assert len({(route.method, route.path) for route in ROUTES}) == len(ROUTES)
-    assert {route.answer for route in ROUTES} - set(SCHEMAS) == {"text", "records"}
+    assert {route.answer for route in ROUTES} - set(SCHEMAS) == {"bytes", "text", "records"}
     for route in ROUTES:
         assert route.summary.endswith("."), route.name
         assert (route.access is Access.OPEN) == (route.name in {"health", "readiness", "openapi"})

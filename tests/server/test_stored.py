@@ -9,7 +9,7 @@ from tests.server.running import ADD, NAMES, serving
 
 import omnigraph
 from omnigraph.errors import InvalidArgument, QueryError, QueryNotFound, RequestError
-from omnigraph.server.stored import read_stored
+from omnigraph.server.answers.stored import read_stored
 
 
 def test_stored_queries_are_listed_and_invoked(graph_place: Path, tmp_path: Path) -> None:

@@ -50,13 +50,18 @@ def test_a_java_that_does_not_fit_is_named(
     monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path / "old", said)))
     with pytest.raises(JavaUnavailable, match=reason) as raised:
         find_java()
-    assert "install Java 17 or newer, or pip install 'omnigraph[java]'" in str(raised.value)
+    assert "set JAVA_HOME to the folder of Java 17 or newer that has bin/java, or unset it" in str(raised.value)
 
 
-def test_a_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_home_without_java_is_named_and_so_is_the_java_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = java_home(tmp_path / "jdk", 'openjdk version "17.0.15" 2025-04-15')
+    monkeypatch.setenv("PATH", f"{home / 'bin'}:/bin")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(JavaUnavailable, match=f"JAVA_HOME={tmp_path} has no java that runs"):
+    with pytest.raises(JavaUnavailable, match=f"JAVA_HOME={tmp_path} has no java that runs") as raised:
         find_java()
+    assert str(raised.value).endswith(f"or unset it to use {home / 'bin' / 'java'}")
 
 
 def test_without_java_the_package_is_used_and_does_without_the_vector_module(

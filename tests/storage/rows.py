@@ -54,7 +54,7 @@ def appended(tables: Tables, ref: TableRef, rows: Mapping[str, int | None], **si
 
 
 def changed(
-    tables: Tables, ref: TableRef, upserts: Mapping[str, int | None], deletes: Iterable[str] = (), **sizes: int
+    tables: Tables, ref: TableRef, upserts: Mapping[str, int | None], deletes: Iterable[str] = (), **sizes: Any
 ) -> StagedChanges:
     """New, changed and deleted people, staged as one change."""
     gone = pa.array(list(deletes), pa.string())

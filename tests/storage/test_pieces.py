@@ -11,7 +11,7 @@ from tests.stores import Store
 
 from omnigraph.errors import StorageUnavailable
 from omnigraph.storage.files.deletions import deleted_rows_of
-from omnigraph.storage.pieces import column_numbers, deleted_rows, physical_rows, pieces_of, rows_at
+from omnigraph.storage.rows.pieces import column_numbers, deleted_rows, physical_rows, pieces_of, rows_at
 from omnigraph.storage.stage.changes import stage_changes
 from omnigraph.storage.tables import TableRef, Tables
 

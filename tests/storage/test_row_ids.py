@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from tests.stores import Store
 
-from omnigraph.storage.pieces import deleted_rows, pieces_of
-from omnigraph.storage.row_ids import identities
+from omnigraph.storage.rows.pieces import deleted_rows, pieces_of
+from omnigraph.storage.rows.row_ids import identities
 from omnigraph.storage.stage.changes import stage_changes
 from omnigraph.storage.stage.compaction import plan_compaction, stage_compaction
 from omnigraph.storage.tables import TableRef, Tables

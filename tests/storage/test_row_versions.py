@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lance.fragment import FragmentMetadata
 
+from omnigraph.storage.files.wire import encode_fields
 from omnigraph.storage.stage.row_versions import _decoded, _encoded, with_coarser_versions
-from omnigraph.storage.wire import encode_fields
 
 CREATED, CHANGED = "created_at_version_meta", "last_updated_at_version_meta"
 

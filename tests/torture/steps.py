@@ -133,15 +133,18 @@ def _mutate(graph: Graph, step: Step) -> str:
 
 
 def _load(graph: Graph, step: Step) -> str:
-    return graph.load(_records(step), mode="append", branch=step.branch).commit.graph_commit_id
+    loaded = graph.load(_records(step), mode="append", branch=step.branch).commit
+    assert loaded is not None, f"{step} loaded nothing"
+    return loaded.graph_commit_id
 
 
 def _load_on_spark(graph: Graph, step: Step) -> str:
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         file.write("\n".join(map(json.dumps, _records(step))))
         file.flush()
-        loaded = graph.load(Path(file.name), mode="append", branch=step.branch, engine="spark")
-    return loaded.commit.graph_commit_id
+        loaded = graph.load(Path(file.name), mode="append", branch=step.branch, engine="spark").commit
+    assert loaded is not None, f"{step} loaded nothing"
+    return loaded.graph_commit_id
 
 
 def _create_branch(graph: Graph, step: Step) -> None:

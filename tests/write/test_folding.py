@@ -20,7 +20,7 @@ from omnigraph import Graph, Settings, WriteSettings, failpoints
 from omnigraph.errors import ManifestConflict, RequestError
 from omnigraph.storage.stage.folds import Fragment
 from omnigraph.storage.stage.indexes import existing_indexes
-from omnigraph.write.folding import MOST_FILES, choose
+from omnigraph.write.upkeep.folding import MOST_FILES, choose
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  @index(age) }

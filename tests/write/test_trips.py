@@ -14,6 +14,7 @@ from omnigraph import Graph
 TYPES = "node Person { name: String @key age: I32? }\nedge Knows: Person -> Person\n"
 INSERT = "query q($n: String) { insert Person { name: $n, age: 1 } }"
 UPDATE = "query q($n: String) { update Person set { age: 2 } where name = $n }"
+DELETE = "query q($n: String) { delete Person where name = $n }"
 EDGE = "query q($n: String) { insert Knows { from: $n, to: $n } }"
 QUIET = 0.06
 """How long the server waits for more requests of a wave, in seconds."""
@@ -46,18 +47,21 @@ def control(requests: list[Request]) -> list[Request]:
     return [request for request in requests if "/data/" not in request.key or "__manifest" in request.key]
 
 
-def test_an_insert_takes_at_most_20_requests_and_12_one_after_the_other(place: Faults) -> None:
+@pytest.mark.parametrize("text", [INSERT, UPDATE, EDGE, DELETE], ids=["insert", "update", "edge", "delete"])
+def test_a_write_takes_at_most_20_requests_and_12_one_after_the_other(place: Faults, text: str) -> None:
     graph = warm(place)
+    graph.mutate(INSERT, {"n": "di"})
+    graph.mutate(EDGE, {"n": "di"})
     with place.waves(QUIET):
-        requests = requests_of(place, graph, INSERT, "di")
+        requests = requests_of(place, graph, text, "eve" if text == INSERT else "di")
     assert len(requests) <= 20
     assert len({request.wave for request in requests}) <= 12
 
 
-def test_the_other_writes_differ_in_the_rows_that_they_read(place: Faults) -> None:
+def test_rows_that_this_process_wrote_are_not_read_again(place: Faults) -> None:
     graph = warm(place)
-    counts = {text: len(control(requests_of(place, graph, text, "ada"))) for text in (INSERT, UPDATE, EDGE)}
-    assert counts == {INSERT: 17, UPDATE: 17, EDGE: 17}
+    requests = [request for text in (INSERT, UPDATE, EDGE) for request in requests_of(place, graph, text, "ada")]
+    assert not [request for request in requests if request.method == "GET" and "/data/" in request.key]
 
 
 @pytest.mark.long
@@ -68,7 +72,8 @@ def test_they_are_as_many_whatever_the_number_of_commits_and_tables(
     graph = warm(place, others=20)
     for turn in range(22):
         graph.mutate(INSERT, {"n": f"p{turn}"})
-    assert len(control(requests_of(place, graph, INSERT, "last"))) == 17
+    for text in (INSERT, UPDATE, EDGE, DELETE):
+        assert len(requests_of(place, graph, text, "last")) <= 20
 
 
 @pytest.mark.long
@@ -80,4 +85,4 @@ def test_a_write_to_a_branch_also_reads_the_ref_of_the_branch(place: Faults) -> 
     graph.mutate(INSERT, {"n": "eve"}, branch="dev")
     requests = control(place.journal())
     assert [request.key for request in requests].count("_refs/branches/dev.json") == 2
-    assert len(requests) == 19
+    assert len(requests) <= 19

@@ -10,17 +10,23 @@ from types import TracebackType
 from omnigraph.bulk.runner import Runner, RunnerChoice
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.state import TablePin
 from omnigraph.recovery.jobs import JobRecord, RunningJob, running
 from omnigraph.storage import layout
 from omnigraph.storage.files.datafiles import Destination
 from omnigraph.write.base import Base
 
 
-def job_record(job: str, kind: str, branch: Branch, locations: Iterable[str], actor: str | None) -> JobRecord:
-    """The record of a job that begins now and stages files for tables at these locations."""
-    return JobRecord(
-        job, kind, branch.name, branch.native, tuple(sorted(locations)), actor, dt.datetime.now(dt.UTC)
-    )
+def job_record(
+    job: str, kind: str, branch: Branch, pins: Iterable[TablePin], actor: str | None, *, forks: bool = False
+) -> JobRecord:
+    """The record of a job that begins now and stages files for these tables; with ``forks`` it makes the branch.
+
+    A table that the branch shares with its parent is forked at this version or a later one.
+    """
+    versions = {pin.location: pin.table_version for pin in pins}
+    now = dt.datetime.now(dt.UTC)
+    return JobRecord(job, kind, branch.name, branch.native, tuple(sorted(versions)), actor, now, versions, forks)
 
 
 class LateJob:
@@ -50,8 +56,7 @@ class LateJob:
         if self._begun is None:
             runner = self._runners.start()
             pins = self._repository.manifest.latest(self._branch.native).tables.values()
-            places = (pin.location for pin in pins)
-            record = job_record(runner.job, self._kind, self._branch, places, self._actor)
+            record = job_record(runner.job, self._kind, self._branch, pins, self._actor)
             self._begun = runner, self._stack.enter_context(running(self._repository, record))
         return self._begun
 

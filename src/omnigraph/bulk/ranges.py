@@ -12,6 +12,7 @@ from typing import BinaryIO, Final, Protocol
 import obstore
 import pyarrow as pa
 
+from omnigraph.bulk.meters import note
 from omnigraph.errors import SourceUnusable
 from omnigraph.formats.jsonl.records import LONGEST_LINE
 from omnigraph.storage.address import Address, parse_address
@@ -19,7 +20,11 @@ from omnigraph.storage.control.remote import s3_store
 from omnigraph.storage.unavailable import translated
 
 _CHUNK_BYTES: Final = 1 << 20
-"""How much of a file is read at a time where the end of a line is not known."""
+"""How much of a file is read at a time where the end of a line is not known, …"""
+_LINE_END_BYTES: Final = 1 << 14
+"""… and how much is read first, as most lines are short."""
+_PORTION_BYTES: Final = 8 << 20
+"""How much of a file on disk is read at a time: more would not stay in the processor's caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +109,21 @@ class _LongLine:
         self.is_complete = bool(newline)
         return rest
 
-    def after(self, before: bytes = b"") -> Lines:
+    def after(self, before: bytes | memoryview = b"") -> Lines:
         """The lines before it, and the line. A long blank line or comment becomes a short comment."""
         length = self._length - self._ends_with_return
         if length <= self._limit:
-            return Lines(before + self._kept + (b"\n" if self.is_complete else b""))
+            return Lines(b"".join([before, self._kept, b"\n" if self.is_complete else b""]))
         is_comment = self._is_blank or self._kept.lstrip().startswith(b"//")
-        return Lines(before + b"//\n") if is_comment else Lines(before, length)
+        return Lines(b"".join([before, b"//\n"])) if is_comment else Lines(bytes(before), length)
+
+
+def read_ranges(name: str, options: Mapping[str, str], start: int, stop: int) -> Iterator[Lines]:
+    """The lines whose first byte lies in the range, in portions; those of an object in a bucket at once."""
+    step = stop - start if name.startswith("s3://") else _PORTION_BYTES
+    for at in range(start, stop, max(1, step)):
+        yield read_range(name, options, at, min(stop, at + step))
+        note(size=min(stop, at + step) - at)
 
 
 def read_range(
@@ -120,7 +133,7 @@ def read_range(
     stop: int,
     *,
     longest: int = LONGEST_LINE,
-    chunk_bytes: int = _CHUNK_BYTES,
+    chunk_bytes: int = _LINE_END_BYTES,
 ) -> Lines:
     """The lines whose first byte lies in the range: every line of a file is in exactly one of its ranges."""
     found = _read_range(name, options, start, stop, longest, chunk_bytes)
@@ -138,17 +151,18 @@ def _read_range(
     with closing(_opened(name, options)) as file:
         before = 1 if start else 0
         data = file.read_at(start - before, stop - start + before)
-        if before:
-            end = data.find(b"\n")
-            data = b"" if end < 0 else data[end + 1 :]
-        if not data or data.endswith(b"\n"):
-            return Lines(data)
+        first = data.find(b"\n") + 1 if before else 0
+        if before and not first:
+            return Lines(b"")
+        if first == len(data) or data.endswith(b"\n"):
+            return Lines(data[first:])
         cut = data.rfind(b"\n") + 1
         line, at = _LongLine(data[cut:], longest), stop
         while not line.is_complete and (chunk := file.read_at(at, chunk_bytes)):
             line.add(chunk)
             at += len(chunk)
-        return line.after(data[:cut])
+            chunk_bytes = min(2 * chunk_bytes, _CHUNK_BYTES)
+        return line.after(memoryview(data)[first:cut])
 
 
 def read_bytes(name: str, options: Mapping[str, str], start: int, stop: int) -> bytes:
@@ -175,8 +189,11 @@ def unpacked(
     with open_file(name, options) as raw:
         try:
             stream = pa.CompressedInputStream(raw, compression)
+            before = 0
             for number, lines in enumerate(_portions(stream, size, longest, chunk_bytes)):
                 yield lines if number else _without_mark(lines)
+                note(size=raw.tell() - before)
+                before = raw.tell()
         except (pa.ArrowException, OSError) as error:
             raise SourceUnusable(name, f"it cannot be unpacked as {compression}: {error}") from error
 

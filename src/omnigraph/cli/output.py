@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
-from omnigraph.errors import Diagnostic, LanguageError, OmniError
+from omnigraph.errors import Diagnostic, JobCancelled, LanguageError, OmniError, Outcome
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 _LOST_RACE = 4
+_INTERRUPTED = 130
+_live: Console | None = None
 _TERMINAL_VARIABLES = {"FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
 """By these a user tells rich that standard output is a terminal though it does not look like one."""
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -65,6 +67,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     out.print(table)
 
 
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number and what it counts, in the singular or the plural: `1 row`, `2 rows`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def styled(text: str, style: str) -> Text | str:
     """A piece of a line in a style; plain in a pipe."""
     if _is_piped():
@@ -97,7 +104,7 @@ def diagnostic_text(diagnostic: Diagnostic, style: str = "bold red") -> Text:
 
 
 def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn errors into a message (or JSON, under `--json`) and exit code 1."""
+    """Turn errors into a message (or JSON, under `--json`) and exit code 1; after Ctrl-C it is 130."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -108,7 +115,13 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
                 print_json({**error.as_json(), "outcome": error.outcome.value})
             else:
                 print_error(error)
-            raise typer.Exit(1) from None
+            raise typer.Exit(_INTERRUPTED if isinstance(error, JobCancelled) else 1) from None
+        except KeyboardInterrupt:
+            if kwargs.get("as_json"):
+                print_json({"error": "interrupted", "code": "interrupted", "outcome": Outcome.UNKNOWN.value})
+            else:
+                sys.stderr.write("interrupted\n")
+            raise typer.Exit(_INTERRUPTED) from None
 
     return run
 
@@ -122,9 +135,16 @@ def lost_race(error: OmniError, *, as_json: bool) -> typer.Exit:
     return typer.Exit(_LOST_RACE)
 
 
+def live(shown: Console | None) -> None:
+    """Let warnings appear above what a console shows at the moment; None once it shows nothing any more."""
+    global _live
+    _live = shown
+
+
 def print_warning(message: str) -> None:
-    """Print a warning to standard error."""
-    console(stderr=True).print(f"warning: {message}", style="yellow")
+    """Print a warning to standard error, above a bar that is shown there."""
+    out = console(stderr=True) if _live is None else _live
+    out.print(f"warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True, emoji=False)
 
 
 def print_error(error: OmniError) -> None:

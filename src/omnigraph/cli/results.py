@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
 import typer
 
+from omnigraph.cli.scope.config import read_config
 from omnigraph.errors import RequestError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def chosen_format(wanted: Format | None, as_json: bool, out: Path | None) -> For
     """The form the user asked for, if it can be written where the user wants it."""
     if as_json and wanted not in (None, Format.JSON):
         raise typer.BadParameter(f"give --json or --format {wanted}, not both")
-    chosen = Format.JSON if as_json else wanted or Format.TABLE
+    chosen = Format.JSON if as_json else wanted or Format(read_config().output or Format.TABLE)
     if out is None and chosen in BINARY and sys.stdout.isatty():
         raise typer.BadParameter(
             f"{chosen} is binary, and standard output is a terminal; add --out FILE, or pipe it on"

@@ -54,7 +54,12 @@ def read_query(file: Path | None, text: str | None) -> Source:
         return read_source(file)
     if text is not None:
         return Source(text, "<query>")
-    raise typer.BadParameter("give --query FILE or -e TEXT")
+    raise typer.BadParameter("give --query FILE or -e TEXT, or the NAME of a stored query of a server")
+
+
+def is_stored(name: str | None, file: Path | None, text: str | None) -> bool:
+    """Does the user mean a stored query, by its name alone?"""
+    return name is not None and file is None and text is None
 
 
 def read_parameters(text: str | None, file: Path | None) -> dict[str, Any] | None:

@@ -10,6 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from omnigraph.cli.quick import take_plain_values
+from omnigraph.cli.scope.capabilities import CAPABILITIES
+from omnigraph.cli.scope.options import capable
 
 VERBS: Final[Mapping[str, str]] = {
     "init": "graph.graphs:init",
@@ -38,6 +40,13 @@ VERBS: Final[Mapping[str, str]] = {
     "cherry-pick": "history.undo:cherry_pick",
     "reset": "history.undo:reset",
     "serve": "server.serve:serve",
+    "graphs": "server.graphs:app",
+    "queries": "server.queries:app",
+    "policy": "server.policy:app",
+    "alias": "operator.alias:alias",
+    "profile": "operator.profile:app",
+    "login": "operator.login:login",
+    "logout": "operator.login:logout",
     "snapshot": "graph.graphs:snapshot",
     "lint": "lang.lint:lint",
     "explain": "data.explain:explain",
@@ -48,6 +57,7 @@ VERBS: Final[Mapping[str, str]] = {
     "tag": "graph.tag:app",
     "commit": "graph.commit:app",
     "changes": "history.changes:app",
+    "blob": "data.blob:app",
     "recovery": "maintenance.recovery:app",
 }
 """Where the function of each verb is, or the Typer of its own verbs; in the order of `omnigraph --help`."""
@@ -99,6 +109,8 @@ def _command(name: str, place: str) -> Any:
     else:
         holder.command(name)(found)
     command = typer.main.get_group(holder).commands[name]
+    for each in getattr(command, "commands", {"": command}).values():
+        capable(each, CAPABILITIES[name])
     for each in (command, *getattr(command, "commands", {}).values()):
         take_plain_values(each)
     return command

@@ -31,6 +31,8 @@
     │   ├── InvalidTagName       a name that breaks the rules, or is a branch's
     │   ├── TagExists            tag: the name is taken
     │   ├── TagNotFound          no tag has that name
+    │   ├── BlobNotFound         a blob of no node or edge, or one that is null
+    │   ├── RangeUnsatisfiable   bytes behind the end of a blob
     │   ├── SnapshotNotFound     no commit or manifest version like that
     │   ├── HistoryReclaimed     a commit or manifest version whose files are gone from the store
     │   ├── ParentlessCommit     the first commit, which changed nothing that was there before
@@ -42,7 +44,11 @@
     │   ├── QueryNotFound        server: it has no stored query of that name
     │   ├── MediaUnsupported     server: a form of request or answer that a route does not have
     │   ├── RequestIncomplete    server: a body that did not arrive in time
-    │   └── KeyReused            server: an idempotency key that was used for another write
+    │   ├── KeyReused            server: an idempotency key that was used for another write
+    │   ├── PolicyDenied         something that no rule of the graph's policy allows
+    │   ├── ActorRequired        a graph with a policy that is used without an actor
+    │   ├── PolicyInvalid        a policy, or its tests, with mistakes
+    │   └── ConfigInvalid        a file of the operator's configuration that cannot be used
     ├── DataError                fix the data
     │   ├── RecordError          records of a load that cannot be read
     │   ├── ConstraintViolation  rows that break a constraint of the schema
@@ -71,6 +77,7 @@
     ├── ConflictError            read again and retry
     │   ├── ManifestConflict     a table moved while the write was prepared
     │   ├── MergeConflicts       two branches changed the graph in ways that cannot both hold
+    │   ├── BlobChanged          a blob that does not have the ETag that the caller named
     │   ├── PreconditionFailed   the branch is not at the commit that the caller named
     │   ├── SchemaChanged        the schema was changed while the write was prepared
     │   ├── StagedFilesRemoved   a cleanup removed what the write had prepared long before
@@ -88,6 +95,7 @@
     ├── SchemaUnfinished         some branches have the new schema; opening the graph for writing finishes it
     ├── SchemaRefused            one of several branches cannot get the schema; no branch did
     ├── TagOutcomeUnknown        look at the list of tags before you retry
+    ├── BlobSourceUnavailable    bytes outside the graph that a write names and that cannot be read
     ├── ServerUnavailable        a server that cannot be reached, or went away before it answered
     └── StorageError             ask an operator
         ├── IncompleteFile       the store did not keep all bytes of a file
@@ -110,6 +118,12 @@ from __future__ import annotations
 from omnigraph.errors.base import (
     OmniError,
     Outcome,
+)
+from omnigraph.errors.blobs import (
+    BlobChanged,
+    BlobNotFound,
+    BlobSourceUnavailable,
+    RangeUnsatisfiable,
 )
 from omnigraph.errors.conflicts import (
     BatchDone,
@@ -164,6 +178,12 @@ from omnigraph.errors.pipeline import (
     SourceUnusable,
     SparkUnavailable,
     StreamOutOfStep,
+)
+from omnigraph.errors.policy import (
+    ActorRequired,
+    ConfigInvalid,
+    PolicyDenied,
+    PolicyInvalid,
 )
 from omnigraph.errors.queries import (
     ComputationFailed,
@@ -237,10 +257,14 @@ from omnigraph.problems import (
 )
 
 __all__ = [
+    "ActorRequired",
     "BackupNotFound",
     "BadValue",
     "BatchDone",
     "BatchOutcomeUnknown",
+    "BlobChanged",
+    "BlobNotFound",
+    "BlobSourceUnavailable",
     "BranchExists",
     "BranchInUse",
     "BranchNotFound",
@@ -250,6 +274,7 @@ __all__ = [
     "ChangeFeedGap",
     "CommitDone",
     "ComputationFailed",
+    "ConfigInvalid",
     "Conflict",
     "ConflictError",
     "ConflictKind",
@@ -300,6 +325,8 @@ __all__ = [
     "ParameterError",
     "ParentlessCommit",
     "PipelineError",
+    "PolicyDenied",
+    "PolicyInvalid",
     "PreconditionFailed",
     "PublishContention",
     "QueryCancelled",
@@ -308,6 +335,7 @@ __all__ = [
     "QueryNotFound",
     "QueryStopped",
     "QueryTimeout",
+    "RangeUnsatisfiable",
     "ReadOnlyGraph",
     "RecordError",
     "RecordProblem",

@@ -13,7 +13,8 @@ from omnigraph.errors import SourceUnusable
 from omnigraph.formats.cells import Conversion, RowErrors, convert_column, is_text
 from omnigraph.formats.columns import table_schema
 from omnigraph.formats.jsonl.blocks import Block, TypedRecords, Unreadable
-from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType, NodeType
+from omnigraph.formats.jsonl.columns import key_ids
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
 from omnigraph.lang.values import INTEGERS, Scalar
 
 _ENDS: Final = {"from": "src", "to": "dst"}
@@ -62,7 +63,7 @@ def read_columns(
         arrays.append(column)
     nullable = pa.schema([wanted.with_nullable(True) for wanted in table_schema(entity)])
     rows = pa.Table.from_arrays(arrays, schema=nullable)
-    if isinstance(entity, NodeType) and entity.key:
+    if entity.key:
         rows = _with_key(entity, rows, errors)
     good = np.flatnonzero(~errors.mask)
     bad = [Unreadable(position + 1, 1, reason) for position, reason in sorted(errors.reasons.items())]
@@ -96,15 +97,12 @@ def _id_column(name: str, values: pa.Array, errors: RowErrors, *, is_numbered: b
     return texts
 
 
-def _with_key(node: NodeType, rows: pa.Table, errors: RowErrors) -> pa.Table:
+def _with_key(entity: EntityType, rows: pa.Table, errors: RowErrors) -> pa.Table:
     """The rows with the ids of their keys. A row that brings another id is an error."""
-    only = node.properties[node.key[0]].type.scalar if len(node.key) == 1 else None
-    if only is Scalar.STRING:
-        canonical = rows[node.key[0]].combine_chunks()
-    elif only in INTEGERS:
-        canonical = rows[node.key[0]].combine_chunks().cast(pa.string())
+    if len(entity.key) == 1 and entity.key_type(entity.key[0]).scalar is Scalar.STRING:
+        canonical = rows[entity.key[0]].combine_chunks()
     else:
-        canonical = _key_ids(node, rows, errors)
+        canonical = _key_ids(entity, rows, errors)
     ids = rows["id"].combine_chunks()
     different = pc.fill_null(pc.not_equal(ids, canonical), False)
     for position in pc.indices_nonzero(different).to_pylist():
@@ -112,12 +110,11 @@ def _with_key(node: NodeType, rows: pa.Table, errors: RowErrors) -> pa.Table:
     return rows.set_column(0, rows.schema.field(0), canonical)
 
 
-def _key_ids(node: NodeType, rows: pa.Table, errors: RowErrors) -> pa.Array:
-    ids: list[str | None] = []
-    for position, values in enumerate(rows.select(list(node.key)).to_pylist()):
+def _key_ids(entity: EntityType, rows: pa.Table, errors: RowErrors) -> pa.Array:
+    ids = key_ids(entity, {name: rows[name].combine_chunks() for name in entity.key})
+    for position in pc.indices_nonzero(ids.is_null()).to_pylist():
         try:
-            ids.append(node.id_of(values))
+            entity.id_of(rows.select(list(entity.key)).slice(position, 1).to_pylist()[0])
         except ValueError as error:
-            errors.add([position], f"the key of {node.name}: {error}")
-            ids.append(None)
-    return pa.array(ids, pa.string())
+            errors.add([position], f"the key of {entity.name}: {error}")
+    return ids

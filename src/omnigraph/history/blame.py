@@ -23,7 +23,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit, ManifestState, TablePin
 from omnigraph.read.result.cells import json_value, python_values
-from omnigraph.storage.filters import sql_literal
+from omnigraph.storage.rows.filters import sql_literal
 from omnigraph.storage.tables import TableRef
 
 _ROW_ID: Final = "_rowid"

@@ -11,6 +11,7 @@ from typing import Any, Final
 from omnigraph.errors import BranchNotFound, HistoryReclaimed, InvalidArgument, SnapshotNotFound
 from omnigraph.history.diff import ChangeFilter, diff
 from omnigraph.manifest.refs.branches import Branch
+from omnigraph.manifest.refs.names import in_utc
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.retained import Retained, read_retained
 from omnigraph.manifest.state import Commit
@@ -141,7 +142,7 @@ def instant(argument: str, value: dt.datetime | str | None) -> dt.datetime | Non
         return None
     try:
         found = dt.datetime.fromisoformat(value) if isinstance(value, str) else value
-        return found.replace(tzinfo=dt.UTC) if found.tzinfo is None else found.astimezone(dt.UTC)
+        return in_utc(found)
     except (ValueError, TypeError, AttributeError, OverflowError):
         reason = f"'{value!s:.40}' is no time; write it as 2026-05-01 or 2026-05-01T12:00:00Z"
         raise InvalidArgument(argument, reason) from None

@@ -1,6 +1,8 @@
-"""What callers name a state of a graph by: a branch, a commit id, a tag, or a manifest version."""
+"""What callers name a state of a graph by: a branch, a commit id, a tag, a manifest version, or a moment."""
 
 from __future__ import annotations
+
+import datetime as dt
 
 from omnigraph.arguments import text_argument
 from omnigraph.errors import BranchNotFound, SnapshotNotFound
@@ -9,11 +11,12 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 
 
-def resolve(repository: Repository, branch: Branch, name: str | int | Snapshot) -> Snapshot:
-    """The state behind a name: a number is a manifest version of the branch, a text a branch, commit or tag."""
+def resolve(repository: Repository, branch: Branch, name: str | int | dt.datetime | Snapshot) -> Snapshot:
+    """The state behind a name: a number is a manifest version of the branch, a text a branch, commit, tag or
+    moment."""
     if isinstance(name, Snapshot):
         return name
-    if isinstance(name, int) and not isinstance(name, bool):
+    if isinstance(name, dt.datetime) or (isinstance(name, int) and not isinstance(name, bool)):
         return repository.snapshot_at(branch, name)
     text = text_argument("ref", name)
     try:

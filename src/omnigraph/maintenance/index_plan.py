@@ -125,7 +125,7 @@ def wanted_indexes(entity: EntityType) -> list[Wanted]:
     """
     own = ["id"] if isinstance(entity, NodeType) else ["id", "src", "dst"]
     named = {name for group in (*entity.uniques, *entity.indexes) for name in group}
-    named |= set(entity.key) if isinstance(entity, NodeType) else set()
+    named |= {*entity.key}
     wanted = [Wanted(name, "BTREE") for name in own]
     return wanted + [_of_property(prop) for prop in entity.properties.values() if prop.name in named]
 

@@ -12,8 +12,9 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.data.adjacency import Adjacency
 from omnigraph.read.data.cache import Cache, QueryCache, default_limit
-from omnigraph.read.data.saved import SavedTable, SavedTopology
-from omnigraph.read.data.shelf import save, saved_keys
+from omnigraph.read.data.saved.shelf import save, saved_keys
+from omnigraph.read.data.saved.topology import SavedTopology
+from omnigraph.read.data.saved.versions import SavedTable
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.values.columns import Ints, Positions
 from omnigraph.settings import ReadSettings
@@ -61,7 +62,7 @@ def _save(repository: Repository, snapshot: Snapshot, name: str, settings: ReadS
     anew = replace(settings, save_from=_NEVER)
     tables = GraphTables(snapshot, repository.tables, QueryCache(Cache()), anew)
     edge = snapshot.catalog.edges[name]
-    edges, ends = tables.edges(name), (tables.nodes(edge.source), tables.nodes(edge.target))
+    [edges], ends = tables.each_edges(name), (tables.nodes(edge.source), tables.nodes(edge.target))
     out, back = (tables.adjacency(name, way, edges=False) for way in (Direction.OUT, Direction.IN))
     if out.pairs + _further(out) != edges.count:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 from collections.abc import Iterator
 from itertools import chain, islice
 
@@ -60,6 +61,18 @@ class Commits:
         if archived is None:
             raise next(iter(self._branches.damaged()), SnapshotNotFound(_described(wanted)))
         return archived
+
+    def as_of(self, branch: Branch, moment: dt.datetime) -> Commit:
+        """The newest commit of a branch that was not made after a moment; SnapshotNotFound if it had none by then.
+
+        Only the branch's own line is followed: a commit that was merged later was on another branch then.
+        """
+        ancestry, commit = self.ancestry(branch), next(self.of(branch), None)
+        while commit is not None and commit.created_at > moment:
+            commit = next(iter(ancestry.parents(commit)), None)
+        if commit is None:
+            raise SnapshotNotFound(f"commit of branch '{branch.name}' from {moment.isoformat()} or before")
+        return commit
 
     def id_of(self, name: str) -> str:
         """The id of a commit that is named by its id or by a tag; it need not exist."""

@@ -191,12 +191,17 @@ class Manifest:
 
         return self._swap(branch, successor, lock, following)
 
-    def follow(self, branch: BranchName, current: ManifestState, change: Change, draft: CommitDraft) -> Following:
-        """Prepare what will be published after a state that cannot change before. On an object store the rows of
+    def foresee(
+        self, branch: BranchName, current: ManifestState, change: Change, draft: CommitDraft
+    ) -> ManifestState | None:
+        """The state after a change of one that cannot change before; None if commits are archived in between."""
+        return None if len(current.commits) >= COMMIT_TAIL else apply(current, branch, change, draft)
+
+    def follow(self, branch: BranchName, current: ManifestState, successor: ManifestState | None) -> Following:
+        """Prepare what will be published after a state, if it is foreseen. On an object store the rows of
         the next state are written already; nothing refers to them yet."""
-        if self._tables.address.scheme is not Scheme.S3 or len(current.commits) >= COMMIT_TAIL:
+        if self._tables.address.scheme is not Scheme.S3 or successor is None:
             return Following(current)
-        successor = apply(current, branch, change, draft)
         try:
             staged = self._stage(branch.native, encode(successor, branch.name), successor.version)
         except StorageUnavailable:
@@ -291,15 +296,17 @@ class Manifest:
         self._commit(native, self._stage(native, rows, version))
 
     def _stage(self, native: str | None, rows: pa.Table, version: int) -> Staged:
-        """Stage rows as one version. On an object store that takes no more than any open version of the branch."""
+        """Stage rows as one version. On an object store that takes no more than any open version of the branch,
+        and the one before may not be there yet."""
         before = TableRef(layout.MANIFEST, native, version - 1)
         with self._lock:
-            handle = self._staging.get(native)
-        if handle is None:
+            handle, newest = self._staging.get(native), self._newest.get(native, before.version)
+        if handle is None and self._tables.address.scheme is Scheme.S3:
+            handle = self._tables.open(replace(before, version=min(before.version, newest)))
+            with self._lock:
+                self._staging[native] = handle
+        elif handle is None:
             handle = self._tables.open(before)
-            if self._tables.address.scheme is Scheme.S3:
-                with self._lock:
-                    self._staging[native] = handle
         staged = stage_overwrite(handle, before.location, native, rows, "publish")
         transaction = replace(staged.transaction, read_version=before.version)
         return replace(staged, read_version=before.version, transaction=transaction)
@@ -346,7 +353,8 @@ class Manifest:
         return self._note(native, listed)
 
     def _walk(self, native: str | None, version: int) -> int | None:
-        """The newest version, searched one by one from an older one; None if it is too far away.
+        """The newest version, searched one by one from an older one, or from the hint if others have published
+        since; None if it is too far away.
 
         None also if the older one was removed: then versions after it may be missing as well. Cleanup removes
         older versions first, so the older one has to be looked for behind a newer one, unless both take no longer
@@ -360,9 +368,11 @@ class Manifest:
         )
         if not is_next and time.monotonic() - began < _AT_ONCE:
             return version if is_there else None
-        for known in range(version, version + _LONGEST_WALK):
+        hinted = self._hinted(native) if is_next else None
+        first = version if hinted is None else max(version, hinted)
+        for known in range(first, first + _LONGEST_WALK):
             if not self._tables.exists(TableRef(layout.MANIFEST, native, known + 1)):
-                return known if self._tables.exists(TableRef(layout.MANIFEST, native, version)) else None
+                return known if self._tables.exists(TableRef(layout.MANIFEST, native, first)) else None
         return None
 
     def _note(self, native: str | None, version: int) -> int:

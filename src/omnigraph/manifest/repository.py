@@ -28,6 +28,7 @@ from omnigraph.manifest.migrations import Migrator
 from omnigraph.manifest.places import note_place, require_readable, settle_place
 from omnigraph.manifest.publisher import CommitDraft, Manifest, initial_state
 from omnigraph.manifest.refs.branches import Branch, Branches
+from omnigraph.manifest.refs.names import in_utc, moment_named
 from omnigraph.manifest.refs.tags import Tags
 from omnigraph.manifest.schemas import Schemas
 from omnigraph.manifest.snapshot import Snapshot
@@ -39,10 +40,12 @@ from omnigraph.storage.control.sealed import digest, seal
 from omnigraph.storage.locking.process import require_process, use_here
 from omnigraph.storage.locks import Locks
 from omnigraph.storage.objects import ObjectStore, open_objects, require_conditional_put
+from omnigraph.storage.rows.small import SmallTables
 from omnigraph.storage.tables import Tables
 
 if TYPE_CHECKING:
     from omnigraph.lang.schema.resolve import CompiledSchema
+    from omnigraph.policy.guard import Guard
 
 _FOLDERS = (layout.SCHEMAS, layout.NODES, layout.EDGES, layout.COMMITS, layout.RECOVERIES, "_refs")
 _ARTIFACTS = (*layout.SCHEMA_FILES, layout.PLACE, *_FOLDERS)
@@ -55,6 +58,7 @@ class Repository:
     address: Address
     objects: ObjectStore
     tables: Tables
+    small_tables: SmallTables
     locks: Locks
     manifest: Manifest
     branches: Branches
@@ -65,6 +69,8 @@ class Repository:
     process: int
     read_only: bool = False
     settings: WriteSettings = WRITE_DEFAULTS
+    guard: Guard | None = None
+    """Asks a policy about each write; None if the graph was opened without one."""
 
     @classmethod
     def at(cls, address: Address, *, read_only: bool = False) -> Repository:
@@ -79,6 +85,7 @@ class Repository:
             address,
             objects,
             tables,
+            SmallTables(tables),
             Locks(address, objects),
             manifest,
             branches,
@@ -95,16 +102,22 @@ class Repository:
         found = self.manifest.latest(branch.native) if state is None else state
         return Snapshot.of(self.address, self.schemas.catalog(found.schema), branch.name, found)
 
-    def snapshot_at(self, branch: Branch, at: str | int | None) -> Snapshot:
-        """The newest state of a branch, or the one at a manifest version, a commit or a tag.
+    def snapshot_at(self, branch: Branch, at: str | int | dt.datetime | None) -> Snapshot:
+        """The newest state of a branch, or the one at a manifest version, a moment, a commit or a tag.
 
-        A commit may be on another branch; the snapshot is then of that one.
+        A commit may be on another branch; the snapshot is then of that one. So is that of a moment at which the
+        branch had not been made yet.
         """
         if at is None:
             return self.snapshot(branch)
         if isinstance(at, int):
             return self.snapshot(branch, self.commits.state_of(branch, at))
-        commit = self.commits.find(at, branch)
+        moment = in_utc(at) if isinstance(at, dt.datetime) else moment_named(at.strip())
+        if moment is not None:
+            commit = self.commits.as_of(branch, moment)
+        else:
+            assert isinstance(at, str)  # noqa: S101  a moment is None only for a text
+            commit = self.commits.find(at, branch)
         owner, state = self.commits.state_at(commit)
         return self.snapshot(owner, replace(state, commits=(commit,)))
 

@@ -11,7 +11,7 @@ from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.lookup import edge_type, node_type, table_keys
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.result.cells import python_values
-from omnigraph.storage.filters import sql_literal
+from omnigraph.storage.rows.filters import sql_literal
 from omnigraph.storage.tables import Tables
 
 

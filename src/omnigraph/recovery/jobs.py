@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import warnings
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +19,7 @@ from typing import Any, Final
 from omnigraph.errors import LockTimeout, ObjectDamaged, OmniError
 from omnigraph.failpoints import hit
 from omnigraph.manifest.repository import Repository
+from omnigraph.recovery.forks import discard_branch
 from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import damaged, optional_text, seal, text, texts, unseal
 from omnigraph.storage.files.datafiles import remove_file
@@ -31,7 +32,11 @@ _SLACK: Final = dt.timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """The record of a job: what it does, to which branch, and the tables for which it stages files."""
+    """The record of a job: what it does, to which branch, and the tables for which it stages files.
+
+    ``versions`` are those that the tables of the branch had when it began, by location; they refer to none of its
+    files. The branch of a job that ``forks`` is its own: it is made by the job, if at all.
+    """
 
     job: str
     kind: str
@@ -40,6 +45,8 @@ class JobRecord:
     locations: tuple[str, ...]
     actor: str | None
     started_at: dt.datetime
+    versions: Mapping[str, int] | None = None
+    forks: bool = False
 
     @property
     def key(self) -> str:
@@ -59,6 +66,8 @@ class JobRecord:
             "locations": list(self.locations),
             "actor": self.actor,
             "started_at": self.started_at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            "versions": None if self.versions is None else dict(self.versions),
+            "forks": self.forks,
         }
 
 
@@ -167,10 +176,17 @@ def unreferenced(repository: Repository, record: JobRecord) -> list[str]:
         folder = f"{layout.native_prefix(location, record.native)}/data"
         names = {_name(key) for key in staged if key.startswith(f"{folder}/")}
         if names:
-            since = record.started_at - _SLACK
-            found = repository.tables.data_files(location, record.native, since)
+            found = _used_since(repository, record, location)
             used |= {f"{folder}/{name}" for name in names & found}
     return [key for key in staged if key not in used]
+
+
+def _used_since(repository: Repository, record: JobRecord, location: str) -> set[str]:
+    """The names of the data files in all versions of a table that may refer to those of a job."""
+    if record.versions is not None:
+        after = record.versions.get(location, 0)
+        return repository.tables.data_files_after(location, record.native, after)
+    return repository.tables.data_files(location, record.native, record.started_at - _SLACK)
 
 
 def left_jobs(repository: Repository) -> list[LeftJob]:
@@ -191,11 +207,20 @@ def reclaim(repository: Repository) -> list[LeftJob]:
                 stack.enter_context(repository.locks.abandoned(record.job))
             except LockTimeout:
                 continue
+            _discard_fork(repository, record)
             stack.enter_context(repository.locks.commit(record.branch))
             files = _remove(repository, record, partial(unreferenced, repository, record))
             gone.append(LeftJob(record, files, False))
     _remove_leftovers(repository)
     return gone
+
+
+def _discard_fork(repository: Repository, record: JobRecord) -> None:
+    """Delete the branch that a dead job has made for itself and not committed to."""
+    if record.forks and record.branch in repository.branches.names():
+        branch = repository.branches.find(record.branch)
+        if branch.native == record.native:
+            discard_branch(repository, branch)
 
 
 def _remove_leftovers(repository: Repository) -> None:
@@ -239,6 +264,8 @@ def _decoded(key: str, content: bytes) -> JobRecord:
             texts(stored["locations"]),
             optional_text(stored["actor"]),
             dt.datetime.fromisoformat(text(stored["started_at"])),
+            _versions(stored.get("versions")),
+            stored.get("forks") is True,
         )
     except (ObjectDamaged, ValueError, KeyError) as error:
         found = error if isinstance(error, ObjectDamaged) else damaged(key, error)
@@ -246,3 +273,10 @@ def _decoded(key: str, content: bytes) -> JobRecord:
         raise ObjectDamaged(
             key, reason, "remove it; what the job staged stays, and nothing refers to it"
         ) from error
+
+
+def _versions(stored: object) -> dict[str, int] | None:
+    """The versions in a record; those of earlier releases have none."""
+    if not isinstance(stored, dict):
+        return None
+    return {text(location): int(version) for location, version in stored.items()}

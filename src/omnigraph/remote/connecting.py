@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from omnigraph.arguments import text_argument
-from omnigraph.errors import InvalidAddress, InvalidArgument
+from omnigraph.errors import InvalidAddress, InvalidArgument, PolicyDenied
 from omnigraph.remote.graph import RemoteGraph
 from omnigraph.remote.transport import Transport
 
@@ -41,6 +41,18 @@ def connect(
     return RemoteGraph(found)
 
 
+def list_graphs(
+    url: str, *, token: str | None = None, timeout: float = 300.0, certificates: str | None = None
+) -> list[dict[str, str]]:
+    """The graphs of a server: the name and the address of each."""
+    server, _ = _parsed(text_argument("url", url))
+    sent = token if token is not None else os.environ.get(TOKEN)
+    transport = Transport(server, sent, timeout, certificates)
+    found: list[dict[str, str]] = transport.value("GET", "/graphs")["graphs"]
+    transport.close()
+    return found
+
+
 def _parsed(url: str) -> tuple[str, str | None]:
     """The URL of a server, and the graph that it names behind that."""
     parts = urlsplit(url)
@@ -55,7 +67,11 @@ def _parsed(url: str) -> tuple[str, str | None]:
 
 def _only(server: Transport) -> str:
     """The graph of a server that has one."""
-    names = [each["graph_id"] for each in server.value("GET", "/graphs")["graphs"]]
+    try:
+        names = [each["graph_id"] for each in server.value("GET", "/graphs")["graphs"]]
+    except PolicyDenied:
+        reason = f"the server at {server.url} does not tell you which graphs it has; name one"
+        raise InvalidArgument("graph", reason) from None
     if len(names) != 1:
         listed = ", ".join(names) or "none"
         raise InvalidArgument("graph", f"the server at {server.url} has {listed}; name one")

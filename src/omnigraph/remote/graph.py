@@ -22,6 +22,7 @@ from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.manifest.state import MAIN
 from omnigraph.messages.values import MEDIA_TYPE as VALUES
 from omnigraph.read.result.result import Result, Target
+from omnigraph.remote.blobs import RemoteBlobs
 from omnigraph.remote.files import written
 from omnigraph.remote.handle import refuse_direct
 from omnigraph.remote.transport import ABOUT, NDJSON, encoded, request_headers
@@ -35,7 +36,7 @@ LARGEST_LOAD: Final = 32 << 20
 """Bytes of records that a server takes at once."""
 
 
-class RemoteGraph(RemoteVersions):
+class RemoteGraph(RemoteVersions, RemoteBlobs):
     """A graph of a server. Safe to share between threads. The actor of a write is the token's."""
 
     def query(
@@ -46,6 +47,7 @@ class RemoteGraph(RemoteVersions):
         name: str | None = None,
         branch: str | None = None,
         at: At = None,
+        exact: bool = False,
         timeout: float | None = None,
         memory_limit: int | None = None,
         **direct: Any,
@@ -57,6 +59,7 @@ class RemoteGraph(RemoteVersions):
             "query": text_argument("text", text),
             "params": params,
             "name": name,
+            "exact": exact,
             "timeout": timeout,
             "memory_limit": memory_limit,
             **self._state(branch, at),
@@ -110,10 +113,18 @@ class RemoteGraph(RemoteVersions):
         name: str | None = None,
         branch: str | None = None,
         at: At = None,
+        exact: bool = False,
         analyze: bool = False,
     ) -> str:
         """How a query finds its rows: its steps, and the access path of each."""
-        body = {"query": text, "params": params, "name": name, "analyze": analyze, **self._state(branch, at)}
+        body = {
+            "query": text,
+            "params": params,
+            "name": name,
+            "exact": exact,
+            "analyze": analyze,
+            **self._state(branch, at),
+        }
         return str(self._open.value("POST", "/explain", body)["plan"])
 
     def check(self, text: str) -> LintReport:

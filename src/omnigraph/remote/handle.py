@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Container, Mapping
 from typing import Any, Final, NoReturn, Self
 
 from omnigraph.arguments import optional_text, text_argument
 from omnigraph.errors import GraphClosed, InvalidArgument, RequestError
 from omnigraph.history.schemas import SchemaVersion
-from omnigraph.keywords import At
+from omnigraph.keywords import At, shown_state
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.manifest.refs.names import moment_named
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN
 from omnigraph.remote.transport import Transport
 
-_DIRECT: Final = frozenset(
+DIRECT: Final = frozenset(
     {
         "backup",
         "clean_jobs",
@@ -35,6 +37,7 @@ _DIRECT: Final = frozenset(
         "stream",
         "apply_merge",
         "apply_schema_to_all",
+        "as_actor",
     }
 )
 """Methods that work on the store itself, which a server does for no caller."""
@@ -51,7 +54,7 @@ _NOT_GIVEN: Final[Container[Any]] = (None, {}, False)
 _DIRECT_KEYWORDS: Final[Mapping[str, Container[Any]]] = {
     "actor": _NOT_GIVEN,
     "bad_records": _NOT_GIVEN,
-    "cancellation": _NOT_GIVEN,
+    "cancellation": _Anything(),
     "edges": _NOT_GIVEN,
     "engine": ("auto", "local"),
     "listener": _Anything(),
@@ -81,7 +84,7 @@ class RemoteHandle:
         self.close()
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name in _DIRECT:
+        if name in DIRECT:
             raise RequestError(
                 f"'{name}' works on the store itself, which no server does; open the graph where it is stored"
             )
@@ -131,12 +134,15 @@ class RemoteHandle:
         if isinstance(at, Snapshot):
             known = at.graph_commit_id
             return {"snapshot": known} if known else {"snapshot": at.manifest_version, "branch": at.branch}
-        if at is None or (isinstance(at, int) and not isinstance(at, bool)):
+        if isinstance(at, dt.datetime):
+            return {"branch": self._named(branch), "snapshot": shown_state(at)}
+        is_moment = isinstance(at, str) and moment_named(at.strip()) is not None
+        if at is None or is_moment or (isinstance(at, int) and not isinstance(at, bool)):
             return {"branch": self._named(branch), "snapshot": at}
         return {"branch": optional_text("branch", branch), "snapshot": at}
 
     def snapshot(self, branch: str | None = None, *, at: At = None) -> Snapshot:
-        """The newest state of a branch, or its state at a manifest version, or the state of a commit."""
+        """The newest state of a branch, or its state at a manifest version or moment, or the state of a commit."""
         found: Snapshot = self._open.value("GET", "/snapshot", query=self._state(branch, at))
         return found
 

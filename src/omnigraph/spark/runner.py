@@ -13,14 +13,15 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 from ulid import ULID
 
-from omnigraph.bulk.runner import Engine, JobEvent, Listener, TaskResult
+from omnigraph.bulk.meters import Meters, Partial, Place
+from omnigraph.bulk.runner import Engine, JobEvent, Listener, Reporter, TaskResult, with_partial
 from omnigraph.errors import JobCancelled, JobFailed, OmniError, StorageError
 from omnigraph.read.limits import Cancellation
 from omnigraph.spark.sessions import cores, is_connect
@@ -54,12 +55,19 @@ class SparkRunner:
     ) -> None:
         self.spark = spark
         self.job = job or str(ULID())
-        self.listener = listener
+        self.reporter = Reporter(listener)
         self.cancellation = cancellation
+        with self._of_session("starting"):
+            self.cores = cores(spark)
+            self._attempts = max_attempts(spark)
 
-    @property
-    def cores(self) -> int:
-        return cores(self.spark)
+    @contextmanager
+    def _of_session(self, step: str) -> Iterator[None]:
+        """Ask the session for something: a Java that has ended is a failure of the job."""
+        try:
+            yield
+        except Exception as error:
+            raise JobFailed(self.job, step, reason_of(error)) from error
 
     def run(self, step: str, work: Callable[[Task], TaskResult[Value]], tasks: Sequence[Task]) -> list[Value]:
         """Run a function on each task of a step, on the workers; the values in the order of the tasks.
@@ -71,13 +79,14 @@ class SparkRunner:
             return []
         from pyspark import cloudpickle
 
-        counters = _Counters.of(self.spark)
+        with self._of_session(step):
+            counters = _Counters.of(self.spark)
         sent = zlib.compress(cloudpickle.dumps(list(tasks)), 1)  # type: ignore[no-untyped-call]
-        frame = self.spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(
-            _task_function(work, sent, counters, max_attempts(self.spark)), "task long, value binary"
-        )
-        with self.watched(step, len(tasks), counters):
-            collected = frame.toArrow()
+        with closing(Meters(len(tasks))) as meters:
+            function = _task_function(work, sent, counters, self._attempts, meters.place(0).path)
+            with self.watched(step, len(tasks), counters, meters):
+                numbers = self.spark.range(0, len(tasks), 1, len(tasks))
+                collected = numbers.mapInArrow(function, "task long, value binary").toArrow()
         values: list[Any] = [None] * len(tasks)
         for index, packed in zip(collected["task"].to_pylist(), collected["value"].to_pylist(), strict=True):
             values[index] = pickle.loads(packed)  # noqa: S301  made by our own tasks
@@ -87,14 +96,17 @@ class SparkRunner:
         return values
 
     @contextmanager
-    def watched(self, step: str, tasks: int = 0, counters: _Counters | None = None) -> Iterator[None]:
+    def watched(
+        self, step: str, tasks: int = 0, counters: _Counters | None = None, meters: Meters | None = None
+    ) -> Iterator[None]:
         """Run Spark actions as a step of this job: they are reported, can be cancelled, and fail as JobFailed."""
         if self.cancellation is not None and self.cancellation.is_cancelled:
             raise JobCancelled(self.job)
         tag = f"omnigraph-{self.job}"
         over = threading.Event()
+        self.reporter.begin()
         watcher = threading.Thread(
-            target=self._watch, args=(tag, JobEvent(self.job, step, 0, tasks), counters, over), daemon=True
+            target=self._watch, args=(tag, JobEvent(self.job, step, 0, tasks), counters, meters, over), daemon=True
         )
         watcher.start()
         try:
@@ -112,19 +124,27 @@ class SparkRunner:
         if self.cancellation is not None and self.cancellation.is_cancelled:
             raise JobCancelled(self.job)
 
-    def _watch(self, tag: str, event: JobEvent, counters: _Counters | None, over: threading.Event) -> None:
+    def _watch(
+        self,
+        tag: str,
+        event: JobEvent,
+        counters: _Counters | None,
+        meters: Meters | None,
+        over: threading.Event,
+    ) -> None:
         """Report progress to the listener until the step is over; stop its tasks if the job is cancelled."""
         start = time.monotonic()
         finished = False
         while not finished:
             finished = over.wait(_POLL_SECONDS)
             if self.cancellation is not None and self.cancellation.is_cancelled:
-                _interrupt(self.spark, tag)
-            if self.listener is not None:
-                seconds = time.monotonic() - start
-                done, rows, size = (0, 0, 0) if counters is None else counters.values()
-                done = event.tasks if finished else done
-                self.listener(replace(event, done=done, rows=rows, bytes=size, seconds=seconds))
+                with suppress(Exception):  # a Java that has ended runs no tasks
+                    _interrupt(self.spark, tag)
+            done, rows, size = (0, 0, 0) if counters is None else counters.values()
+            done = event.tasks if finished else done
+            now = replace(event, done=done, rows=rows, bytes=size, seconds=time.monotonic() - start)
+            is_partial = meters is not None and not finished
+            self.reporter.tell(with_partial(now, meters.partial() if meters and is_partial else Partial()))
 
 
 class _Counters:
@@ -202,7 +222,7 @@ def max_attempts(spark: SparkSession) -> int:
 
 
 def _task_function(
-    work: Callable[[Task], TaskResult[Value]], sent: bytes, counters: _Counters, attempts: int
+    work: Callable[[Task], TaskResult[Value]], sent: bytes, counters: _Counters, attempts: int, meters: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that workers run: unpack the tasks, run those of a partition, pack their values."""
 
@@ -213,7 +233,8 @@ def _task_function(
             for index in batch.column(0).to_pylist():
                 result: TaskResult[Any]
                 try:
-                    result = work(tasks[index])
+                    with Place(meters, index).noted():
+                        result = work(tasks[index])
                 except OmniError as error:
                     if isinstance(error, StorageError) and _attempt() < attempts:
                         raise
@@ -240,6 +261,8 @@ def _attempt() -> int:
 def reason_of(error: BaseException) -> str:
     """The cause of a failed Spark action, without the stack traces of three languages around it."""
     text = str(error)
+    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+        return "Spark's Java process has ended; perhaps it had too little memory (spark.driver.memory)"
     missing = _MISSING.search(text)
     if missing is not None:
         return f"the workers' Python has no {missing[1]}; install omnigraph there, or set PYSPARK_PYTHON"

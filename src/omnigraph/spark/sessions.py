@@ -6,6 +6,7 @@ import atexit
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -19,8 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
-from omnigraph.errors import MissingExtra, SparkUnavailable
+from omnigraph.errors import MissingExtra, OmniError, SparkUnavailable
+from omnigraph.spark.addresses import CONNECT, require_reachable
 from omnigraph.spark.java import find_java
+from omnigraph.spark.pythons import require_pandas, use_this_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +32,6 @@ MASTER: Final = "OMNIGRAPH_SPARK_MASTER"
 REMOTE: Final = "OMNIGRAPH_SPARK_REMOTE"
 _SOURCE: Final = Path(__file__).parent.parent
 _QUIET: Final = Path(__file__).with_name("log4j2.properties")
-_CONNECT: Final = "sc://"
 _CONNECT_CORES: Final = 8
 _LOGGED: Final = re.compile(r"^[\d:]+ [A-Z]+ \S+: ")
 _starting = threading.Lock()
@@ -61,16 +63,49 @@ def spark_session(
     """
     session_class = _session_class()
     if spark is not None and not isinstance(spark, str):
-        return spark
+        return _prepared(spark)
     with _starting:
-        active = session_class.getActiveSession()
-        is_remote = spark is not None and spark.startswith(_CONNECT)
+        active = _active(session_class)
+        is_remote = spark is not None and spark.startswith(CONNECT)
         if active is not None and not is_remote:
-            return _fitting(active, spark)
+            return _prepared(_fitting(active, spark))
         address = spark or os.environ.get(REMOTE) or os.environ.get(MASTER) or "local[*]"
-        if address.startswith(_CONNECT):
+        require_reachable(address)
+        if address.startswith(CONNECT):
             return _connected(session_class, address, config or {})
         return _started(session_class, address, config or {})
+
+
+def is_started(spark: SparkSession | str | None) -> bool:
+    """Is the session there already that `spark_session` would return?"""
+    if spark is not None and not isinstance(spark, str):
+        return True
+    is_remote = spark is not None and spark.startswith(CONNECT)
+    return not is_remote and _active(_session_class()) is not None
+
+
+def _active(session_class: type[SparkSession]) -> SparkSession | None:
+    try:
+        return session_class.getActiveSession()
+    except Exception as error:  # Java no longer answers
+        raise _ended() from error
+
+
+def _ended() -> SparkUnavailable:
+    reason = "the Java process of this process's session has ended"
+    return SparkUnavailable("this process", reason, "start the program again, with more spark.driver.memory")
+
+
+def _prepared(session: SparkSession) -> SparkSession:
+    """A session that the caller has started, whose workers can run our tasks as far as that can be known here."""
+    if not is_connect(session):
+        try:
+            use_this_python(session)
+        except OmniError:
+            raise
+        except Exception as error:
+            raise _ended() from error
+    return session
 
 
 def _fitting(active: SparkSession, master: str | None) -> SparkSession:
@@ -86,6 +121,7 @@ def _session_class() -> type[SparkSession]:
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise MissingExtra("pyspark", "spark", "the data pipeline") from error
+    require_pandas()
     return SparkSession
 
 
@@ -122,7 +158,7 @@ def _started(session_class: type[SparkSession], master: str, config: Mapping[str
         builder = builder.config(name, value)
     log = _log_file()
     try:
-        with _errors_to(log):
+        with _errors_to(log), _signals_kept():
             session = builder.getOrCreate()
     except Exception as error:
         reason = _last_line(log.read_text(errors="replace")) or _first_line(str(error))
@@ -130,6 +166,19 @@ def _started(session_class: type[SparkSession], master: str, config: Mapping[str
     if not is_local:
         _ship_package(session)
     return session
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Keep what Ctrl-C does in this process: a new context of Spark would take it over."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _log_file() -> Path:

@@ -23,6 +23,7 @@ INIT_CLAIM: Final = "__init.json"
 PLACE: Final = "__place.json"
 BACKUPS: Final = "__backups"
 TOPOLOGIES: Final = "_topologies"
+POSTINGS: Final = "_postings"
 REQUESTS: Final = "__requests"
 
 SCHEMAS: Final = "_schemas"
@@ -120,6 +121,24 @@ def topology_versions(key: str) -> tuple[int, ...]:
     name = key.rpartition("/")[2]
     numbers = name.removesuffix(".topology").split("-")
     is_one = name.endswith(".topology") and len(numbers) == 3 and all(map(str.isdecimal, numbers))
+    return tuple(map(int, numbers)) if is_one else ()
+
+
+def postings_folder(location: str, native: str | None) -> str:
+    """Where the words of a table's texts are saved, which can always be derived again."""
+    return f"{POSTINGS}/{location}/{native or 'main'}"
+
+
+def postings_object(location: str, native: str | None, column: int, version: int) -> str:
+    """The saved words of one column of one version of a table."""
+    return f"{postings_folder(location, native)}/{column}-{version}.postings"
+
+
+def postings_version(key: str) -> tuple[int, ...]:
+    """The column and the version of which an object has the words; none if the object is not one."""
+    name = key.rpartition("/")[2]
+    numbers = name.removesuffix(".postings").split("-")
+    is_one = name.endswith(".postings") and len(numbers) == 2 and all(map(str.isdecimal, numbers))
     return tuple(map(int, numbers)) if is_one else ()
 
 

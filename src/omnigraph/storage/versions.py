@@ -193,7 +193,8 @@ class TableVersions:
         """
         if self.address.scheme is Scheme.LOCAL:
             with translated(self.shown(ref.location)):
-                return is_whole(self.version_path(ref))
+                file = layout.version_file(ref.location, ref.branch, ref.version)
+                return is_whole(f"{self.address.root}/{file}")
         if self.address.scheme is Scheme.MEMORY:
             newest = self.newest(ref.location, ref.branch)
             return newest is not None and ref.version <= newest
@@ -353,6 +354,19 @@ class TableVersions:
                 made = version["timestamp"]
                 if isinstance(made, dt.datetime) and made.astimezone(dt.UTC) < since:
                     break
+        return names
+
+    def data_files_after(self, location: str, branch: str | None, version: int) -> set[str]:
+        """The names of the data files in all versions after one."""
+        newest = self.dataset(location, branch)
+        names: set[str] = set()
+        if newest is None:
+            return names
+        with translated(self.shown(location)):
+            for number in range(version + 1, newest.version + 1):
+                handle = self.dataset(location, branch, number)
+                if handle is not None:
+                    names |= {file.path for part in handle.get_fragments() for file in part.data_files()}
         return names
 
     def shown(self, location: str) -> str:

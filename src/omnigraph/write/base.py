@@ -17,10 +17,12 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import TablePin
 from omnigraph.storage.files.verification import LOOKUP_BYTES
-from omnigraph.storage.filters import sql_literal
+from omnigraph.storage.rows.filters import sql_literal
+from omnigraph.storage.rows.small import ROW_ADDRESS, ROW_ID
 from omnigraph.storage.stage.lookups import PROBE_LIMIT, are_looked_up, is_probed, slices
 from omnigraph.storage.tables import TableRef
 from omnigraph.storage.unavailable import translated
+from omnigraph.write.delta import one_chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,20 @@ class Base:
     def is_empty(self, table_key: str) -> bool:
         return self.pin(table_key).row_count == 0
 
+    def kept(self, table_key: str) -> pa.Table | None:
+        """All committed rows of a small table, whole, with their row ids and row addresses, in memory; None if the
+        rows of the table have to be looked up."""
+        return self.repository.small_tables.rows(self.ref(table_key), self.schema(table_key))
+
+    def located(self, table_key: str, ids: pa.Array) -> dict[str, pa.Array] | None:
+        """Where the rows of a small table with these ids are, as `locate_rows` gives it; None for other tables."""
+        kept = self.kept(table_key)
+        if kept is None:
+            return None
+        found = _among(kept.select(["id", ROW_ID, ROW_ADDRESS]), {"id": ids})
+        columns = {"id": "id", "row_id": ROW_ID, "row_address": ROW_ADDRESS}
+        return {name: one_chunk(found[column]) for name, column in columns.items()}
+
     def scan(self, table_key: str, columns: Sequence[str], where: str | None = None) -> pa.Table:
         """Committed rows that a filter in Lance's SQL keeps."""
         if self.is_empty(table_key) or where == "false":
@@ -97,15 +113,16 @@ class Base:
         sets = {name: distinct(values) for name, values in wanted.items()}
         if self.is_empty(table_key) or not all(map(len, sets.values())):
             return self.scan(table_key, columns, "false")
+        kept = self.kept(table_key)
+        if kept is not None:
+            return _among(kept, sets).select(list(columns))
         few = {name: values for name, values in sets.items() if self._is_probed(table_key, name, values)}
         needed = sorted({*columns, *sets})
         if few:
             rows = pa.concat_tables(self.scan(table_key, needed, probe) for probe in self._probes(few))
         else:
             rows = self.whole_columns(table_key, needed)
-        for name in sets.keys() - few.keys():
-            rows = rows.filter(pc.is_in(rows[name], value_set=sets[name]))
-        return rows.select(list(columns))
+        return _among(rows, {name: sets[name] for name in sets.keys() - few.keys()}).select(list(columns))
 
     def _is_probed(self, table_key: str, column: str, values: pa.Array) -> bool:
         """Are values of a column looked up one by one?"""
@@ -130,6 +147,13 @@ class Base:
     def existing(self, table_key: str, ids: pa.Array) -> pa.Array:
         """The ids that committed rows have."""
         return self.rows_with(table_key, {"id": ids}, ["id"])["id"].combine_chunks()
+
+
+def _among(rows: pa.Table, wanted: Mapping[str, pa.Array]) -> pa.Table:
+    """The rows that have, in each of some columns, one of the values given for it."""
+    for name, values in wanted.items():
+        rows = rows.filter(pc.is_in(rows[name], value_set=values))
+    return rows
 
 
 def with_blobs(entity: EntityType, rows: pa.Table) -> pa.Table:

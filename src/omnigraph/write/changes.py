@@ -15,8 +15,8 @@ from omnigraph.recovery.sidecar import TableMove
 from omnigraph.storage.stage.changes import ROWS_PER_FILE, Staged
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base
+from omnigraph.write.committing.entry import Entry
 from omnigraph.write.delta import TableDelta
-from omnigraph.write.entry import Entry
 from omnigraph.write.rules import SHOWN
 
 Result = TypeVar("Result")

@@ -32,12 +32,13 @@ from omnigraph.errors import BranchNotFound, ManifestConflict, OmniError, Schema
 from omnigraph.failpoints import hit
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit, TablePin
+from omnigraph.policy.actions import Action
 from omnigraph.recovery.heal import heal_branch
 from omnigraph.recovery.sidecar import TableMove
 from omnigraph.storage.files.datafiles import has_blobs
 from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.locks import CommitLock, Held
-from omnigraph.storage.stage.changes import stage_append, stage_changes, stage_overwrite
+from omnigraph.storage.stage.changes import new_fragments, stage_append, stage_changes, stage_overwrite
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base
 from omnigraph.write.changes import Fold as Fold
@@ -49,16 +50,23 @@ from omnigraph.write.changes import Stage as Stage
 from omnigraph.write.changes import StagedTable as StagedTable
 from omnigraph.write.changes import WriteRequest as WriteRequest
 from omnigraph.write.changes import Written as Written
+from omnigraph.write.committing.batches import Waiting
+from omnigraph.write.committing.entry import enter, heal_dead, settle
+from omnigraph.write.committing.outcomes import InDoubt, find_out, require_noted
+from omnigraph.write.committing.phases import commit
+from omnigraph.write.committing.rebasing import rebased
+from omnigraph.write.committing.revalidation import (
+    HEALED,
+    LATE_VERSION_UNDONE,
+    REARRANGED,
+    find_conflict,
+    require_unchanged,
+)
 from omnigraph.write.delta import TableDelta
-from omnigraph.write.discarding import discard_change
-from omnigraph.write.entry import enter, heal_dead, settle
 from omnigraph.write.evaluator import validate
-from omnigraph.write.folding import Folding
-from omnigraph.write.outcomes import InDoubt, find_out, require_noted
-from omnigraph.write.phases import commit
-from omnigraph.write.rebasing import rebased
 from omnigraph.write.reservations import require_new
-from omnigraph.write.revalidation import HEALED, LATE_VERSION_UNDONE, REARRANGED, find_conflict, require_unchanged
+from omnigraph.write.upkeep.discarding import discard_change
+from omnigraph.write.upkeep.folding import Folding
 
 OPTIMISTIC_ATTEMPTS: Final = 2
 """How often a change is prepared without the lock before it is prepared under it."""
@@ -128,7 +136,13 @@ def _prepare_and_commit(
             _finish_empty(repository, request, None)
             return ready, None
         hit("write.after_stage")
-        with locks.turn(name) as lock:
+        mine = Waiting(request, operation_id, ready)
+        with locks.turn_or_answer(name, mine if job_lock is None else None) as lock:
+            if lock is None:
+                ready, operation_id = mine.ready, str(ULID())
+                if mine.end is not None:
+                    return ready, mine.end
+                continue
             hit("write.after_lock")
             conflict = find_conflict(request, ready, lock)
             if isinstance(conflict, ManifestConflict):
@@ -137,7 +151,7 @@ def _prepare_and_commit(
                 ready = ready if moved is None else moved
                 conflict = conflict if moved is None else find_conflict(request, moved, lock)
             if conflict is None:
-                return ready, commit(repository, request, operation_id, ready, lock, job_lock)
+                return ready, commit(repository, Waiting(request, operation_id, ready), lock, job_lock)
             if not _is_retried(ready, conflict):
                 _discard(ready)
                 folding.begin()
@@ -198,7 +212,7 @@ def _prepare_under_lock(
             return ready, None
         conflict = find_conflict(request, ready, lock)
         if conflict is None:
-            return ready, commit(repository, request, operation_id, ready, lock, job_lock)
+            return ready, commit(repository, Waiting(request, operation_id, ready), lock, job_lock)
         _discard(ready)
         if conflict is not LATE_VERSION_UNDONE:
             raise conflict
@@ -217,6 +231,11 @@ def _make_ready(
     require_unchanged(request, base.snapshot)
     require_new(base.repository, request.branch, request.graph_commit_id, base.snapshot, base.snapshot)
     prepared = prepare(base)
+    guard = base.repository.guard
+    if guard is not None:
+        guard.require_changes(request.writer, request.actor, request.branch.name, prepared.tables)
+        if prepared.schema is not None:
+            guard.require(request.actor, Action.SCHEMA_APPLY, None, request.branch.name)
     optional_text("message", prepared.message, LONGEST_MESSAGE)
     if prepared.is_empty:
         return Ready(base, prepared, [])
@@ -286,7 +305,7 @@ def _stage_rows(
     base: Base, change: TableDelta, rows_per_file: int, ref: TableRef, operation_id: str
 ) -> StagedTable:
     """Stage a change of rows as an overwrite, an append or a mixture, whichever is cheapest."""
-    handle = base.repository.tables.open(ref)
+    handle, small = base.repository.tables.open(ref), base.repository.small_tables
     upserts = change.upserts.cast(base.schema(change.table_key))
     rows = base.pin(change.table_key).row_count
     if change.replaces:
@@ -294,9 +313,20 @@ def _stage_rows(
         return StagedTable(staged, upserts.num_rows)
     if (change.fresh or change.strict) and not len(change.deletes):
         staged = stage_append(handle, ref.location, ref.branch, upserts, operation_id, rows_per_file)
+        small.note(ref, upserts.schema, new_fragments(staged), upserts)
         return StagedTable(staged, rows + upserts.num_rows)
     handle = base.repository.tables.verified(ref, LOOKUP_BYTES)
-    mixed = stage_changes(handle, ref.location, ref.branch, upserts, change.deletes, operation_id, rows_per_file)
+    mixed = stage_changes(
+        handle,
+        ref.location,
+        ref.branch,
+        upserts,
+        change.deletes,
+        operation_id,
+        rows_per_file,
+        located=base.located(change.table_key, change.replaced),
+    )
+    small.note(ref, upserts.schema, new_fragments(mixed.staged), mixed.written)
     return StagedTable(mixed.staged, rows + mixed.inserted - mixed.deleted)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -239,4 +241,26 @@ def test_a_branch_that_somebody_else_forks_meanwhile_is_loaded_into(graph: Graph
         done = load_by_tasks(graph, path, mode="merge", branch="review", from_="main")
     assert (done.branch_created, done.base_branch) == (False, "main")
     assert people(graph, "review") == ["ada", "bo", "cy", "dee", "eve"]
+    assert left_behind(graph) == []
+
+
+def test_a_driver_that_is_killed_before_the_commit_leaves_its_branch_to_the_job(tmp_path: Path) -> None:
+    """`jobs --clean` deletes the branch that the job has made, and nothing that was written to it since."""
+    graph = new_graph(tmp_path / "g.omni", SCHEMA, WORLD)
+    path = write(tmp_path / "x.jsonl", [node("Person", name="dee")])
+    killed = "import os; from tests.bulk.loading import *; from omnigraph import failpoints\n" + (
+        "with failpoints.armed('load.after_check', lambda: os._exit(9)):\n"
+        f"    load_by_tasks(omnigraph.open({graph.address!r}), {str(path)!r}, mode='merge', "
+        "branch=BRANCH, from_='main')"
+    )
+    for name in ("review", "kept"):
+        text = killed.replace("BRANCH", repr(name))
+        done = subprocess.run([sys.executable, "-c", text], cwd=Path(__file__).parents[3], check=False)
+        assert done.returncode == 9
+    graph.mutate('query q() { insert Person { name: "eve" } }', branch="kept")
+    assert sorted(branch.name for branch in graph.branches()) == ["kept", "main", "review"]
+    assert [job.record.forks for job in graph.jobs()] == [True, True]
+    graph.clean_jobs()
+    assert sorted(branch.name for branch in graph.branches()) == ["kept", "main"]
+    assert people(graph, "kept") == ["ada", "bo", "cy", "eve"]
     assert left_behind(graph) == []

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import omnigraph
 from omnigraph.bulk.runner import JobEvent
 from omnigraph.cli.main import app
-from omnigraph.cli.spark import amounts
+from omnigraph.cli.progress import amounts
 from omnigraph.manifest.repository import open_existing
 from omnigraph.recovery.jobs import JobRecord
 from omnigraph.storage.address import parse_address
@@ -122,7 +122,7 @@ class TestJobs:
 
 def test_progress_tells_rows_bytes_and_rate() -> None:
     event = JobEvent("j", "reading and staging", 2, 4, rows=3_000_000, bytes=350_000_000, seconds=2.0)
-    assert amounts(event) == "3,000,000 rows, 350 MB, 1,500,000 rows/s"
+    assert amounts(event) == "350.0 MB, 3,000,000 rows, 1,500,000 rows/s"
     assert amounts(JobEvent("j", "checking", 0, 1)) == ""
 
 

@@ -29,6 +29,7 @@ from omnigraph.errors import (
     ReadOnlyGraph,
     RecordError,
     ResourceLimit,
+    SourceUnusable,
 )
 from omnigraph.graph import Graph
 from omnigraph.opening import open as open_graph
@@ -122,10 +123,13 @@ class TestInputs:
             assert [(p.source, p.line) for p in raised.value.problems] == [("<records>", 2)]
 
     @pytest.mark.parametrize("data", ["", "\n\n", " ", b"", [], "// nothing\n"])
-    def test_nothing_at_all_is_a_commit_too(self, graph: Graph, data: Any) -> None:
+    def test_nothing_at_all_makes_no_commit(self, graph: Graph, data: Any) -> None:
+        before = graph.commits()
         done = graph.load(data, mode="overwrite")
         assert (done.total_entities, done.nodes, done.edges) == (0, {}, {})
-        assert done.commit == graph.commits(limit=1)[0]
+        assert done.commit is None
+        assert done.as_json()["commit"] is None
+        assert graph.commits() == before
 
     def test_more_than_this_process_takes(self, tmp_path: Path) -> None:
         graph = new_graph(SCHEMA, settings=Settings(bulk=BulkSettings(small_load=60)))
@@ -158,6 +162,7 @@ class TestResults:
             4,
         )
         assert (done.branch, done.mode, done.base_branch, done.branch_created) == ("main", "append", None, False)
+        assert done.commit is not None
         assert (done.commit.kind, done.commit.actor_id, done.commit.message) == ("load", "me", "people")
 
     def test_as_json(self, graph: Graph) -> None:
@@ -241,6 +246,7 @@ class TestBranches:
     def test_ingest_forks_from_main_and_merges(self, graph: Graph) -> None:
         assert graph.ingest(LINE, "review").branch_created
         again = graph.ingest(LINE, "review", actor="me")
+        assert again.commit is not None
         assert (again.branch_created, again.mode, again.commit.actor_id) == (False, "merge", "me")
         assert graph.ingest(_line("Person", name="Bo"), "more", from_="review").base_branch == "review"
         assert ids_of(graph, "node:Person", "more") == ["Ada", "Bo"]

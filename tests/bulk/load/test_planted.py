@@ -227,6 +227,7 @@ def test_bad_records_are_left_out_and_named(field: Field, tmp_path: Path, spark:
     for place, entry in found.items():
         assert said[place] in " ".join(entry["reasons"]), entry
         assert entry["record"] == field.lines[place].decode(errors="replace")
+    assert done.commit is not None
     assert done.commit.message == f"all of it (left out {len(said)} bad records)"
     assert actual_rows(graph) == expected_rows(field.records())
     assert done.total_entities == len(field.records())

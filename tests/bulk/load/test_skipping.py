@@ -58,6 +58,7 @@ def test_one_row_that_is_left_out_leaves_another_in_the_way(tmp_path: Path, spar
         (5, ["src 'cy' not found in Person"]),
     ]
     assert (dict(done.nodes), dict(done.edges)) == ({"Person": 1}, {"Knows": 1})
+    assert done.commit is not None
     assert done.commit.message == "left out 4 bad records"
     assert left_behind(graph) == []
 
@@ -106,6 +107,7 @@ def test_what_others_do_meanwhile_decides_what_is_bad(tmp_path: Path, spark: Spa
 
     with failpoints.armed("write.after_stage", meanwhile):
         done = graph.load(path, mode="append", spark=spark, skip_bad=True, bad_records=bad, message="m")
+    assert done.commit is not None
     assert done.commit.message == "m (left out 1 bad records)"
     assert [line for line, _, _ in bad_in(bad)] == [3]
     assert dict(done.edges) == {"Knows": 1}
@@ -126,6 +128,7 @@ def test_rows_of_a_dataframe(tmp_path: Path, spark: SparkSession) -> None:
     done = graph.load(nodes={"Person": frame}, mode="append", spark=spark, skip_bad=True, bad_records=bad)
     assert [(line, record) for line, _, record in bad_in(bad)] == [(2, None), (3, None), (5, None), (None, None)]
     assert bad_in(bad)[-1][1] == ["id 'ada' exists already"]
+    assert done.commit is not None
     assert (dict(done.nodes), done.commit.message) == ({"Person": 1}, "left out 4 bad records")
     assert people(graph).keys() == {"ada", "bo", "new"}
 
@@ -147,6 +150,7 @@ def test_a_table_of_which_nothing_is_left_is_replaced_too(tmp_path: Path, spark:
     graph = new_graph(tmp_path / "g", schema, [node("Event", size=1), node("Place", name="here")])
     path = write(tmp_path / "x.jsonl", [node("Event", size=-1), node("Event", size=10)])
     done = graph.load(path, mode="overwrite", spark=spark, skip_bad=True)
+    assert done.commit is not None
     assert (dict(done.nodes), done.commit.message) == ({"Event": 0}, "left out 2 bad records")
     assert {key: len(rows) for key, rows in rows_of(graph).items()} == {"node:Event": 0, "node:Place": 1}
 

@@ -112,6 +112,23 @@ class TestTheChoice:
         graph._cache.clear()
         assert path(graph, match) == "index"
 
+    def test_a_key_that_is_in_memory_is_used(self, graph: Graph) -> None:
+        match = '$p: Person { slug: "p1" }'
+        graph.query("query q() { match { $p: Person } return { $p.slug } }")
+        assert path(graph, match) == "memory"
+        assert path(graph, "$p: Person { badge: 7 }") == "index"
+
+    def test_a_topology_that_is_saved_is_read_sooner(self, graph: Graph) -> None:
+        sizes = ReadSettings(small_table=PEOPLE, rows_per_lookup=1, save_from=PEOPLE, lookups_for_saved=2)
+        text = 'query q() { match { $p: Person { slug: "p1" } $p knows $q } return { $q.slug } order { $q.slug } }'
+        paths = []
+        for saved in (False, True):
+            again = Graph(graph._repository, settings=Settings(read=sizes))
+            if saved:
+                again.ensure_indices()
+            paths.append([": index" in again.explain(text) for _ in range(4) if again.query(text).rows])
+        assert paths == [[True] * 4, [True, False, False, False]]
+
     def test_what_is_asked_for_often_is_read(self, graph: Graph) -> None:
         text = "query q($s: String) { match { $p: Person { slug: $s } } return { $p.age } }"
         for number in range(4):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.spark.queries.keys import answers, shot_graph
 from tests.write.support import new_graph
 
 from omnigraph.errors import CountOverflow, SumOverflow
@@ -22,7 +24,7 @@ from omnigraph.read.data.rows import Rows
 from omnigraph.read.limits import Limits
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.run.grouping import Grouping, distinct_rows
+from omnigraph.read.run.groups.grouping import Grouping, distinct_rows
 from omnigraph.read.values.columns import Column
 from omnigraph.read.values.counting import MANY
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
@@ -407,3 +409,12 @@ class TestIntegerSums:
             else:
                 with pytest.raises(SumOverflow):
                     graph.query(text, {"n": 2**63 - 1})
+
+
+def test_keys_have_one_zero_and_lists_break_ties_item_by_item(tmp_path: Path) -> None:
+    by_number, by_list, by_both, distinct, first = answers(shot_graph(tmp_path))
+    assert by_number == "[{'at': 0.0, 'n': 3}, {'at': 1.5, 'n': 2}, {'at': None, 'n': 1}]"
+    assert by_list.startswith("[{'spots': [0.0, 1.0], 'n': 3}, {'spots': [], 'n': 1}, {'spots': [0.0], 'n': 1}, ")
+    assert by_both.startswith("[{'tags': None, 'at': None, 'n': 1}, {'tags': [], 'at': 1.5, 'n': 1}, ")
+    assert distinct.startswith("[{'at': None, 'tags': None}, {'at': 0.0, 'tags': ['a']}, ")
+    assert first == "[{'tags': None, 'n': 1}, {'tags': [], 'n': 1}]"

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from tests.read.text import naive
 
 from omnigraph.read.text.index import TextIndex
+from omnigraph.read.text.postings import Postings
 from omnigraph.read.text.spelling import Spelling
+from omnigraph.read.values.segments import Segment
 
 TITLES = ["Engines that compute", "Weaving patterns", None, "", "Of the engine, and an Engine", "to be"]
 WORDS = [
@@ -150,3 +152,24 @@ class TestByDefinition:
 def test_size_grows_with_the_column() -> None:
     small, large = (TextIndex(pa.array([f"text {number}" for number in range(n)])).nbytes for n in (10, 1_000))
     assert 0 < small < large
+
+
+@given(TEXTS, st.lists(TEXT, min_size=1, max_size=3), st.data())
+def test_texts_that_were_moved_score_as_if_indexed_there(
+    texts: list[str | None], queries: list[str], data: st.DataObject
+) -> None:
+    """Postings that were saved are used at other positions, without some of their texts."""
+    places = data.draw(st.lists(st.sampled_from(("stay", "gap", "go")), min_size=len(texts), max_size=len(texts)))
+    positions, there = [], list[str | None]()
+    for text, place in zip(texts, places, strict=True):
+        there += [None] if place == "gap" else []
+        positions.append(-1 if place == "go" else len(there))
+        there += [] if place == "go" else [text]
+    moved = Postings.of(pa.array(texts, pa.string())).moved(np.array(positions, dtype=np.int32), len(there))
+    found = TextIndex.over([Segment(0, len(there), moved)], len(there), None)
+    expected = TextIndex(pa.array(there, pa.string()))
+    assert found.is_null.tolist() == expected.is_null.tolist()
+    for query in queries:
+        assert found.scores(query).tolist() == expected.scores(query).tolist()
+        assert found.matches(query).tolist() == expected.matches(query).tolist()
+        assert found.fuzzy_matches(query, 1).tolist() == expected.fuzzy_matches(query, 1).tolist()

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from omnigraph.read.values.columns import Column, distinct_numbers, filled, numbers, taken
 from omnigraph.settings import ReadSettings
@@ -107,3 +109,27 @@ class TestPositions:
             assert found is not None
             assert sorted(found.tolist()) == places
         assert column.order.tolist()[:3] == [6, 3, 0]
+
+
+@given(
+    st.lists(st.none() | st.integers(-3, 3), min_size=3, max_size=20),
+    st.lists(st.none() | st.integers(-3, 3), max_size=5),
+    st.integers(0, 20),
+)
+def test_integers_are_found_in_order_whatever_was_added(
+    before: list[int | None], added: list[int | None], kept: int
+) -> None:
+    """By bisection in the column, in the one that has grown from it, and in the first rows of that one."""
+    column = Column(pa.array(before, pa.int32()), ReadSettings(order_from=1, order_after=1))
+    assert column.places_of(2**40) is not None
+    longer = column.followed_by(pa.array(added, pa.int32()))
+    assert longer.is_ordered
+    for each, values in (
+        (column, before),
+        (longer, before + added),
+        (longer.first(kept), (before + added)[:kept]),
+    ):
+        for wanted in range(-4, 5) if values else ():
+            found = each.places_of(wanted)
+            assert found is not None
+            assert sorted(found.tolist()) == [place for place, value in enumerate(values) if value == wanted]

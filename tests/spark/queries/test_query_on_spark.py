@@ -6,11 +6,13 @@ import json
 import uuid
 from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from tests.cli.command import omnigraph as run_command
+from tests.spark.queries.keys import answers, shot_graph
 from typer.testing import CliRunner
 
 import omnigraph
@@ -214,3 +216,9 @@ def test_the_command_wants_spark_where_a_master_is_named(graph: Graph) -> None:
     )
     assert ran.code == 2
     assert "--master and --remote are for Spark; leave out --engine local" in ran.err
+
+
+def test_keys_of_groups_are_the_same_and_so_is_the_order_of_ties(tmp_path: Path, spark: SparkSession) -> None:
+    """-0.0 and 0.0 are one number, which is written 0.0; lists are ordered item by item."""
+    graph = shot_graph(tmp_path)
+    assert answers(graph, spark=spark) == answers(graph)

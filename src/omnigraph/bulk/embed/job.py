@@ -42,6 +42,7 @@ from omnigraph.embed.resumable import job_client, resumable
 from omnigraph.errors import NotOnSpark
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.manifest.state import TablePin
 from omnigraph.recovery.jobs import running
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
@@ -64,7 +65,7 @@ def embed(
     runner = _runner(repository, request, runners)
     if runner is None:
         return _embed_small(repository, request, client, runners)
-    record = job_record(runner.job, WRITER, request.branch, _locations(repository, request), request.actor)
+    record = job_record(runner.job, WRITER, request.branch, _pins(repository, request), request.actor)
     with running(repository, record) as job:
         resuming = resumable(client, repository.address, layout.job_folder(runner.job)) or client
         preparer = _EmbedPreparer(runner, repository, request, resuming)
@@ -121,9 +122,9 @@ def _is_small(base: Base, request: EmbedRequest) -> bool:
     return True
 
 
-def _locations(repository: Repository, request: EmbedRequest) -> set[str]:
+def _pins(repository: Repository, request: EmbedRequest) -> list[TablePin]:
     tables = repository.manifest.latest(request.branch.native).tables
-    return {tables[target.table_key].location for target in request.targets}
+    return [tables[target.table_key] for target in request.targets]
 
 
 @dataclass(frozen=True, slots=True)

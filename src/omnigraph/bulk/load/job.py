@@ -23,8 +23,7 @@ from ulid import ULID
 
 from omnigraph.bulk.jobs import destinations, job_record
 from omnigraph.bulk.load.checking.joins import KeyJoins
-from omnigraph.bulk.load.forks import discard_branch
-from omnigraph.bulk.load.options import LoadOptions, LoadResult
+from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.bulk.load.preparer import LoadPreparer, StagedInput
 from omnigraph.bulk.load.sources.files import SourceFile
 from omnigraph.bulk.load.sources.slices import rows_per_file, slices_of
@@ -37,6 +36,7 @@ from omnigraph.errors import BatchDone, BranchExists, BranchNotFound
 from omnigraph.failpoints import hit
 from omnigraph.manifest.refs.branches import Branch, native_name
 from omnigraph.manifest.repository import Repository
+from omnigraph.recovery.forks import discard_branch
 from omnigraph.recovery.jobs import RunningJob, running
 from omnigraph.storage import layout
 from omnigraph.write.base import Base, capture
@@ -102,8 +102,9 @@ def _attempt(
     branch, exists = _target(repository, options)
     base = capture(repository, branch if exists else repository.branches.find(options.fork_from or ""))
     plan = _plan(base, branch, files, options, embedder, engine.runner.job)
-    locations = (pin.location for pin in base.snapshot.tables.values())
-    with running(repository, job_record(plan.job, "load", branch, locations, options.actor)) as job:
+    pins = base.snapshot.tables.values()
+    record = job_record(plan.job, "load", branch, pins, options.actor, forks=not exists)
+    with running(repository, record) as job:
         staged = _stage(engine, plan, files, options)
         hit("load.after_stage")
         preparer = LoadPreparer(engine.runner, engine.joins, plan, staged, options)
@@ -200,10 +201,10 @@ def _commit(
     )
     written = commit_write(repository, request, preparer, job.lock)
     job.committed = written.files
-    if written.commit is None:
-        assert options.batch is not None  # noqa: S101  every other load commits
+    if written.commit is None and options.batch is not None:
         raise BatchDone(options.batch.stream, branch.name, options.batch.number)
     preparer.write_bad(repository)
+    preparer.save_topologies(repository, branch)
     counts = {key: count - written.result.get(key, 0) for key, count in staged.counts.items()}
     return LoadResult(
         branch.name,
@@ -214,7 +215,14 @@ def _commit(
         base_branch=options.fork_from,
         branch_created=created,
         warnings=tuple(sorted(staged.unembedded)),
+        edges_without_identity=_edges_without_identity(staged, counts) if options.mode is Mode.MERGE else 0,
     )
+
+
+def _edges_without_identity(staged: StagedInput, counts: Mapping[str, int]) -> int:
+    """How many edges got an id that was made up for them; no more than were loaded, if bad ones were skipped."""
+    found = staged.anonymous.items()
+    return sum(min(number, counts[key]) for key, number in found if key.startswith("edge:"))
 
 
 def _counts(counts: Mapping[str, int], kind: str) -> dict[str, int]:

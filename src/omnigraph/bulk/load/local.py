@@ -1,6 +1,7 @@
 """Loads of all sources: where they run, and those that run in this process.
 
-Small ones are one change in memory, larger ones are staged as files by threads. Sources are read in chunks or slices, so that a load of any size takes the memory of a few of them and of its keys.
+Small ones are one change in memory, larger ones are staged as files by threads. Sources are read in chunks or
+slices, so that a load of any size takes the memory of a few of them and of its keys.
 """
 
 from __future__ import annotations

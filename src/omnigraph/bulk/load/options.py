@@ -47,16 +47,21 @@ class LoadOptions:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """The commit of a load, and how many records of each type it read."""
+    """The commit of a load, and how many records of each type it read. A load of nothing makes no commit.
+
+    ``edges_without_identity`` are the edges that a merge added because neither a key of their type nor an id of
+    their record says which edge they are: the same load once more adds them once more.
+    """
 
     branch: str
     mode: str
     nodes: Mapping[str, int]
     edges: Mapping[str, int]
-    commit: Commit
+    commit: Commit | None
     base_branch: str | None = None
     branch_created: bool = False
     warnings: tuple[str, ...] = field(default=())
+    edges_without_identity: int = 0
 
     @property
     def total_entities(self) -> int:
@@ -71,5 +76,6 @@ class LoadResult:
             "nodes": [{"name": name, "entities_loaded": count} for name, count in self.nodes.items()],
             "edges": [{"name": name, "entities_loaded": count} for name, count in self.edges.items()],
             "total_entities": self.total_entities,
-            "commit": self.commit.as_json(),
+            "edges_without_identity": self.edges_without_identity,
+            "commit": None if self.commit is None else self.commit.as_json(),
         }

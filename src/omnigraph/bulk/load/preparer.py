@@ -15,9 +15,11 @@ from omnigraph.bulk.load.sources.slices import Slice
 from omnigraph.bulk.load.staging.merge import Matches, replaced_rows, superseded_rows
 from omnigraph.bulk.load.staging.stager import SliceReport, StagePlan
 from omnigraph.bulk.load.staging.transactions import table_stages
+from omnigraph.bulk.load.topology import EndsFile, kept_ends, save_topologies
 from omnigraph.bulk.masks import ExcludedRows, excluded_records, record_positions
 from omnigraph.bulk.runner import Runner
 from omnigraph.errors import DataError, RecordError, RecordProblem, SchemaChanged
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.storage.files.datafiles import StagedFile
 from omnigraph.write.base import Base
@@ -29,12 +31,14 @@ from omnigraph.write.protocol import Prepared
 class StagedInput:
     """What the first step of a load staged: files and numbers of records by table, in the order of the input.
 
+    ``anonymous`` are the numbers of staged rows whose ids are made up for them.
     A table whose records were all skipped has an empty tuple of files if the load overwrites it, else no entry.
     """
 
     origins: Origins
     files: dict[str, tuple[StagedFile, ...]]
     counts: dict[str, int]
+    anonymous: dict[str, int]
     unembedded: frozenset[str]
 
     @classmethod
@@ -44,14 +48,17 @@ class StagedInput:
         """The sum of all reports."""
         files: dict[str, list[StagedFile]] = {}
         counts: dict[str, int] = {}
+        anonymous: dict[str, int] = {}
         for report in reports:
             for key, number in report.records.items():
                 counts[key] = counts.get(key, 0) + number
+            for key, number in report.anonymous.items():
+                anonymous[key] = anonymous.get(key, 0) + number
             for file in report.files:
                 files.setdefault(file.table_key, []).append(file)
         changed = {key: tuple(files.get(key, ())) for key in counts if mode is Mode.OVERWRITE or key in files}
         unembedded = frozenset(name for report in reports for name in report.unembedded)
-        return cls(Origins(slices, sources, reports), changed, counts, unembedded)
+        return cls(Origins(slices, sources, reports), changed, counts, anonymous, unembedded)
 
     @property
     def reports(self) -> Sequence[SliceReport]:
@@ -71,6 +78,7 @@ class LoadPreparer:
         self.options = options
         self.bad = BadRecords(options.bad_records, options.skip_bad, staged.origins)
         self._checked: tuple[object, StagedLoad, Matches] | None = None
+        self._ends: list[EndsFile] = []
 
     def require_readable(self, repository: Repository) -> None:
         """Raise a RecordError if records are unreadable, unless bad records are skipped."""
@@ -99,8 +107,9 @@ class LoadPreparer:
         load = replace(load, excluded=superseded_rows(runner, joins, load, settings))
         if self.options.skip_bad:
             load = replace(load, excluded=self._without_rejected(load))
+        load = replace(load, ends=kept_ends(load, self.plan.job, settings.topology_from))
         try:
-            validate_load(runner, joins, load, self.staged.origins, settings.key_budget)
+            self._ends = validate_load(runner, joins, load, self.staged.origins, settings.key_budget)
         except DataError:
             if self.bad.path is not None and not self.options.skip_bad and not load.is_partial:
                 self._find_rejected(load)
@@ -144,6 +153,11 @@ class LoadPreparer:
         """Write the bad records to the caller's file, if there is one."""
         self.bad.write(self.runner, repository.address, self.plan)
 
+    def save_topologies(self, repository: Repository, branch: Branch) -> None:
+        """Save the topologies of edges whose ends the checks have found; the load is committed to the branch."""
+        if self._checked is not None:
+            save_topologies(self.runner, self._checked[1], self._ends, lambda: repository.snapshot(branch))
+
     def __call__(self, base: Base) -> Prepared[Mapping[str, int]]:
         """The change that the staged rows make; its result is the number of skipped records, by table.
 
@@ -156,7 +170,6 @@ class LoadPreparer:
             {},
             self.bad.readable_counts() if self.options.skip_bad else {},
             repeatable=self.options.mode is not Mode.OVERWRITE,
-            lineage_only=self.options.batch is None,
             stages=table_stages(self.runner, load, matches),
             reads=_reads(load),
             message=self.bad.commit_message(self.options.message),

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.bulk.load.checking.validation import by_line, repeated_key
-from omnigraph.bulk.load.forks import discard_branch
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import (
@@ -30,6 +29,7 @@ from omnigraph.lang.schema.catalog import EntityType, NodeType
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.recovery.forks import discard_branch
 from omnigraph.write.base import capture
 from omnigraph.write.delta import TableDelta, last_per_id
 from omnigraph.write.evaluator import validate
@@ -75,6 +75,7 @@ class PreparedLoad:
     delta: dict[str, TableDelta]
     lines: RecordLines
     unembedded: tuple[str, ...]
+    edges_without_identity: int
 
     def counts(self, kind: str) -> dict[str, int]:
         """How many records there are of each type of a kind."""
@@ -91,6 +92,7 @@ def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: Embeddin
     delta: dict[str, TableDelta] = {}
     lines = RecordLines(sources)
     unembedded: set[str] = set()
+    anonymous = 0
     for table_key, (found, numbers) in records.items():
         entity, mode = found.entity, options.mode
         missing, count = found.rows["id"].null_count, found.rows.num_rows
@@ -101,6 +103,8 @@ def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: Embeddin
         if isinstance(entity, NodeType):
             rows, skipped = fill_vectors(entity, rows, dict.fromkeys(entity.embeds, True), embedder)
             unembedded.update(skipped)
+        elif mode is Mode.MERGE:
+            anonymous += missing
         delta[table_key] = TableDelta(
             table_key,
             last_per_id(rows),
@@ -110,7 +114,7 @@ def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: Embeddin
             fresh=mode is not Mode.OVERWRITE and missing == count,
         )
     typed = {key: found for key, (found, _) in records.items()}
-    return PreparedLoad(options, typed, delta, lines, tuple(sorted(unembedded)))
+    return PreparedLoad(options, typed, delta, lines, tuple(sorted(unembedded)), anonymous)
 
 
 def _read_records(parts: Iterable[Part], limit: int) -> tuple[dict[str, tuple[TypedRecords, Lines]], list[str]]:
@@ -155,7 +159,7 @@ def _refuse_repeated_ids(entity: EntityType, lines: RecordLines, limit: int) -> 
     counts = pc.value_counts(ids)
     repeated = counts.filter(pc.greater(counts.field("counts"), 1))
     listed = [(row["values"], row["counts"]) for row in repeated.slice(0, limit).to_pylist()]
-    if not isinstance(entity, NodeType) or not entity.key:
+    if not entity.key:
         raise KeyConflict(table_key, [row_id for row_id, _ in listed], len(repeated))
     violations = [
         repeated_key(entity, row_id, count, *lines.places_of(table_key, row_id)[1]) for row_id, count in listed
@@ -181,14 +185,13 @@ def load_small(
 def _commit(repository: Repository, branch: Branch, prepared: PreparedLoad, state: Snapshot) -> LoadResult:
     options = prepared.options
     repeatable = options.mode is not Mode.OVERWRITE
-    change = Prepared(prepared.delta, None, repeatable, lineage_only=True, limit=options.error_limit)
+    change = Prepared(prepared.delta, None, repeatable, limit=options.error_limit)
     wanted = options.graph_commit_id
     request = WriteRequest(
         "load", branch, options.actor, options.message, graph_commit_id=wanted, compiled_for=state
     )
     with _locating(prepared.lines):
         commit = commit_write(repository, request, lambda _: change).commit
-    assert commit is not None  # noqa: S101  a load always commits
     return LoadResult(
         branch.name,
         options.mode.value,
@@ -196,6 +199,7 @@ def _commit(repository: Repository, branch: Branch, prepared: PreparedLoad, stat
         prepared.counts("edge"),
         commit,
         warnings=prepared.unembedded,
+        edges_without_identity=prepared.edges_without_identity,
     )
 
 

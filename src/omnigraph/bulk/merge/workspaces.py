@@ -54,7 +54,7 @@ def _in_graph(
     repository: Repository, branch: Branch, kind: str, actor: str | None, job: str
 ) -> Iterator[Workspace]:
     pins = repository.manifest.latest(branch.native).tables.values()
-    with running(repository, job_record(job, kind, branch, (p.location for p in pins), actor)) as running_job:
+    with running(repository, job_record(job, kind, branch, pins, actor)) as running_job:
         yield Workspace(repository.address, running_job)
 
 

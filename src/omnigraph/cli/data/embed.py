@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
-from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
+from omnigraph.cli.progress import watched
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote
 from omnigraph.cli.stores import Actor, Address, Store, open_graph
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def embed(
 ) -> None:
     """Compute the vectors that rows lack, as one commit. OMNIGRAPH_EMBED_PROVIDER says who computes."""
     graph = open_graph(uri, store, read_only=False, actor=actor)
-    with progress() as listener:
+    with watched() as job:
         done = graph.embed(
             branch=branch,
             types=types or None,
@@ -44,7 +45,7 @@ def embed(
             reembed=reembed_all,
             engine=engine.value,
             spark=remote or master,
-            listener=listener,
+            **job,
         )
     if as_json:
         print_json({"uri": graph.address, **done.as_json()})

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
-from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
+from omnigraph.cli.progress import watched
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote
 from omnigraph.cli.stores import Address, At, Store, open_graph, parse_state
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def export(
     if out is None:
         _require_out(form, engine, as_json=as_json, on_cluster=bool(master or remote), force=force)
     graph = open_graph(uri, store, read_only=True)
-    with progress() if out is not None else nullcontext() as listener:
+    with watched() as job:
         done = graph.export(
             sys.stdout.buffer if out is None else out,
             format=form.value,
@@ -67,7 +67,8 @@ def export(
             force=force,
             engine=engine.value,
             spark=remote or master,
-            listener=listener,
+            listener=None if out is None else job["listener"],
+            cancellation=job["cancellation"],
         )
     if out is None:
         sys.stdout.buffer.flush()

@@ -13,10 +13,11 @@ from omnigraph.cli.sources import (
     QueryFile,
     QueryName,
     QueryText,
+    is_stored,
     read_parameters,
     read_query,
 )
-from omnigraph.cli.stores import Actor, Store, open_graph
+from omnigraph.cli.stores import Actor, Store, connect, open_graph
 from omnigraph.errors import PreconditionFailed
 
 if TYPE_CHECKING:
@@ -41,11 +42,14 @@ def mutate(
     as_json: Json = False,
 ) -> None:
     """Insert, update or delete: all statements of a query as one commit, or none."""
-    source = read_query(query, text)
     given = read_parameters(params, params_file)
-    graph = open_graph(store, read_only=False, actor=actor)
     try:
-        done = graph.mutate(source.text, given, name=name, branch=branch, if_commit=if_commit)
+        if name is not None and is_stored(name, query, text):
+            done = connect(store, actor=actor).invoke_mutation(name, given, branch=branch, if_commit=if_commit)
+        else:
+            source = read_query(query, text)
+            graph = open_graph(store, read_only=False, actor=actor)
+            done = graph.mutate(source.text, given, name=name, branch=branch, if_commit=if_commit)
     except PreconditionFailed as error:
         raise lost_race(error, as_json=as_json) from None
     if as_json:

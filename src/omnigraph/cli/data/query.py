@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -16,14 +16,12 @@ from omnigraph.cli.sources import (
     QueryFile,
     QueryName,
     QueryText,
+    is_stored,
     read_parameters,
     read_query,
 )
 from omnigraph.cli.spark import EngineName, Master, Remote
-from omnigraph.cli.stores import At, Store, open_graph, parse_state
-
-if TYPE_CHECKING:
-    pass
+from omnigraph.cli.stores import At, Store, connect, open_graph, parse_state
 
 _SIZE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?(?:([KMGT])(i)?)?B?", re.IGNORECASE | re.ASCII)
 _UNITS: Final = ("", "K", "M", "G", "T")
@@ -78,8 +76,11 @@ def query(
         raise typer.BadParameter("--master and --remote are for Spark; leave out --engine local")
     state = parse_state(at, branch)
     chosen = chosen_format(form, as_json, out)
-    source = read_query(query, text)
     given = read_parameters(params, params_file)
+    if name is not None and is_stored(name, query, text):
+        write_result(connect(store).invoke(name, given, branch=branch, at=state), chosen, out)
+        return
+    source = read_query(query, text)
     graph = open_graph(store, read_only=True)
     found = graph.query(
         source.text,

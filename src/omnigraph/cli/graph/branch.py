@@ -9,7 +9,7 @@ import typer
 
 from omnigraph.cli.history.merge import merge
 from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
-from omnigraph.cli.stores import Actor, Store, open_graph, resolve_store
+from omnigraph.cli.stores import Actor, Store, open_graph, open_target, require_consent, resolve_target
 
 app = typer.Typer(help="Create, list, merge and delete branches.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The branch.")]
@@ -73,12 +73,11 @@ def delete(
     as_json: Json = False,
 ) -> None:
     """Delete a branch that no other descends from."""
-    address = resolve_store(store)
-    if "://" in address and not address.startswith("file://") and not yes:
-        raise typer.BadParameter(f"{address} is not local; add --yes to delete a branch there")
-    deleted = open_graph(address, read_only=False).delete_branch(name)
+    target = resolve_target(store)
+    require_consent(target, yes, "delete a branch")
+    deleted = open_target(target, read_only=False).delete_branch(name)
     if as_json:
-        print_json({"uri": address, "name": deleted.name})
+        print_json({"uri": str(target), "name": deleted.name})
     else:
         print_text(styled("deleted ", "green"), f"branch {deleted.name}")
 

@@ -18,10 +18,21 @@ from omnigraph.cli.output import (
     reports_errors,
     styled,
 )
+from omnigraph.cli.progress import watched
 from omnigraph.cli.sources import read_source
-from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
-from omnigraph.cli.stores import Actor, Address, At, Store, open_graph, parse_state
-from omnigraph.errors import PreconditionFailed
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote
+from omnigraph.cli.stores import (
+    Actor,
+    Address,
+    At,
+    Store,
+    open_graph,
+    open_target,
+    parse_state,
+    require_consent,
+    resolve_target,
+)
+from omnigraph.errors import PreconditionFailed, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,6 +81,46 @@ def show(
 
 
 app.command("get", hidden=True)(show)
+
+
+@app.command()
+@reports_errors
+def infer(
+    data: Annotated[
+        list[str], typer.Argument(help="Files, directories or globs: CSV, Parquet, JSON Lines; s3://.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", dir_okay=False, help="Write the schema to this file instead.")
+    ] = None,
+    map_file: Annotated[
+        Path | None, typer.Option("--map", dir_okay=False, help="Write a mapping file for `omnigraph load --map`.")
+    ] = None,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="How many rows of a file are looked at.")] = 100_000,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Propose a schema for data, with keys and edges as far as they can be told. Read and edit it."""
+    from omnigraph.bulk.load.inference.proposal import infer_schema
+
+    for path in (out, map_file):
+        if path is not None and path.exists() and not force:
+            raise typer.BadParameter(f"{path} is there already; add --force to replace it")
+    found = infer_schema(data, rows=rows)
+    mapping = found.mapping(Path() if map_file is None else map_file.absolute().parent)
+    for path, text in ((out, found.schema), (map_file, mapping)):
+        if path is not None:
+            _write_text(path, text)
+    if as_json:
+        print_json({"schema": found.schema, "map": mapping})
+    elif out is None:
+        sys.stdout.write(found.schema)
+
+
+def _write_text(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RequestError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 @app.command()
@@ -155,7 +206,10 @@ def apply(
         raise typer.BadParameter("--all-branches goes without --branch and --if-commit")
     if every and (engine is EngineName.SPARK or master or remote):
         raise typer.BadParameter("--all-branches runs in this process, not on Spark")
-    graph = open_graph(uri, store, read_only=False, actor=actor)
+    target = resolve_target(uri, store)
+    if allow_data_loss:
+        require_consent(target, False, "drop rows and values")
+    graph = open_target(target, read_only=False, actor=actor)
     source, fills = read_source(new).text, _fills(fill)
     if every:
         results = graph.apply_schema_to_all(source, fill=fills, allow_data_loss=allow_data_loss, message=message)
@@ -166,7 +220,7 @@ def apply(
             _print_result(done)
         return
     try:
-        with progress() as listener:
+        with watched() as job:
             done = graph.apply_schema(
                 source,
                 branch=branch,
@@ -176,7 +230,7 @@ def apply(
                 if_commit=if_commit,
                 engine=engine.value,
                 spark=remote or master,
-                listener=listener,
+                **job,
             )
     except PreconditionFailed as error:
         raise lost_race(error, as_json=as_json) from error

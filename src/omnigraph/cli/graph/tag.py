@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
-from omnigraph.cli.stores import Actor, Store, open_graph, parse_at, resolve_store
+from omnigraph.cli.stores import Actor, Store, open_graph, open_target, parse_at, resolve_target
 
 app = typer.Typer(help="Create, list and delete tags: names for commits.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The tag.")]
@@ -60,9 +60,9 @@ def list_(store: Store = None, as_json: Json = False) -> None:
 @reports_errors
 def delete(name: Name, store: Store = None, as_json: Json = False) -> None:
     """Delete a tag. Its commit stays, as long as the commit's branch does."""
-    address = resolve_store(store)
-    deleted = open_graph(address, read_only=False).delete_tag(name)
+    target = resolve_target(store)
+    deleted = open_target(target, read_only=False).delete_tag(name)
     if as_json:
-        print_json({"uri": address, "name": deleted})
+        print_json({"uri": str(target), "name": deleted})
     else:
         print_text(styled("deleted ", "green"), f"tag {deleted}")

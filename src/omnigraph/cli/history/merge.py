@@ -19,7 +19,8 @@ from omnigraph.cli.output import (
     reports_errors,
     styled,
 )
-from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
+from omnigraph.cli.progress import watched
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote
 from omnigraph.cli.stores import Actor, Store, open_graph
 from omnigraph.errors import Conflict, InvalidArgument, OmniError, PreconditionFailed
 
@@ -81,18 +82,18 @@ def merge(
     on_spark = engine is EngineName.SPARK or bool(remote or master)
     graph = open_graph(store, read_only=preview and not on_spark, actor=actor)
     if preview:
-        with progress() as listener:
-            plan = graph.preview_merge(source or "", into, message=message, **options, **spark, listener=listener)
+        with watched() as job:
+            plan = graph.preview_merge(source or "", into, message=message, **options, **spark, **job)
         if out is not None:
             _store(plan, out)
         _show_plan(plan, as_json=as_json)
         return
     try:
-        with progress() as listener:
+        with watched() as job:
             if apply is not None:
-                done = graph.apply_merge(_stored(apply), message=message, **spark, listener=listener)
+                done = graph.apply_merge(_stored(apply), message=message, **spark, **job)
             else:
-                done = graph.merge(source or "", into, message=message, **options, **spark, listener=listener)
+                done = graph.merge(source or "", into, message=message, **options, **spark, **job)
     except PreconditionFailed as error:
         raise lost_race(error, as_json=as_json) from None
     _report(done, as_json=as_json)

@@ -10,7 +10,8 @@ import typer
 from omnigraph.cli.history.diff import print_stat
 from omnigraph.cli.history.merge import Choose, IfCommit, Message, Ours, Theirs, decisions
 from omnigraph.cli.output import Json, lost_race, print_json, print_text, reports_errors, styled
-from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
+from omnigraph.cli.progress import watched
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote
 from omnigraph.cli.stores import Actor, Store, open_graph
 from omnigraph.errors import PreconditionFailed
 
@@ -93,8 +94,8 @@ def _attempt(
     act: Callable[..., UndoResult], commit: str | list[str], branch: str, options: dict[str, Any], as_json: bool
 ) -> UndoResult:
     try:
-        with progress() as listener:
-            return act(commit, branch, **options, listener=listener)
+        with watched() as job:
+            return act(commit, branch, **options, **job)
     except PreconditionFailed as error:
         raise lost_race(error, as_json=as_json) from None
 

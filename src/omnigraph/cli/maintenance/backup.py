@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.cli.maintenance.clone import amount, print_copy, progress
+from omnigraph.cli.maintenance.clone import amount, print_copy
 from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
+from omnigraph.cli.progress import copying
 from omnigraph.cli.stores import open_graph
 
 Backups = Annotated[
@@ -26,7 +27,7 @@ def backup(
 ) -> None:
     """Back a graph up, with all its branches and history; only files that are not there yet are copied."""
     opened = open_graph(graph, read_only=True)
-    with progress() as listener:
+    with copying() as listener:
         done = opened.backup(target, keep=keep, listener=listener)
     if as_json:
         print_json({"target": target, **done.as_json()})
@@ -69,6 +70,6 @@ def restore(
     """Make a graph from a backup."""
     from omnigraph.opening import restore as restored
 
-    with progress() as listener:
+    with copying() as listener:
         done = restored(source, target, backup=chosen, listener=listener)
     print_copy("restored", done, as_json=as_json)

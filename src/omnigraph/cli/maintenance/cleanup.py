@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
-from omnigraph.cli.stores import Address, Store, open_graph, resolve_store
+from omnigraph.cli.stores import Address, Store, open_target, require_consent, resolve_target
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.cleanup.report import CleanupReport
@@ -44,10 +44,10 @@ def cleanup(
     """
     if keep is None and older_than is None:
         raise typer.BadParameter("say how much of the history stays: give --keep, --older-than, or both")
-    address = resolve_store(uri, store)
-    if confirm and "://" in address and not address.startswith("file://") and not yes:
-        raise typer.BadParameter(f"{address} is not local; add --yes to remove states there")
-    graph = open_graph(address, read_only=not confirm)
+    target = resolve_target(uri, store)
+    if confirm:
+        require_consent(target, yes, "remove states")
+    graph = open_target(target, read_only=not confirm)
     report = graph.cleanup(keep=keep, older_than=older_than, grace=grace, confirm=confirm)
     if as_json:
         print_json({"uri": graph.address, **report.as_json()})

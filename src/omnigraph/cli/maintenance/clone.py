@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
+from omnigraph.cli.progress import copying
 from omnigraph.cli.stores import open_graph, parse_at
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.copying.clone import CopyReport
-    from omnigraph.maintenance.copying.transfer import CopyEvent
 
 
 @reports_errors
@@ -36,7 +33,7 @@ def clone(
 ) -> None:
     """Copy a graph to another place, or bring an earlier copy up to date. Writers can go on meanwhile."""
     graph = open_graph(source, read_only=True)
-    with progress() as listener:
+    with copying() as listener:
         done = graph.clone(target, branch=branch, at=parse_at(at), history=not no_history, listener=listener)
     print_copy("copied", done, as_json=as_json)
 
@@ -61,24 +58,3 @@ def amount(files: int, size: int) -> str:
         if size >= limit:
             return f"{files:,} files, {size / limit:.1f} {unit}"
     return f"{files:,} files, {size} bytes"
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[CopyEvent], None] | None]:
-    """A listener that shows on the terminal how much is copied; None where there is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        steps: dict[str, TaskID] = {}
-
-        def listen(event: CopyEvent) -> None:
-            if event.step not in steps:
-                steps[event.step] = bar.add_task(event.step, total=event.total_bytes)
-            bar.update(steps[event.step], completed=event.bytes, description=f"{event.step} {event.done:,}")
-
-        yield listen

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
-from omnigraph.cli.spark import Engine, EngineName, Master, Remote, progress
+from omnigraph.cli.progress import watched
+from omnigraph.cli.spark import Engine, EngineName, Master, Remote
 from omnigraph.cli.stores import Actor, Address, Store, open_graph
 
 if TYPE_CHECKING:
@@ -36,13 +37,11 @@ def optimize(
         raise typer.BadParameter("--all-branches goes without --branch")
     graph = open_graph(uri, store, read_only=False, actor=actor)
     spark = remote or master
-    with progress() as listener:
+    with watched() as job:
         if all_branches:
-            reports = graph.optimize_all(types=types, engine=engine.value, spark=spark, listener=listener)
+            reports = graph.optimize_all(types=types, engine=engine.value, spark=spark, **job)
         else:
-            reports = [
-                graph.optimize(branch=branch, types=types, engine=engine.value, spark=spark, listener=listener)
-            ]
+            reports = [graph.optimize(branch=branch, types=types, engine=engine.value, spark=spark, **job)]
     if not as_json:
         for done in reports:
             _print_report(done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -38,10 +39,16 @@ def serve(
         Path | None,
         typer.Option("--queries", help="A folder of *.gq files with stored queries, invoked by their names."),
     ] = None,
+    policy: Annotated[
+        Path | None, typer.Option("--policy", help="A policy.yaml that says which actor may do what.")
+    ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse writes.")] = False,
     require_all_graphs: Annotated[
         bool, typer.Option("--require-all-graphs", help="Do not start if a graph of the directory is damaged.")
     ] = False,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, max=64, help="How many processes serve, behind one address.")
+    ] = 1,
     tls_cert: Annotated[
         Path | None, typer.Option("--tls-cert", help="The file of the certificate, to speak HTTPS.")
     ] = None,
@@ -56,18 +63,24 @@ def serve(
     """Serve a graph, or all graphs of a directory, over HTTP.
 
     Prints where it listens once it does. SIGINT and SIGTERM stop it: it finishes the writes that it has begun.
+    SIGHUP makes it read the stored queries and the policy again.
     """
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "starlette", "server", "the server") from None
+    from omnigraph.policy.policy import read_policy
+    from omnigraph.server.answers.stored import read_stored
     from omnigraph.server.application import Server
     from omnigraph.server.graphs import addresses, open_graphs
-    from omnigraph.server.run import Listening, run_server
+    from omnigraph.server.observing.logs import note_decision
+    from omnigraph.server.observing.traces import configured_traces
+    from omnigraph.server.reloading import OperatorFiles
+    from omnigraph.server.run import Listening, run_server, run_workers
     from omnigraph.server.settings import ServerSettings
-    from omnigraph.server.stored import read_stored
     from omnigraph.server.tokens import read_tokens
+    from omnigraph.server.workers import inherited_socket
 
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key belong together")
@@ -77,10 +90,18 @@ def serve(
             "a server without tokens would let everybody read and write; give --tokens-file FILE, or say "
             "--unauthenticated"
         )
+    if policy is not None and tokens is None:
+        raise RequestError("a policy has to know who calls; give --tokens-file FILE, or leave out --policy")
+    rules = None if policy is None else read_policy(policy, note_decision)
+    listening, inherited = Listening(host, port, tls_cert, tls_key), inherited_socket()
+    if workers > 1 and inherited is None:
+        run_workers(listening, workers, sys.argv[1:])
+        return
     found = addresses(resolve_store(place, store), graph)
-    served = open_graphs(found, read_only=read_only, require_all=require_all_graphs)
+    served = open_graphs(found, read_only=read_only, require_all=require_all_graphs, policy=rules)
     for name, reason in served.unusable.items():
         print_warning(f"graph '{name}' is not served: {reason}")
     stored = {} if queries is None else read_stored(queries, served.graphs)
     settings = ServerSettings(actor_writes=writes_per_actor, shutdown_seconds=shutdown_seconds)
-    run_server(Server(served, tokens, settings, stored=stored), Listening(host, port, tls_cert, tls_key))
+    server = Server(served, tokens, settings, stored=stored, policy=rules, traces=configured_traces(os.environ))
+    run_server(server, listening, inherited, OperatorFiles(queries, rules))

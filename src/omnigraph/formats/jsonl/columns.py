@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.formats.cells import blob_column, parse_texts, vector_column
 from omnigraph.formats.encoding import json_escaped
 from omnigraph.lang.canonical import canonical_text
-from omnigraph.lang.schema.catalog import NodeType, Property
+from omnigraph.lang.schema.catalog import EntityType, Property
 from omnigraph.lang.values import (
     DATE_BOUNDS,
     DATETIME_BOUNDS,
@@ -194,9 +194,9 @@ def _vectors(read: pa.Array, items: pa.Array, dimension: int, doubts: Doubts) ->
     return vector_column(_numbers(items, np.float32), lengths, fits, dimension)
 
 
-def key_ids(node: NodeType, columns: Mapping[str, pa.Array]) -> pa.Array:
-    """The ids of nodes from their keys; null where a key is in doubt."""
-    texts = [_key_text(columns[name], node.properties[name].type) for name in node.key]
+def key_ids(entity: EntityType, columns: Mapping[str, pa.Array]) -> pa.Array:
+    """The ids of nodes or edges from their keys; null where a key is in doubt."""
+    texts = [_key_text(columns[name], entity.key_type(name)) for name in entity.key]
     if len(texts) == 1:
         return texts[0]
     pieces: list[Any] = ['["']

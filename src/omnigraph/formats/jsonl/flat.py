@@ -18,7 +18,7 @@ from omnigraph.formats.jsonl.columns import Doubts, column_of, json_type, key_id
 from omnigraph.formats.jsonl.lines import Chunk, chosen, regular
 from omnigraph.formats.jsonl.parse import Text, parse_form
 from omnigraph.formats.jsonl.records import read_flat_line
-from omnigraph.lang.schema.catalog import EntityType, NodeType
+from omnigraph.lang.schema.catalog import EntityType
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class FlatForm:
             columns[column.name] = read.cast(pa.string())
             is_end = column.name != "id"
             doubts.mark(read.is_null() if is_end else pc.equal(columns["id"], ""))
-        if isinstance(self.entity, NodeType) and self.entity.key:
+        if self.entity.key:
             ids = key_ids(self.entity, columns)
             if "id" in self.columns:
                 doubts.mark(pc.not_equal(columns["id"], ids))

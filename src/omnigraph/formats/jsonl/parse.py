@@ -170,7 +170,7 @@ def _rows(form: _Form, text: Text, table: pa.Table, doubts: Doubts) -> pa.Table:
     for prop in entity.properties.values():
         values = read.get(prop.name, absent)
         columns[prop.name] = column_of(prop, values, form.stored.field(prop.name).type, doubts)
-    if isinstance(entity, NodeType) and entity.key:
+    if entity.key:
         ids = key_ids(entity, columns)
         if "id" in read:
             doubts.mark(pc.not_equal(columns["id"], ids))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from omnigraph.errors import BadValue
 from omnigraph.formats.rows import blob_bytes
-from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType, Property
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType, Property
 from omnigraph.lang.values import (
     FLOATS,
     INTEGERS,
@@ -68,10 +68,10 @@ def read_flat_line(
             own[column] = value
         elif column is None and not ignores_others:
             raise BadRecord(f"{entity.name} has no property '{member}'")
-    if isinstance(entity, NodeType):
-        return entity, _node_values(entity, own)
+    if not isinstance(entity, EdgeType):
+        return entity, _with_id(entity, _values(entity, own))
     ends = {end: _end(columns[end], own.pop(end, None), is_numbered=end in numbered) for end in ("src", "dst")}
-    return entity, _values(entity, own) | ends
+    return entity, _with_id(entity, _values(entity, own) | ends)
 
 
 def _end(member: str, value: Any, *, is_numbered: bool) -> str:
@@ -148,7 +148,7 @@ def _entity(record: dict[str, Any], catalog: Catalog) -> tuple[EntityType, dict[
         entity = catalog.nodes.get(record["type"]) if isinstance(record["type"], str) else None
         if entity is None:
             raise BadRecord(f"unknown node type {json.dumps(record['type'])}")
-        return entity, _node_values(entity, data)
+        return entity, _with_id(entity, _values(entity, data))
     _refuse_others(record, {"edge", "from", "to", "data"})
     entity = catalog.edge(record["edge"]) if isinstance(record["edge"], str) else None
     if entity is None:
@@ -158,7 +158,7 @@ def _entity(record: dict[str, Any], catalog: Catalog) -> tuple[EntityType, dict[
         if not isinstance(record.get(member), str):
             raise BadRecord(f"'{member}' is the id of a node, a string")
         values[column] = record[member]
-    return entity, values
+    return entity, _with_id(entity, values)
 
 
 def _refuse_others(record: Mapping[str, Any], allowed: set[str]) -> None:
@@ -167,13 +167,13 @@ def _refuse_others(record: Mapping[str, Any], allowed: set[str]) -> None:
             raise BadRecord(f"unknown member '{name}'; a record has {', '.join(sorted(allowed))}")
 
 
-def _node_values(node: NodeType, data: Mapping[str, Any]) -> dict[str, Any]:
-    values = _values(node, data)
-    if node.key:
+def _with_id(entity: EntityType, values: dict[str, Any]) -> dict[str, Any]:
+    """The values with the id that their key gives, if the type has a key."""
+    if entity.key:
         try:
-            canonical = node.id_of(values)
+            canonical = entity.id_of(values)
         except ValueError as error:
-            raise BadRecord(f"the key of {node.name}: {error}") from None
+            raise BadRecord(f"the key of {entity.name}: {error}") from None
         if values.get("id") not in (None, canonical):
             raise BadRecord(f"id '{values['id']}' is not the id its key gives, '{canonical}'")
         values["id"] = canonical

@@ -26,8 +26,8 @@ from omnigraph.manifest.state import Commit
 from omnigraph.recovery.heal import heal_branch
 from omnigraph.storage.locks import CommitLock
 from omnigraph.write.base import Base, capture
+from omnigraph.write.committing.outcomes import InDoubt, find_out
 from omnigraph.write.evolution.apply import SchemaChange
-from omnigraph.write.outcomes import InDoubt, find_out
 from omnigraph.write.protocol import Prepare, Prepared, WriteRequest, commit_holding, commit_write
 
 

@@ -10,7 +10,7 @@ from omnigraph.errors import Diagnostic, QueryError
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.query.compile import CompiledQuery, check_query
 from omnigraph.lang.query.grammar.parser import parse_queries
-from omnigraph.lang.query.syntax import MutationBody, QuerySyntax, Update
+from omnigraph.lang.query.syntax.queries import MutationBody, QuerySyntax, Update
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.source import Source
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from omnigraph.lang.canonical import canonical_id, canonical_text
 from omnigraph.lang.schema.identity import SchemaIR, TypeIdentity, first_identities
 from omnigraph.lang.schema.shape import AnnotationShape, ConstraintShape, EmbedShape, TypeShape
-from omnigraph.lang.values import ValueType
+from omnigraph.lang.values import STRING, ValueType
+
+EDGE_ENDS: Final = ("src", "dst")
+"""The columns of the ends of an edge, in the order in which the ids of edges with a key spell them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +74,19 @@ class NodeType:
     def blobs(self) -> frozenset[str]:
         return frozenset(p.name for p in self.properties.values() if p.type.is_blob)
 
+    def key_type(self, name: str) -> ValueType:
+        """The type of a member of the key."""
+        return self.properties[name].type
+
     def id_of(self, values: Mapping[str, object]) -> str:
         """The id of the node with these key values."""
-        return canonical_id([canonical_text(values.get(k), self.properties[k].type) for k in self.key])
+        return _id_of(self, values)
 
 
 @dataclass(frozen=True)
 class EdgeType:
-    """An edge type. ``maximum`` is None where the number of edges per source has no limit."""
+    """An edge type. ``key`` begins with `src` and `dst`, and is empty if each record is an edge of its own;
+    ``maximum`` is None where the number of edges per source has no limit."""
 
     name: str
     id: int
@@ -87,9 +96,17 @@ class EdgeType:
     minimum: int
     maximum: int | None
     properties: Mapping[str, Property]
+    key: tuple[str, ...]
     uniques: tuple[tuple[str, ...], ...]
     indexes: tuple[tuple[str, ...], ...]
     annotations: tuple[AnnotationShape, ...]
+    members: tuple[EdgeType, ...] = ()
+    """Of several types that one hop may follow, and that have no table of their own: each of them."""
+
+    @property
+    def each(self) -> tuple[EdgeType, ...]:
+        """The types that have tables: this one, or its members."""
+        return self.members or (self,)
 
     @property
     def table_key(self) -> str:
@@ -108,6 +125,14 @@ class EdgeType:
     def symmetric(self) -> bool:
         """Do both ends have the same node type?"""
         return self.source == self.target
+
+    def key_type(self, name: str) -> ValueType:
+        """The type of a member of the key; the ends are ids of nodes."""
+        return STRING if name in EDGE_ENDS else self.properties[name].type
+
+    def id_of(self, values: Mapping[str, object]) -> str:
+        """The id of the edge with these ends and key values."""
+        return _id_of(self, values)
 
 
 EntityType = NodeType | EdgeType
@@ -128,6 +153,7 @@ class Catalog:
             self.edges[shape.name] = _edge_type(shape, ir.identities["edge", shape.name])
         self.interfaces = {shape.name: shape for shape in ir.shape.interfaces}
         self._folded = {name.lower(): edge for name, edge in self.edges.items()}
+        self._united: dict[str, EdgeType] = {}
         self._hash = hash(self.hash)
 
     def __eq__(self, other: object) -> bool:
@@ -147,6 +173,13 @@ class Catalog:
     def edge(self, name: str) -> EdgeType | None:
         """The edge of that name: as declared, or else whatever the letter case."""
         return self.edges.get(name) or self._folded.get(name.lower())
+
+    def followed(self, name: str) -> EdgeType:
+        """The edge type that a hop follows: a declared one, or several as one, `Knows|Likes`."""
+        found = self.edges.get(name) or self._united.get(name)
+        if found is None:
+            found = self._united[name] = united(self.edges[each] for each in name.split("|"))
+        return found
 
     @cached_property
     def by_id(self) -> Mapping[int, EntityType]:
@@ -170,6 +203,30 @@ class Catalog:
         return [name[0].lower() + name[1:] for name in self.edges]
 
 
+def united(edges: Iterable[EdgeType]) -> EdgeType:
+    """Edge types between the same node types as one; it has the properties that all of them have."""
+    members = tuple(sorted({edge.name: edge for edge in edges}.values(), key=lambda edge: edge.name))
+    first = members[0]
+    if len(members) == 1:
+        return first
+    properties: dict[str, Property] = {}
+    for name, prop in first.properties.items():
+        found = [edge.properties.get(name) for edge in members]
+        types = [one.type for one in found if one is not None]
+        if len(types) == len(members) and len({kind.or_null() for kind in types}) == 1:
+            nullable = any(kind.nullable for kind in types)
+            properties[name] = replace(prop, type=prop.type.or_null() if nullable else prop.type)
+    return replace(
+        first,
+        name="|".join(edge.name for edge in members),
+        properties=properties,
+        uniques=(),
+        indexes=(),
+        annotations=(),
+        members=members,
+    )
+
+
 def load_catalog(text: str, name: str = "<schema>") -> Catalog:
     """The catalog of a schema text on its own, with the identities a new graph would give it."""
     from omnigraph.lang.schema.resolve import compile_schema
@@ -184,6 +241,10 @@ def _properties(shape: TypeShape, identity: TypeIdentity) -> dict[str, Property]
     }
 
 
+def _id_of(entity: EntityType, values: Mapping[str, object]) -> str:
+    return canonical_id([canonical_text(values.get(name), entity.key_type(name)) for name in entity.key])
+
+
 def _required(properties: Mapping[str, Property]) -> tuple[Property, ...]:
     return tuple(prop for prop in properties.values() if not prop.type.nullable)
 
@@ -194,7 +255,8 @@ def _columns(shape: TypeShape, *kinds: str) -> tuple[tuple[str, ...], ...]:
 
 def _key(constraints: Sequence[ConstraintShape], identity: TypeIdentity) -> tuple[str, ...]:
     columns = next((c.columns for c in constraints if c.kind == "key"), ())
-    return tuple(sorted(columns, key=lambda name: identity.properties[name]))
+    ends = tuple(name for name in EDGE_ENDS if name in columns)
+    return ends + tuple(sorted({*columns} - {*ends}, key=lambda name: identity.properties[name]))
 
 
 def _node_type(shape: TypeShape, identity: TypeIdentity) -> NodeType:
@@ -227,7 +289,8 @@ def _edge_type(shape: TypeShape, identity: TypeIdentity) -> EdgeType:
         minimum=shape.minimum,
         maximum=shape.maximum,
         properties=_properties(shape, identity),
+        key=_key(shape.constraints, identity),
         uniques=_columns(shape, "unique"),
-        indexes=_columns(shape, "index"),
+        indexes=_columns(shape, "key", "index"),
         annotations=shape.annotations,
     )

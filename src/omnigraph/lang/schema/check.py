@@ -176,8 +176,10 @@ def _columns_constraint(owner: Owner, constraint: ConstraintSyntax) -> None:
 
 
 def _add_columns(owner: Owner, kind: str, columns: tuple[str, ...], span: Span, *, as_property: bool) -> None:
-    if kind == "key" and owner.kind == "edge":
-        owner.report("S121", "an edge has no `@key`", span, "use `@unique(src, dst)` to allow one edge per pair")
+    if kind == "key" and owner.kind == "edge" and not {"src", "dst"} <= {*columns}:
+        message = f"the key of edge {owner.name} has to name both ends"
+        listed = ", ".join(["src", "dst", *(name for name in columns if name not in ("src", "dst"))])
+        owner.report("S121", message, span, f"write `@key({listed})` in the body of the edge")
         return
     for column in columns:
         misfit = _misfit(kind, owner.type_of(column), as_property=as_property)

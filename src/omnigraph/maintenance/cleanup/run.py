@@ -124,7 +124,7 @@ class _Cleanup:
 
     def unneeded_objects(self) -> list[str]:
         """Schemas of no state, hints of branches that are gone, kept states that nothing needs any more, and saved
-        topologies of tables that no newest state has."""
+        topologies and words of tables that no newest state has."""
         objects, young = self.repository.objects, self.now - self.policy.grace
         needed = {
             *(layout.schema_object(digest) for digest in self.needed.schemas),
@@ -134,12 +134,14 @@ class _Cleanup:
         folders = (layout.SCHEMAS, layout.HEAD_HINTS, layout.KEPT_STATES)
         old = {entry.key for folder in folders for entry in objects.entries(folder) if entry.modified <= young}
         present = {key for folder in folders for key in objects.list(folder)}
-        return sorted((old & present - needed) | self._unneeded_topologies(young))
+        return sorted((old & present - needed) | self._unneeded_derived(young))
 
-    def _unneeded_topologies(self, young: dt.datetime) -> set[str]:
-        current = self.needed.current.items()
-        needed = {layout.topology_folder(place, native) for place, pins in current for native in pins}
-        entries = self.repository.objects.entries(layout.TOPOLOGIES)
+    def _unneeded_derived(self, young: dt.datetime) -> set[str]:
+        current = [(place, native) for place, pins in self.needed.current.items() for native in pins]
+        needed = {layout.topology_folder(*each) for each in current}
+        needed |= {layout.postings_folder(*each) for each in current}
+        objects = self.repository.objects
+        entries = [entry for folder in (layout.TOPOLOGIES, layout.POSTINGS) for entry in objects.entries(folder)]
         return {e.key for e in entries if e.modified <= young and e.key.rpartition("/")[0] not in needed}
 
     def counted(self, garbage: Garbage, versions: int, files: int, size: int) -> CleanedTable:

@@ -13,7 +13,7 @@ from omnigraph.errors import OmniError
 from omnigraph.maintenance.doctor.examination import Examination, ExaminedTable
 from omnigraph.maintenance.doctor.report import Finding, Severity
 from omnigraph.maintenance.index_plan import DEFAULT_LAG, VECTOR_ROWS, wanted_indexes
-from omnigraph.storage.filters import sql_literal
+from omnigraph.storage.rows.filters import sql_literal
 from omnigraph.storage.stage.indexes import VECTOR_KINDS, ExistingIndex, existing_indexes
 from omnigraph.storage.unavailable import translated
 

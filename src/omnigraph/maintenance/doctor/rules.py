@@ -87,9 +87,10 @@ class _TableRules:
         """Check values row by row, then groups of values, piece by piece."""
         entity, names = self._entity, _ruled(self._entity)
         ruled = narrowed(entity, names)
-        for rows in parts_of(self._tables, self._ref, ["id", *names], ROWS_AT_ONCE):
+        wanted = [*dict.fromkeys(["id", *names, *entity.key])]
+        for rows in parts_of(self._tables, self._ref, wanted, ROWS_AT_ONCE):
             check_rows(ruled, rows, self.broken["value_rule"])
-            if isinstance(entity, NodeType) and entity.key:
+            if entity.key:
                 self._check_keys(entity, rows)
         self._check_ids()
         for group in entity.uniques:
@@ -97,15 +98,15 @@ class _TableRules:
         if isinstance(entity, EdgeType) and (entity.minimum or entity.maximum is not None):
             self._check_cardinality(entity)
 
-    def _check_keys(self, node: NodeType, rows: pa.Table) -> None:
-        """The id of a node is the one that its key gives."""
-        keys = key_ids(node, {name: one_chunk(rows[name]) for name in node.key})
+    def _check_keys(self, entity: EntityType, rows: pa.Table) -> None:
+        """The id of a node or edge is the one that its key gives."""
+        keys = key_ids(entity, {name: one_chunk(rows[name]) for name in entity.key})
         broken = pc.fill_null(pc.not_equal(rows["id"], keys), False)
         self.broken["key_mismatch"].add(
-            rows.select(["id", *node.key]),
+            rows.select(["id", *entity.key]),
             broken,
             "key",
-            lambda row: (node.table_key, f"{node.name} '{row['id']}' has not the id that its key gives"),
+            lambda row: (entity.table_key, f"{entity.name} '{row['id']}' has not the id that its key gives"),
         )
 
     def _check_ids(self) -> None:
@@ -134,10 +135,10 @@ class _TableRules:
 
 
 def _ruled(entity: EntityType) -> list[str]:
-    """The properties that rules of single rows are about, and those of the key."""
+    """The properties that rules of single rows are about."""
     names = {p.name for p in entity.properties.values() if _has_rule(p)}
     if isinstance(entity, NodeType):
-        names |= {rule.property for rule in entity.ranges} | {*entity.checks} | {*entity.key}
+        names |= {rule.property for rule in entity.ranges} | {*entity.checks}
     return sorted(names)
 
 

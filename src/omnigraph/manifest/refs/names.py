@@ -1,7 +1,8 @@
-"""The rules for the names of branches and tags."""
+"""The rules for the names of branches and tags, and what else a text can name a state by."""
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterable
 from typing import Final
@@ -11,6 +12,7 @@ from omnigraph.manifest.state import MAIN
 
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _COMMIT: Final = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}", re.ASCII)
+_MOMENT: Final = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}[0-9:.,]*([Zz]|[+-]\d{2}(:?\d{2})?)?", re.ASCII)
 _LONGEST: Final = 180
 """Lance names a file after a native branch: a slash takes five characters, and a suffix is added."""
 
@@ -44,6 +46,22 @@ def check_new_tag(name: str, live: Iterable[str]) -> str:
 def is_commit_id(name: str) -> bool:
     """Does a text look like the id of a commit?"""
     return _COMMIT.fullmatch(name) is not None
+
+
+def moment_named(name: str) -> dt.datetime | None:
+    """The moment in UTC that a text such as `2026-11-01T12:00Z` names; None if it names none. No branch, tag or
+    commit is called so."""
+    if _MOMENT.fullmatch(name) is None:
+        return None
+    try:
+        return in_utc(dt.datetime.fromisoformat(name.upper()))
+    except (ValueError, OverflowError):
+        return None
+
+
+def in_utc(moment: dt.datetime) -> dt.datetime:
+    """A moment in UTC; one without a zone is in UTC already."""
+    return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
 
 
 def _shown(name: str) -> str:

@@ -1,9 +1,9 @@
 """Positions: where the rows of a table lie in memory, whatever version or branch of it is read.
 
-Every piece of a table (`storage.pieces`) gets a stretch of positions when it is first seen. It keeps them, so a
-row has one position in all versions that have it, and what was made for one version is right for the next, except
-for the rows that came or went. A piece that a compaction has written from others takes over the positions of
-their rows.
+Every piece of a table (`storage.rows.pieces`) gets a stretch of positions when it is first seen. It keeps them, so
+a row has one position in all versions that have it, and what was made for one version is right for the next,
+except for the rows that came or went. A piece that a compaction has written from others takes over the positions
+of their rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from omnigraph.read.values.columns import Bools, Ints, Positions
 from omnigraph.storage.handles import TableRef
-from omnigraph.storage.pieces import Piece
+from omnigraph.storage.rows.pieces import Piece
 
 Files = tuple[str, ...]
 _BESIDE: Final = 512

@@ -13,8 +13,8 @@ import numpy as np
 
 from omnigraph.read.data.layout import Placement, located
 from omnigraph.storage.handles import TableRef
-from omnigraph.storage.pieces import Piece
-from omnigraph.storage.row_ids import identities
+from omnigraph.storage.rows.pieces import Piece
+from omnigraph.storage.rows.row_ids import identities
 from omnigraph.storage.tables import Tables
 
 

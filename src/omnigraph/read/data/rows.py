@@ -22,6 +22,8 @@ from omnigraph.read.data.grown import GrownColumn, first_read, rows_between
 from omnigraph.read.data.ids import Ids
 from omnigraph.read.data.layout import Files, Layout, Placement, Stretch, placed
 from omnigraph.read.data.rewriting import take_over
+from omnigraph.read.data.saved.postings import segment_in
+from omnigraph.read.data.saved.shelf import saved_postings
 from omnigraph.read.text.index import TextIndex
 from omnigraph.read.text.postings import Postings
 from omnigraph.read.values.columns import Bools, Column, Ints, Positions
@@ -29,12 +31,16 @@ from omnigraph.read.values.exact import ExactIndex
 from omnigraph.read.values.segments import Segment, covering
 from omnigraph.read.values.vectors import VectorBlock, VectorColumn
 from omnigraph.settings import ReadSettings
-from omnigraph.storage.nearest import Near, VectorIndex, addresses_near, vector_index
-from omnigraph.storage.pieces import Piece, column_numbers, deleted_rows, physical_rows, pieces_of, rows_at
+from omnigraph.storage.rows.nearest import Near, VectorIndex, addresses_near, vector_index
+from omnigraph.storage.rows.pieces import Piece, column_numbers, deleted_rows, physical_rows, pieces_of, rows_at
 from omnigraph.storage.tables import Tables
 
 Made = TypeVar("Made")
 Used = TypeVar("Used", bound=Sized)
+
+
+def _nothing() -> None:
+    """What is saved where nothing is."""
 
 
 class Rows(ABC):
@@ -256,8 +262,10 @@ class WholeTable(Rows):
         name: str,
         make: Callable[[int, int], Made],
         use: Callable[[tuple[Segment[Made], ...]], Used],
+        saved: Callable[[], Segment[Made] | None] = _nothing,
     ) -> Used:
-        """What is made from a column; of one that has grown only the new rows are worked on."""
+        """What is made from a column; of one that has grown only the new rows are worked on. Where nothing is in
+        memory, it may begin with what was ``saved``."""
         placement = self.placement
 
         def segment(low: int, high: int) -> Segment[Made]:
@@ -265,8 +273,12 @@ class WholeTable(Rows):
             return Segment(low, high, make(low, high), known)
 
         def follow(known: _Derived[Used, Made] | None) -> _Derived[Used, Made]:
-            segments = () if known is None else known.valid_for(placement)
-            segments = covering(segments, placement.size, segment)
+            if known is not None:
+                before = known.valid_for(placement)
+            else:
+                first = saved()
+                before = () if first is None else (first,)
+            segments = covering(before, placement.size, segment)
             return _Derived(use(segments), segments, placement)
 
         return self._cache.follow(
@@ -294,9 +306,22 @@ class WholeTable(Rows):
 
         def make(low: int, high: int) -> Postings:
             texts = self._column(name).column.arrow.slice(low, high - low)
-            return Postings(texts, self._cache.check, self._settings)
+            return Postings.of(texts, self._cache.check, self._settings)
 
-        return self._derived("text", name, make, lambda parts: TextIndex.over(parts, self.size, self.live))
+        return self._derived(
+            "text",
+            name,
+            make,
+            lambda parts: TextIndex.over(parts, self.size, self.live),
+            lambda: self._saved_postings(name),
+        )
+
+    def _saved_postings(self, name: str) -> Segment[Postings] | None:
+        column = self.placement.columns.get(name)
+        if column is None or self.count < self._settings.save_texts_from:
+            return None
+        saved = saved_postings(self.storage, self.ref, column)
+        return None if saved is None else segment_in(saved, self.placement)
 
     def vectors(self, name: str) -> VectorColumn:
         if not self.size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,8 +18,8 @@ from omnigraph.read.data.cache import QueryCache
 from omnigraph.read.data.following import CannotFollow, Change, EdgeChange, Moves, followed
 from omnigraph.read.data.layout import Placement, Stretch
 from omnigraph.read.data.rows import WholeTable
-from omnigraph.read.data.saved import adjacency_in
-from omnigraph.read.data.shelf import saved_topology
+from omnigraph.read.data.saved.shelf import saved_keys, saved_topology
+from omnigraph.read.data.saved.topology import adjacency_in
 from omnigraph.read.values.columns import Array, Column, Ints, Positions, filled
 from omnigraph.settings import ReadSettings
 
@@ -42,6 +43,12 @@ class Topology:
     @property
     def nbytes(self) -> int:
         return self.adjacency.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    is_there: bool
+    nbytes: int = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +85,20 @@ class EdgeTables:
         return any(
             self.cache.relatives((layouts, direction, edges)) for direction in Direction for edges in (False, True)
         )
+
+    def is_saved(self) -> bool:
+        """Is a topology saved beside the tables, from which this one can be made?"""
+        if self.edges.count < self.settings.save_from:
+            return False
+        ref = self.edges.ref
+
+        def look() -> _Saved:
+            natives = dict.fromkeys((ref.branch, None))
+            with suppress(OmniError):
+                return _Saved(any(saved_keys(self.edges.storage, ref.location, native) for native in natives))
+            return _Saved(False)
+
+        return self.cache.get((ref, ("is topology saved",)), look).is_there
 
     def adjacency(self, direction: Direction, *, edges: bool) -> Adjacency:
         """The neighbours over the edge type: every edge, or each pair of nodes once."""

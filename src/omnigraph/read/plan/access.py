@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Final, Literal
 
 from omnigraph.lang.query import ir
+from omnigraph.read.data.rows import WholeTable
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Node, Pattern
 
@@ -100,14 +101,25 @@ def _is_connected(pattern: Pattern, start: str) -> bool:
 
 def _pays(pattern: Pattern, tables: GraphTables) -> bool:
     """Is a large table of the query not in memory, and not looked up often enough for reading it to pay?"""
-    small, rows_per_lookup = tables.settings.small_table, tables.settings.rows_per_lookup
-    pays = False
-    for node in pattern.nodes.values():
-        table = tables.nodes(node.type_name)
-        if table.count > small and not table.has("id"):
-            pays |= tables.cache.lookups(table.ref.location) * rows_per_lookup < table.count
-    for link in pattern.links:
-        edges = tables.edges(link.edge_type)
-        if edges.count > small and not tables.has_adjacency(link.edge_type):
-            pays |= tables.cache.lookups(edges.ref.location) * rows_per_lookup < edges.count
-    return pays
+    nodes = any(_pays_for_nodes(node, tables) for node in pattern.nodes.values())
+    return nodes or any(
+        _pays_for_edges(edges, tables) for link in pattern.links for edges in tables.each_edges(link.edge_type)
+    )
+
+
+def _pays_for_nodes(node: Node, tables: GraphTables) -> bool:
+    table, settings = tables.nodes(node.type_name), tables.settings
+    fixed = _fixed(node)
+    if table.count <= settings.small_table or table.has("id") or (fixed and all(map(table.has, fixed))):
+        return False
+    return tables.cache.lookups(table.ref.location) * settings.rows_per_lookup < table.count
+
+
+def _pays_for_edges(edges: WholeTable, tables: GraphTables) -> bool:
+    edge_type, settings = edges.entity.name, tables.settings
+    if edges.count <= settings.small_table or tables.has_adjacency(edge_type):
+        return False
+    lookups = tables.cache.lookups(edges.ref.location)
+    if lookups >= settings.lookups_for_saved and tables.has_saved_adjacency(edge_type):
+        return False
+    return lookups * settings.rows_per_lookup < edges.count

@@ -46,7 +46,7 @@ def way_of_ranking(query: ir.QueryIR, pattern: Pattern, tables: GraphTables, wan
         return "exact, in memory"
     if _only(pattern) is not None:
         return f"{search}, in memory"
-    return f"{search}, in memory; exact if fewer than a tenth of all ${score.variable if score else ''} match"
+    return f"{search}, in memory; exact if few of all ${score.variable if score else ''} match"
 
 
 def ranked_first(query: ir.QueryIR) -> ir.Nearest | None:

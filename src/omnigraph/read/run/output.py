@@ -18,12 +18,12 @@ from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.needs import aggregates_of
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.run.grouping import Groups
+from omnigraph.read.run.groups.grouping import Grouping, Groups
 from omnigraph.read.run.operators import Operators
 from omnigraph.read.run.search.ranking import resolved, scored
 from omnigraph.read.values.columns import Column, Ints
 from omnigraph.read.values.counting import total
-from omnigraph.read.values.sorting import SortKey, first_rows
+from omnigraph.read.values.sorting import SortKey, first_rows, ranks, with_one_zero
 
 _CELL: Final = 8
 _AGGREGATES: Final = "#aggregates"
@@ -60,8 +60,8 @@ def arrow_type(value_type: ValueType) -> pa.DataType:
     return column("", value_type).type
 
 
-class _Aggregated(Rows):
-    """The aggregates of groups, as columns of a variable of their own."""
+class _Computed(Rows):
+    """Columns that were computed, as properties of a variable of their own; their names are numbers."""
 
     def __init__(self, count: int, columns: Sequence[pa.Array]) -> None:
         self.count = count
@@ -71,13 +71,34 @@ class _Aggregated(Rows):
         return Column(self._columns[int(name)])
 
 
+def union_table(union: ir.UnionIR, tables: Sequence[pa.Table], window: Window, operators: Operators) -> pa.Table:
+    """The rows of all reads of a union, in its order; each once, unless it keeps those that are equal."""
+    query, expressions, limits = union.whole, operators.expressions, operators.limits
+    kinds = [arrow_type(one.type) for one in query.columns]
+    columns = [
+        pa.chunked_array(
+            [chunk for table in tables for chunk in table.column(i).cast(kind, safe=False).chunks], kind
+        ).combine_chunks()
+        for i, kind in enumerate(kinds)
+    ]
+    rows = _Computed(sum(table.num_rows for table in tables), columns)
+    limits.allocate(rows.count, rows.count * _CELL * len(columns))
+    frame = Frame.of(ir.UNITED, rows, rows.everything)
+    if union.repeats:
+        return row_table(query, frame, (), window, operators)
+    keys = [one.expression for one in query.columns]
+    grouping = Grouping(keys, (), operators.tables.catalog, expressions, limits, operators.tables.settings)
+    grouping.consume(frame)
+    return group_table(query, grouping.finish(), window, expressions)
+
+
 def group_table(query: ir.QueryIR, groups: Groups, window: Window, expressions: Expressions) -> pa.Table:
     """The groups as a table: ties go by the group keys."""
     if not groups.frame.count:
         return _table(query, [pa.array([], arrow_type(one.type)) for one in query.columns])
     aggregates = aggregates_of(query)
     fitting = [_fitting(values, agg, query) for values, agg in zip(groups.aggregates, aggregates, strict=True)]
-    rows = _Aggregated(groups.frame.count, fitting)
+    rows = _Computed(groups.frame.count, fitting)
     frame = groups.frame.bind(_AGGREGATES, rows, rows.everything)
     places = {agg: ir.Prop(_AGGREGATES, str(index)) for index, agg in enumerate(aggregates)}
 
@@ -105,15 +126,25 @@ def group_table(query: ir.QueryIR, groups: Groups, window: Window, expressions: 
             return key(of_groups(order.expression), kind, descending=order.descending)
         return key(columns[index], arrow_type(query.columns[index].type), descending=order.descending)
 
+    def tie(expression: ir.Expr, kind: ValueType) -> SortKey:
+        if kind.is_plain:
+            return key(expression, arrow_type(kind))
+        return SortKey(lambda some: ranks(values(expression, arrow_type(kind), some)))
+
     keys = [order_key(order) for order in query.order]
     ties = [
-        key(columns[index], arrow_type(one.type))
+        tie(columns[index], one.type)
         for index, one in enumerate(query.columns)
-        if not ir.is_aggregate(one.expression) and _sorts(query, index)
+        if not ir.is_aggregate(one.expression)
     ]
     order = window.of(first_rows(keys, ties, frame.count, window.stop))
+    made = [values(one, arrow_type(c.type), order) for one, c in zip(columns, query.columns, strict=True)]
     return _table(
-        query, [values(one, arrow_type(c.type), order) for one, c in zip(columns, query.columns, strict=True)]
+        query,
+        [
+            array if ir.is_aggregate(one.expression) else with_one_zero(array)
+            for array, one in zip(made, query.columns, strict=True)
+        ],
     )
 
 
@@ -128,11 +159,6 @@ def _fitting(values: pa.Array, agg: ir.Agg, query: ir.QueryIR) -> pa.Array:
         return _plain(values, arrow_type(agg.type))
     except pa.ArrowInvalid:
         raise SumOverflow(query.name, show(agg)) from None
-
-
-def _sorts(query: ir.QueryIR, index: int) -> bool:
-    """Lists and vectors have no order; they never break ties."""
-    return query.columns[index].type.is_plain
 
 
 def _column(expression: ir.Expr, query: ir.QueryIR) -> int | None:

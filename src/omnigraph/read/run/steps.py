@@ -72,10 +72,7 @@ class Start(Step):
         rows = rows_of(tools.operators.tables, self.node)
         if self.node.is_free:
             return Frame.of(self.node.variable, rows, rows.everything)
-        weights = tools.weights.everywhere(self.node)
-        positions = np.flatnonzero(weights).astype(np.int32)
-        counted = None if weights.dtype == np.bool_ else weights[positions].astype(np.int64)
-        return Frame.of(self.node.variable, rows, positions, counted)
+        return Frame.of(self.node.variable, rows, *tools.weights.matching(self.node))
 
     def __str__(self) -> str:
         return f"Scan {_shown(self.node)}: in memory"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from omnigraph.lang.query import ir
+from omnigraph.lang.query.functions.table import may_fail
 from omnigraph.read.data.adjacency import Adjacency
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.limits import Limits
@@ -15,7 +17,8 @@ from omnigraph.read.pattern.pattern import Node, Reach
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.relations import adjacency_of, rows_of
-from omnigraph.read.values.columns import Array, Bools
+from omnigraph.read.values.columns import Array, Bools, Ints, Positions
+from omnigraph.read.values.comparing import places_of
 from omnigraph.read.values.counting import product, segment_sums
 
 
@@ -45,6 +48,30 @@ class Weights:
             self.limits.check()
             found = self._whole[id(node)] = (node, self._weigh(node, None))
         return found[1]
+
+    def matching(self, node: Node) -> tuple[Positions, Ints | None]:
+        """The positions at which the node's tree matches, and how often it does; None if once everywhere."""
+        few = self._found(node)
+        weights = self.everywhere(node) if few is None else self._weigh(node, few)
+        index = np.flatnonzero(weights)
+        positions = index.astype(np.int32) if few is None else few[index]
+        return positions, None if weights.dtype == np.bool_ else weights[index].astype(np.int64)
+
+    def _found(self, node: Node) -> Positions | None:
+        """The positions with the value that a condition asks for, if a column of the type is in order by value."""
+        rows = rows_of(self.tables, node)
+        if rows.size < self.tables.settings.order_from or id(node) in self._whole:
+            return None
+        if any(map(may_fail, node.filters)):  # whether they do must not depend on which rows they are put to
+            return None
+        for condition in node.filters:
+            match condition:
+                case ir.Filter(ir.Prop(name, prop), ir.Op.EQ, ir.Param() | ir.Constant() as right):
+                    value, column = self.expressions.constant(right), rows.column(prop)
+                    places = places_of(column, value) if name == node.variable and column.is_ordered else None
+                    if places is not None:
+                        return np.sort(places if rows.live is None else places[rows.live[places]])
+        return None
 
     def _weigh(self, node: Node, positions: Array | None) -> Array:
         rows = rows_of(self.tables, node)

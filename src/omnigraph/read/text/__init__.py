@@ -1,4 +1,5 @@
 """Text search in memory, with the analysis of Lance's inverted index.
 
-Read `analysis` (texts become terms), `postings` (the index), then `bm25` (scores) and `spelling` (fuzzy search).
+Read `analysis` (texts become terms), `postings` (the index, over a `vocabulary`), then `bm25` (scores) and
+`spelling` (fuzzy search).
 """

@@ -25,7 +25,7 @@ class TextIndex:
         check: Callable[[], None] = go_on,
         settings: ReadSettings = READ_DEFAULTS,
     ) -> None:
-        self._over([Segment(0, len(column), Postings(column, check, settings))], len(column), None)
+        self._over([Segment(0, len(column), Postings.of(column, check, settings))], len(column), None)
 
     @classmethod
     def over(cls, segments: Sequence[Segment[Postings]], size: int, live: Bools | None) -> TextIndex:

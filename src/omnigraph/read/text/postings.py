@@ -5,7 +5,6 @@ A document is a row number among the texts. Postings never change, so any number
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -15,63 +14,118 @@ import pyarrow as pa
 
 from omnigraph.read.text.analysis import Word, go_on, tokenize
 from omnigraph.read.text.spelling import Spelling
+from omnigraph.read.text.vocabulary import Texts, Vocabulary
 from omnigraph.read.values.columns import Array, Bools, Ints, Positions
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 _NOWHERE: Final = np.zeros(0, dtype=np.int32)
 
 
-class Postings:
-    """The postings of some texts, with what BM25 and approximate spelling need.
+class PostingArrays(NamedTuple):
+    """What postings consist of.
 
-    Postings lie in one array, sorted by term and document. A search for similar spellings has to know which word
-    of a term a document has, so the words of terms that have more than one follow behind, each with its documents.
-
-    Making them takes a while: ``check`` is called between batches, and may raise to stop it.
+    Postings lie in one array, sorted by term and document: those of the term with code c between ``bounds`` c and
+    c + 1. A search for similar spellings has to know which word of a term a document has, so the words of terms
+    that have more than one follow behind, each with its documents.
     """
 
-    def __init__(
-        self,
+    is_null: Bools
+    """By document: has it no text?"""
+    lengths: Positions
+    """By document: how many words it has."""
+    bounds: Ints
+    documents: Positions
+    frequencies: Array
+    word_starts: Ints
+    """By word: where the documents begin that have it, …"""
+    word_stops: Ints
+    """… and where they end."""
+    term_offsets: Ints
+    """The terms, ascending …"""
+    term_content: Array
+    spelling_offsets: Ints
+    """… and the spellings of words."""
+    spelling_content: Array
+
+
+class Postings:
+    """The postings of some texts, with what BM25 and approximate spelling need."""
+
+    def __init__(self, arrays: PostingArrays) -> None:
+        self.arrays = arrays
+        self.is_null, self.lengths = arrays.is_null, arrays.lengths
+        self._bounds, self._documents, self._frequencies = arrays.bounds, arrays.documents, arrays.frequencies
+        self._terms = Vocabulary(Texts(arrays.term_offsets, arrays.term_content))
+
+    @classmethod
+    def of(
+        cls,
         column: pa.ChunkedArray | pa.Array,
         check: Callable[[], None] = go_on,
         settings: ReadSettings = READ_DEFAULTS,
-    ) -> None:
-        self.is_null: Bools = np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    ) -> Postings:
+        """The postings of a column. Making them takes a while: ``check`` is called between batches, and may raise
+        to stop it."""
+        is_null: Bools = np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+        is_null.flags.writeable = False
         tokens = tokenize(column, check, settings)
-        self._codes, stems = _numbered_terms(tokens.vocabulary)
-        grouped = _grouped(stems[tokens.words], tokens.documents, len(self._codes))
-        self._bounds = grouped.bounds
-        self._frequencies = grouped.frequencies
-        self.lengths = np.bincount(tokens.documents, minlength=len(column)).astype(np.int32)
+        terms, stems = _numbered_terms(tokens.vocabulary)
+        grouped = _grouped(stems[tokens.words], tokens.documents, len(terms.offsets) - 1)
+        lengths = np.bincount(tokens.documents, minlength=len(column)).astype(np.int32)
 
-        is_one_of_many = np.bincount(stems, minlength=len(self._codes))[stems] > 1
+        is_one_of_many = np.bincount(stems, minlength=len(terms.offsets) - 1)[stems] > 1
         shared = is_one_of_many[tokens.words]
         variants = _grouped(tokens.words[shared], tokens.documents[shared], len(stems))
-        self._documents = np.concatenate([grouped.documents, variants.documents])
         behind = len(grouped.documents)
-        self._word_starts = np.where(is_one_of_many, behind + variants.bounds[:-1], self._bounds[stems])
-        self._word_stops = np.where(is_one_of_many, behind + variants.bounds[1:], self._bounds[stems + 1])
-        self._spelling = Spelling([word.spelling for word in tokens.vocabulary])
-        self.is_null.flags.writeable = False
+        return cls(
+            PostingArrays(
+                is_null,
+                lengths,
+                grouped.bounds,
+                np.concatenate([grouped.documents, variants.documents]),
+                grouped.frequencies,
+                np.where(is_one_of_many, behind + variants.bounds[:-1], grouped.bounds[stems]),
+                np.where(is_one_of_many, behind + variants.bounds[1:], grouped.bounds[stems + 1]),
+                *terms,
+                *Texts.of(word.spelling for word in tokens.vocabulary),
+            )
+        )
+
+    def moved(self, positions: Positions, size: int) -> Postings:
+        """The same texts at other positions, which ascend, of so many; those with -1 are left out. Where no text
+        is moved to there is none."""
+        arrays, there = self.arrays, np.flatnonzero(positions >= 0)
+        documents = positions[arrays.documents]
+        kept = documents >= 0
+        before = np.zeros(len(kept) + 1, dtype=np.int64)
+        np.cumsum(kept, out=before[1:])
+        is_null, lengths = np.ones(size, dtype=np.bool_), np.zeros(size, dtype=np.int32)
+        is_null[positions[there]], lengths[positions[there]] = arrays.is_null[there], arrays.lengths[there]
+        return Postings(
+            arrays._replace(
+                is_null=is_null,
+                lengths=lengths,
+                bounds=before[arrays.bounds],
+                documents=documents[kept],
+                frequencies=arrays.frequencies[kept[: len(arrays.frequencies)]],
+                word_starts=before[arrays.word_starts],
+                word_stops=before[arrays.word_stops],
+            )
+        )
 
     def __len__(self) -> int:
         """How many rows there are, nulls included."""
         return len(self.is_null)
 
-    @cached_property
+    @property
     def nbytes(self) -> int:
-        """About how much memory they take, the dictionary of terms included."""
-        arrays: tuple[Array, ...] = (
-            self.is_null,
-            self._bounds,
-            self._documents,
-            self._frequencies,
-            self.lengths,
-            self._word_starts,
-            self._word_stops,
-        )
-        terms = sys.getsizeof(self._codes) + sum(map(sys.getsizeof, self._codes)) + 32 * len(self._codes)
-        return sum(array.nbytes for array in arrays) + self._spelling.nbytes + terms
+        """How much memory they take."""
+        spelling = vars(self).get("_spelling")
+        return sum(array.nbytes for array in self.arrays) + (0 if spelling is None else spelling.nbytes)
+
+    @cached_property
+    def _spelling(self) -> Spelling:
+        return Spelling(Texts(self.arrays.spelling_offsets, self.arrays.spelling_content).decoded())
 
     def having(self, term: str, live: Bools | None) -> int:
         """How many documents have a term, of all or of those that are ``live``."""
@@ -92,7 +146,8 @@ class Postings:
         ranges = {found for word in wanted if (found := self._term(word.term)) is not None}
         for spelling in {word.spelling for word in wanted}:
             near = self._spelling.near(spelling, max(edits, 0))
-            ranges.update(map(range, self._word_starts[near].tolist(), self._word_stops[near].tolist()))
+            starts, stops = self.arrays.word_starts[near], self.arrays.word_stops[near]
+            ranges.update(filter(None, map(range, starts.tolist(), stops.tolist())))
         return self._in_any(list(ranges), documents)
 
     def occurrences(self, term: str, documents: Array | None) -> tuple[Array, Array, Array]:
@@ -110,8 +165,11 @@ class Postings:
         return rows, self._frequencies[places], self.lengths[self._documents[places]]
 
     def _term(self, term: str) -> range | None:
-        code = self._codes.get(term)
-        return None if code is None else range(int(self._bounds[code]), int(self._bounds[code + 1]))
+        code = self._terms.code(term)
+        if code is None:
+            return None
+        found = range(int(self._bounds[code]), int(self._bounds[code + 1]))
+        return found or None
 
     def _in_any(self, ranges: list[range], documents: Array | None) -> Bools:
         """Which documents are in any of the postings, by looking them up or by marking all, whichever is less."""
@@ -143,11 +201,12 @@ class _Grouped(NamedTuple):
     frequencies: Array
 
 
-def _numbered_terms(vocabulary: list[Word]) -> tuple[dict[str, int], Positions]:
-    """The terms of a vocabulary with their codes, and the code of each word."""
-    codes: dict[str, int] = {}
-    stems = (codes.setdefault(word.term, len(codes)) for word in vocabulary)
-    return codes, np.fromiter(stems, dtype=np.int32, count=len(vocabulary))
+def _numbered_terms(vocabulary: list[Word]) -> tuple[Texts, Positions]:
+    """The terms of a vocabulary in ascending order, and for each word the place of its term among them."""
+    terms = sorted({word.term for word in vocabulary})
+    codes = {term: code for code, term in enumerate(terms)}
+    stems = (codes[word.term] for word in vocabulary)
+    return Texts.of(terms), np.fromiter(stems, dtype=np.int32, count=len(vocabulary))
 
 
 def _grouped(codes: Positions, documents: Ints, groups: int) -> _Grouped:

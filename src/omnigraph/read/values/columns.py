@@ -29,6 +29,9 @@ _FEW_ROWS: Final = 1_000
 """Up to so many new rows are put into the sorted order of a column; for more it is sorted again."""
 
 
+_DERIVED: Final = ("valid", "order", "ascending", "codes")
+
+
 class Column:
     """The values of one property by position: an Arrow array, and forms of it that are derived on first use."""
 
@@ -57,7 +60,7 @@ class Column:
         """The memory it takes, with everything derived from it so far."""
         derived = vars(self)
         size: int = self.arrow.nbytes
-        size += sum(derived[name].nbytes for name in ("valid", "order", "codes") if derived.get(name) is not None)
+        size += sum(derived[name].nbytes for name in _DERIVED if derived.get(name) is not None)
         if "values" in derived and (self.arrow.null_count or pa.types.is_boolean(self.arrow.type)):
             size += self.values.nbytes
         return size
@@ -65,6 +68,12 @@ class Column:
     @property
     def is_text(self) -> bool:
         return bool(pa.types.is_string(self.arrow.type) or pa.types.is_large_string(self.arrow.type))
+
+    @property
+    def is_whole_number(self) -> bool:
+        """Are the values integers, days or milliseconds?"""
+        kind = self.arrow.type
+        return bool(pa.types.is_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
 
     @cached_property
     def valid(self) -> Bools | None:
@@ -102,17 +111,31 @@ class Column:
         """Positions by ascending value, for looking up single values."""
         return np.asarray(pc.sort_indices(self.arrow).to_numpy(), dtype=np.int32)
 
-    def places_of(self, value: str) -> Positions | None:
-        """The positions of a value, by bisection; None as long as there were too few searches for sorting to pay:
-        it takes as long as some dozens of passes over the column."""
+    @cached_property
+    def ascending(self) -> Array:
+        """The numbers in this order, without those that are null."""
+        return self.values[self.order[: len(self) - self.arrow.null_count]]
+
+    @property
+    def is_ordered(self) -> bool:
+        """Are values found by bisection?"""
+        return "order" in vars(self)
+
+    def places_of(self, value: str | int) -> Positions | None:
+        """The positions of a text or an integer, by bisection; None as long as there were too few searches for
+        sorting to pay: it takes as long as some dozens of passes over the column."""
         self._searches += 1
         if len(self) < self.settings.order_from:
             return None
-        if "order" not in self.__dict__ and self._searches < self.settings.order_after:
+        if not self.is_ordered and self._searches < self.settings.order_after:
             return None
-        low = bisect_left(_InOrder(self), value.encode())
-        high = bisect_right(_InOrder(self), value.encode(), lo=low)
-        return self.order[low:high]
+        if isinstance(value, str):
+            low = bisect_left(_InOrder(self), value.encode())
+            return self.order[low : bisect_right(_InOrder(self), value.encode(), lo=low)]
+        if not _fits(value, self.values.dtype):
+            return self.order[:0]
+        wanted = self.values.dtype.type(value)
+        return self.order[self.ascending.searchsorted(wanted) : self.ascending.searchsorted(wanted, "right")]
 
     def take(self, positions: Array) -> pa.Array:
         """The values at positions; null where the position is negative."""
@@ -132,6 +155,8 @@ class Column:
             part.repeats = known["repeats"]
         if "codes" in known:
             part.codes = Codes(known["codes"].codes[:count], known["codes"].dictionary)
+        if "order" in known:
+            part.order = known["order"][known["order"] < count]
         return part
 
     def followed_by(self, rows: pa.Array) -> Column:
@@ -149,17 +174,26 @@ class Column:
         small = len(known["codes"].dictionary) <= _FEW_CODES if "codes" in known else False
         if small and not pa.types.is_nested(rows.type):
             longer.codes = known["codes"].followed_by(rows)
-        if "order" in known and self.is_text and len(rows) <= _FEW_ROWS:
+        if "order" in known and (self.is_text or self.is_whole_number) and len(rows) <= _FEW_ROWS:
             longer.order = self._order_with(added)
         return longer
 
     def _order_with(self, added: Column) -> Positions:
         """The positions by ascending value, those of more rows among them, which lie behind the column's own."""
-        inorder = _InOrder(added)
-        texts = [inorder[number] for number in range(len(inorder))]
-        places = [bisect_right(_InOrder(self), text) for text in texts]
-        order = np.insert(self.order, places, added.order[: len(texts)] + np.int32(len(self)))
-        return np.concatenate([order, added.order[len(texts) :] + np.int32(len(self))])
+        count = len(added) - added.arrow.null_count
+        places: Sequence[int] | Ints
+        if self.is_text:
+            inorder = _InOrder(added)
+            places = [bisect_right(_InOrder(self), inorder[number]) for number in range(count)]
+        else:
+            places = self.ascending.searchsorted(added.ascending.astype(self.values.dtype, copy=False), "right")
+        order = np.insert(self.order, places, added.order[:count] + np.int32(len(self)))
+        return np.concatenate([order, added.order[count:] + np.int32(len(self))])
+
+
+def _fits(value: int, kind: np.dtype[Any]) -> bool:
+    bounds = np.iinfo(kind)
+    return bool(bounds.min <= value <= bounds.max)
 
 
 class _InOrder(Sequence[bytes]):

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query.ir import Op
-from omnigraph.read.values.columns import Array, Bools, Column
+from omnigraph.read.values.columns import Array, Bools, Column, Positions
 from omnigraph.read.values.textual import text_against_constant, text_between
 from omnigraph.read.values.vectors import VectorBlock
 
@@ -101,9 +101,23 @@ def compare(op: Op, left: Operand, right: Operand, count: int) -> Bools:
         return text_against_constant(op, left.column, left.positions, str(right))
     if isinstance(right, tuple):
         return _is_vector(left, right)
+    if op is Op.EQ and left.positions is None and (places := places_of(left.column, right)) is not None:
+        held = np.zeros(count, dtype=np.bool_)
+        held[places] = True
+        return held
     held = _against_number(op, left.values, plain(right))
     valid = left.valid
     return held if valid is None else held & valid
+
+
+def places_of(column: Column, value: Value) -> Positions | None:
+    """The positions at which a column has a value, if it can be found without a pass over the column."""
+    if column.is_text:
+        return column.places_of(str(value))
+    number = plain(value)
+    if not column.is_whole_number or not isinstance(number, int) or isinstance(number, bool):
+        return None
+    return column.places_of(number)
 
 
 def _is_vector(left: Series, right: tuple[Value, ...]) -> Bools:

@@ -108,3 +108,25 @@ def _split(values: pa.Array, *, descending: bool) -> tuple[Bools | None, Array]:
     if descending:
         level = -level if level.dtype.kind == "f" else ~level
     return absent, level
+
+
+def ranks(lists: pa.Array) -> pa.Array:
+    """The places of lists among each other: item by item, a list before those that it begins; null for null."""
+    values = [None if found is None else tuple(found) for found in lists.to_pylist()]
+    places = {found: rank for rank, found in enumerate(sorted({value for value in values if value is not None}))}
+    return pa.array([None if value is None else places[value] for value in values], pa.int64())
+
+
+def with_one_zero(values: pa.Array) -> pa.Array:
+    """Values with 0.0 for -0.0, which is the same number, also inside of lists."""
+    kind = values.type
+    if pa.types.is_floating(kind):
+        return pc.add(values, pa.scalar(0.0, kind))
+    is_list = pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind)
+    if not is_list or not pa.types.is_floating(kind.value_type):
+        return values
+    items = values.flatten().to_numpy(zero_copy_only=False)
+    if not bool((np.signbit(items) & (items == 0)).any()):
+        return values
+    found = values.to_pylist()
+    return pa.array([None if one is None else [item + 0.0 for item in one] for one in found], kind)

@@ -19,6 +19,8 @@ Matrix = npt.NDArray[np.float32]
 Metric = Literal["cosine", "l2"]
 _ROUNDING: Final = 1e-5
 """How far a sum of products in 32 bits may be off, relative to the lengths of the vectors."""
+_CACHED: Final = 1 << 17
+"""So many numbers stay in the cache of a processor."""
 _FEW: Final = 4
 """Vectors are compared one by one if they are fewer than one in so many."""
 
@@ -56,7 +58,8 @@ class VectorBlock:
         """Numbers that order the vectors (or those at positions) as their distances do but for rounding; infinite
         where there is none."""
         some: slice | Array = slice(None) if positions is None else positions
-        scores = self.matrix[some] @ query.astype(np.float32)
+        vector = query.astype(np.float32)
+        scores = self.matrix @ vector if positions is None else self._products(vector, positions)
         norms = self.norms[some]
         if metric == "l2":
             scores = norms * norms - 2 * scores
@@ -65,6 +68,18 @@ class VectorBlock:
         if self.valid is not None:
             scores[~self.valid[some]] = np.inf
         return np.asarray(scores)
+
+    def _products(self, vector: Matrix, positions: Array) -> Matrix:
+        """The products of a vector with those at positions, which are fetched so few at a time that they stay in
+        the processor's cache."""
+        out = np.empty(len(positions), dtype=np.float32)
+        together = max(1, _CACHED // self.matrix.shape[1])
+        fetched = np.empty((min(together, len(positions)), self.matrix.shape[1]), dtype=np.float32)
+        for low in range(0, len(positions), together):
+            some = positions[low : low + together]
+            rows = self.matrix.take(some, axis=0, out=fetched[: len(some)], mode="clip")
+            np.dot(rows, vector, out=out[low : low + len(some)])
+        return out
 
 
 class VectorColumn:

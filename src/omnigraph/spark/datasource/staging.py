@@ -21,6 +21,7 @@ from omnigraph.embed.resumable import resumable
 from omnigraph.errors import JobFailed, OmniError
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.state import TablePin
 from omnigraph.recovery.jobs import JobRecord, announce, running
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address
@@ -45,7 +46,7 @@ class Staging:
     address: Address
     branch: Branch
     plan: StagePlan
-    locations: Mapping[str, str]
+    pins: Mapping[str, TablePin]
     kind: str
     actor: str | None
 
@@ -56,11 +57,11 @@ class Staging:
         require_shared(repository.address)
         found = repository.branches.find(branch)
         base = capture(repository, found)
-        locations = {key: pin.location for key, pin in sorted(base.snapshot.tables.items())}
+        pins = dict(sorted(base.snapshot.tables.items()))
         plan = StagePlan(
             "", base.catalog, base.snapshot.schema_digest, destinations(base, found), configured_client()
         )
-        return cls(repository.address, found, plan, locations, kind, actor)
+        return cls(repository.address, found, plan, pins, kind, actor)
 
     @property
     def folders(self) -> frozenset[str]:
@@ -74,7 +75,7 @@ class Staging:
 
     def record(self, job: str) -> JobRecord:
         """The record of a job."""
-        return job_record(job, self.kind, self.branch, self.locations.values(), self.actor)
+        return job_record(job, self.kind, self.branch, self.pins.values(), self.actor)
 
     def stage(
         self, job: str, read: BlockReader, title: str, partition: int, batches: Iterator[pa.RecordBatch]
@@ -94,7 +95,7 @@ class Staging:
         """The reports of tasks. JobFailed if one of their files is missing."""
         reports = in_order(part.outcome for part in parts)
         for file in (file for report in reports for file in report.files):
-            folder = layout.native_prefix(self.locations[file.table_key], self.branch.native)
+            folder = layout.native_prefix(self.pins[file.table_key].location, self.branch.native)
             if not repository.objects.has(f"{folder}/data/{file.name}"):
                 raise JobFailed(parts[0].job, "committing", f"staged file {file.name} was removed meanwhile")
         return reports

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -40,14 +41,16 @@ def checksum(paths: Iterable[Path]) -> int:
     return total.intdigest()
 
 
-def is_whole(path: Path) -> bool:
+def is_whole(path: Path | str) -> bool:
     """Is there a file, and does it end as Lance's files do? One of which the end was not written does not."""
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - len(_MAGIC)))
-            return file.read() == _MAGIC
+        file = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return False
+    try:
+        return os.pread(file, len(_MAGIC), max(0, os.fstat(file).st_size - len(_MAGIC))) == _MAGIC
+    finally:
+        os.close(file)
 
 
 def require_whole(path: Path, size: int | None) -> None:

@@ -101,11 +101,11 @@ class StagedFile:
         return FragmentMetadata.from_json(json.dumps(described))
 
 
-def uncompressed(target: Destination, column: str) -> Destination:
-    """The destination with a column that is not compressed, for values of which nothing can be saved."""
+def compressed(target: Destination, column: str, scheme: str) -> Destination:
+    """The destination with a column that is compressed in another way than Lance would choose, or not at all."""
     index = target.schema.get_field_index(column)
-    plain = target.schema.field(index).with_metadata({"lance-encoding:compression": "none"})
-    return replace(target, schema=target.schema.set(index, plain))
+    changed = target.schema.field(index).with_metadata({"lance-encoding:compression": scheme})
+    return replace(target, schema=target.schema.set(index, changed))
 
 
 def write_file(target: Destination, job: str, rows: pa.Table) -> tuple[str, int]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from omnigraph.storage.wire import encode_field, placed_fields, read_fields
+from omnigraph.storage.files.wire import encode_field, placed_fields, read_fields
 
 _MARK: Final = b"LANC"
 _FOOTER: Final = 16

@@ -6,7 +6,7 @@ Every function here leaves the table as it was. A change that is never committed
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -43,9 +43,13 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class StagedChanges:
-    """A staged mixture of inserts, updates and deletes, and how many of each there are."""
+    """A staged mixture of inserts, updates and deletes, and how many of each there are.
+
+    ``written`` has the rows of its new files, in their order.
+    """
 
     staged: Staged
+    written: pa.Table
     inserted: int
     updated: int
     deleted: int
@@ -106,26 +110,30 @@ def stage_changes(
     operation: str,
     rows_per_file: int = ROWS_PER_FILE,
     probe_limit: int = PROBE_LIMIT,
+    located: Mapping[str, pa.Array] | None = None,
 ) -> StagedChanges:
     """Stage inserts, updates and deletes in one transaction. Ids must be unique across both inputs.
 
     Rows with a known id replace it and keep its row id, so that `delta` sees an update. Deleting an id that is
-    not there does nothing.
+    not there does nothing. ``located`` says where the rows with these ids are, as `locate_rows` does, if the
+    caller has found out already.
     """
     upsert_ids = _one_chunk(upserts.column("id"))
     ids = pa.concat_arrays([upsert_ids, deletes.cast(upsert_ids.type)])
     if pc.count_distinct(ids).as_py() != len(ids):
         raise ValueError("an id is changed twice in one change")
     with translated(handle.uri):
-        touched = locate_rows(handle, ids, probe_limit)
+        touched = locate_rows(handle, ids, probe_limit) if located is None else located
         position = pc.index_in(upsert_ids, value_set=touched["id"])
         known = pc.is_valid(position)
         changed, fresh = upserts.filter(known), upserts.filter(pc.invert(known))
-        fragments = _write(handle, pa.concat_tables([changed, fresh]), rows_per_file)
+        written = pa.concat_tables([changed, fresh])
+        fragments = _write(handle, written, rows_per_file)
         _keep_row_ids(fragments, touched["row_id"].take(position.drop_null()))
         removed, rewritten = _delete_rows(handle, touched["row_address"])
     return StagedChanges(
         staged_operation(handle, location, branch, _update(handle, removed, rewritten, fragments), operation),
+        written,
         inserted=fresh.num_rows,
         updated=changed.num_rows,
         deleted=len(touched["id"]) - changed.num_rows,

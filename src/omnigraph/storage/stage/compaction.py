@@ -20,12 +20,12 @@ from omnigraph.errors import OmniError
 from omnigraph.storage import layout
 from omnigraph.storage.files.datafiles import remove_file
 from omnigraph.storage.files.staged import settle_data
+from omnigraph.storage.files.wire import read_fields
 from omnigraph.storage.handles import TableRef
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.stage.changes import Staged, staged_operation
 from omnigraph.storage.stage.row_versions import EXACT_ROWS, with_coarser_versions
 from omnigraph.storage.unavailable import translated
-from omnigraph.storage.wire import read_fields
 
 ROWS_PER_FILE: Final = 65_536
 """Fragments with fewer rows are put together. Lance makes files of nearly equal size, at most half as large again.

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 from lance.schema import LanceSchema
 
-from omnigraph.storage.wire import Message, encode_fields, read_fields
+from omnigraph.storage.files.wire import Message, encode_fields, read_fields
 
 _NAME: Final = 2
 _ID: Final = 3

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from lance import LanceDataset
 from lance.fragment import FragmentMetadata
 
-from omnigraph.storage.wire import encode_fields, read_fields
+from omnigraph.storage.files.wire import encode_fields, read_fields
 
 EXACT_ROWS: Final = 63
 """How many versions a fragment lists one by one."""

@@ -23,11 +23,11 @@ from omnigraph.storage import layout
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.stage.changes import ROWS_PER_FILE, stage_append
 from omnigraph.write.base import Base
+from omnigraph.write.committing.outcomes import InDoubt
 from omnigraph.write.evolution.accepted import accepted
 from omnigraph.write.evolution.plan import SchemaPlan, SchemaRequest, planned
 from omnigraph.write.evolution.rules import check_table, require_kept, whole_rows
 from omnigraph.write.evolution.tables import TableChange, Tables
-from omnigraph.write.outcomes import InDoubt
 from omnigraph.write.protocol import Prepared, Stage, WriteRequest, commit_holding, commit_write
 from omnigraph.write.rules import Violations
 

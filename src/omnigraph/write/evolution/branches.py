@@ -35,10 +35,10 @@ from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import damaged, optional_text, seal, text, texts, unseal
 from omnigraph.storage.locks import CommitLock
 from omnigraph.write.base import capture
+from omnigraph.write.committing.outcomes import InDoubt, find_out
 from omnigraph.write.evolution.apply import WRITER, SchemaChange, SchemaResult, purge
 from omnigraph.write.evolution.fills import parse_fills
 from omnigraph.write.evolution.plan import SchemaRequest
-from omnigraph.write.outcomes import InDoubt, find_out
 
 NOT_FOLLOWED: Final = "SchemaNotFollowed"
 """The kind of recovery that leaves a branch without the schema that all branches were to get."""

@@ -65,8 +65,7 @@ def _insert(op: ir.InsertOp, given: Expressions, run: Executed, embedder: Embedd
     for assignment in op.assignments:
         name = _ENDS.get(assignment.property, assignment.property) if op.kind == "edge" else assignment.property
         columns[name] = [_stored(entity, name, assignment.value, given)]
-    keyed = isinstance(entity, NodeType) and bool(entity.key)
-    if isinstance(entity, NodeType) and keyed:
+    if entity.key:
         columns["id"] = [_key_of(entity, {name: column[0] for name, column in columns.items()})]
     else:
         columns["id"] = [fresh_id()]
@@ -77,14 +76,14 @@ def _insert(op: ir.InsertOp, given: Expressions, run: Executed, embedder: Embedd
         run.affected_nodes += 1
     else:
         run.affected_edges += 1
-    run.pending.write(table_key, rows, fresh=not keyed)
+    run.pending.write(table_key, rows, fresh=not entity.key)
 
 
-def _key_of(node: NodeType, values: Mapping[str, Any]) -> str:
+def _key_of(entity: EntityType, values: Mapping[str, Any]) -> str:
     try:
-        return node.id_of(values)
+        return entity.id_of(values)
     except ValueError as error:
-        raise BadValue(f"the key of {node.name}: {error}") from error
+        raise BadValue(f"the key of {entity.name}: {error}") from error
 
 
 def _stored(entity: EntityType, name: str, expression: ir.Expr, given: Expressions) -> Any:
@@ -166,7 +165,7 @@ def _delete(op: ir.DeleteOp, given: Expressions, run: Executed) -> None:
     base = run.pending.base
     table_key = f"{op.kind}:{op.type_name}"
     where = where_clause(op, base.entity(table_key), base.schema(table_key), given)
-    ids = one_chunk(where.holding(base.scan(table_key, where.columns, where.sql))["id"])
+    ids = run.pending.ids_of(table_key, where)
     if not len(ids):
         return
     if op.kind == "edge":

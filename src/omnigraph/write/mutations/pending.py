@@ -59,10 +59,20 @@ class PendingChanges:
     def _committed(self, table_key: str, where: Where) -> pa.Table:
         """The committed rows that a statement sees. What Lance cannot check is checked on the columns it needs,
         before whole rows are read."""
+        kept = self.base.kept(table_key)
+        if kept is not None:
+            return matching(kept, where).select(self.base.schema(table_key).names)
         if not where.conditions:
             return self.base.whole_rows(table_key, where.sql or "true", self._limit)
         found = where.holding(self.base.scan(table_key, where.columns, where.sql))
         return self.base.whole_rows_of(table_key, one_chunk(found["id"]), self._limit)
+
+    def ids_of(self, table_key: str, where: Where) -> pa.Array:
+        """The ids of the committed rows that a statement deletes."""
+        kept = self.base.kept(table_key)
+        if kept is not None:
+            return one_chunk(matching(kept, where)["id"])
+        return one_chunk(where.holding(self.base.scan(table_key, where.columns, where.sql))["id"])
 
     def _pending(self, table_key: str) -> pa.Table | None:
         table = self._tables.get(table_key)

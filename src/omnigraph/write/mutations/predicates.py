@@ -13,7 +13,7 @@ from omnigraph.lang.schema.catalog import EntityType
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.values.columns import Column
 from omnigraph.read.values.comparing import Series, compare
-from omnigraph.storage.filters import compared
+from omnigraph.storage.rows.filters import compared
 from omnigraph.write.mutations.computing import COLUMNS, columns_in, holding
 
 

@@ -16,7 +16,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
 from omnigraph.settings import WriteSettings
 from omnigraph.write.base import Base
-from omnigraph.write.entry import Entry
+from omnigraph.write.committing.entry import Entry
 from omnigraph.write.mutations.execution import Executed, execute
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
 from omnigraph.write.vectors import warn_unembedded

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.bulk.load.checking.known import KnownIds
 from omnigraph.bulk.load.options import Mode
+from omnigraph.bulk.load.topology import EndsFile, keep_ends
 from omnigraph.bulk.masks import ExcludedRows
 from omnigraph.bulk.runner import TaskResult
 from omnigraph.errors import Violation
@@ -48,7 +49,8 @@ class StagedLoad:
     ``excluded`` are staged rows that are not loaded. ``skipped`` has, by slice and table, the positions of records
     that were not staged. ``invalid`` names the slices and tables with staged rows that break a rule by themselves.
     A load that ``is_partial`` was not read to its end, so only rules of single rows can be checked. Of each kind
-    of error the first ``error_limit`` are listed.
+    of error the first ``error_limit`` are listed. Checks keep the positions of edge ends under the prefix that
+    ``ends`` has for a table.
     """
 
     snapshot: Snapshot
@@ -61,6 +63,12 @@ class StagedLoad:
     invalid: frozenset[tuple[int, str]] = frozenset()
     is_partial: bool = False
     error_limit: int = SHOWN
+    ends: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def replaces(self) -> bool:
+        """Do the staged rows of a table replace all committed ones?"""
+        return self.mode is Mode.OVERWRITE
 
     def base(self) -> Base:
         """The snapshot as the evaluator reads it."""
@@ -152,7 +160,7 @@ class Check:
 @dataclass(slots=True)
 class CheckResult:
     """What a check found: violations, ids that several records have, ids that exist already; the first of each,
-    and how many there are."""
+    and how many there are. A check of ends may have kept their positions."""
 
     table_key: str
     violations: list[Violation] = field(default_factory=list)
@@ -161,6 +169,7 @@ class CheckResult:
     repeated_total: int = 0
     existing: list[str] = field(default_factory=list)
     existing_total: int = 0
+    ends: EndsFile | None = None
 
 
 def checks_of(load: StagedLoad, groups: int) -> list[Check]:
@@ -250,7 +259,7 @@ def _run_check(load: StagedLoad, check: Check, known: KnownIds) -> CheckResult:
             check_unique(change, check.columns, load.base(), found)
         case Rule.ENDS:
             assert isinstance(entity, EdgeType)  # noqa: S101  only edges have ends
-            _check_ends(load, entity, check, known, found)
+            result.ends = _check_ends(load, entity, check, known, found)
         case Rule.CARD:
             assert isinstance(entity, EdgeType)  # noqa: S101  only edges have a cardinality
             change = load.change(check.table_key, _cardinality_columns(load, check.table_key))
@@ -284,14 +293,18 @@ def _check_ids(load: StagedLoad, known: KnownIds, result: CheckResult) -> None:
         result.existing, result.existing_total = existing.slice(0, load.error_limit).to_pylist(), len(existing)
 
 
-def _check_ends(load: StagedLoad, edge: EdgeType, check: Check, known: KnownIds, found: Violations) -> None:
+def _check_ends(
+    load: StagedLoad, edge: EdgeType, check: Check, known: KnownIds, found: Violations
+) -> EndsFile | None:
     """Every end on one side of the edges is a node. The ids of edges are read only if one is not."""
     (side,), node_key = check.columns, check.known(load)
     ends = load.keys(edge.table_key, [side], check.files)[side]
-    if known.has_all(node_key, ends):
-        return
+    places = known.places(node_key, ends)
+    if places is not None:
+        return keep_ends(load, check, places)
     delta = {node_key: load.change(node_key, ["id"])} if node_key in load.files else {}
     missing = missing_ends(edge, side, ends, delta, load.base())
     if len(missing):
         rows = load.keys(edge.table_key, ["id", side], check.files)
         note_dangling(edge, side, rows, missing, found)
+    return None

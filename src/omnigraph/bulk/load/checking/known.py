@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.bulk.load.options import Mode
+from omnigraph.read.values.columns import Positions
 from omnigraph.read.values.exact import ExactIndex
 from omnigraph.storage.stage.lookups import MOST_PROBES, PROBE_LIMIT
 
@@ -43,17 +44,30 @@ class KnownIds:
             return False
         return bool((staged.places(self._committed_ids(table_key)) < 0).all())
 
-    def has_all(self, table_key: str, ids: pa.ChunkedArray) -> bool:
-        """Are all these ids those of staged or committed rows? False also if few of them are not staged."""
-        load, missing = self._load, ids.combine_chunks()
+    def places(self, table_key: str, ids: pa.ChunkedArray) -> Positions | None:
+        """Where rows with these ids are: positions among the staged rows, and behind them among committed ones.
+
+        None if one of them may be missing; also if few of them are not staged.
+        """
+        load, wanted = self._load, ids.combine_chunks()
         if table_key in load.files:
-            missing = _missing(self._staged_index(table_key), missing)
-        rows = load.snapshot.rows(table_key)
-        if not len(missing):
-            return True
-        if not rows or len(missing) <= _FEW or (table_key in load.files and load.mode is Mode.OVERWRITE):
-            return False
-        return not len(_missing(self._committed_index(table_key), missing))
+            staged = self._staged_index(table_key)
+            found, count = staged.places(wanted), len(staged)
+            lost = np.flatnonzero(found < 0)
+        else:
+            found, count = np.full(len(wanted), -1, dtype=np.int32), 0
+            lost = np.arange(len(wanted))
+        if not len(lost):
+            return found
+        is_replaced = table_key in load.files and load.replaces
+        if not load.snapshot.rows(table_key) or len(lost) <= _FEW or is_replaced:
+            return None
+        late = wanted if len(lost) == len(wanted) else wanted.take(pa.array(lost))
+        committed = self._committed_index(table_key).places(late)
+        if int(committed.min()) < 0:
+            return None
+        found[lost] = committed + np.int32(count)
+        return found
 
     def _staged_index(self, table_key: str) -> ExactIndex:
         self._turn_to(table_key)
@@ -74,9 +88,3 @@ class KnownIds:
         """Forget the ids of another table: a task has memory for one."""
         if self._table_key != table_key:
             self._table_key, self._staged, self._committed = table_key, None, None
-
-
-def _missing(index: ExactIndex, ids: pa.Array) -> pa.Array:
-    """The ids that an index does not have."""
-    lost = np.flatnonzero(index.places(ids) < 0)
-    return ids.take(pa.array(lost))

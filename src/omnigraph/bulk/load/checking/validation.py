@@ -9,13 +9,19 @@ from itertools import chain
 from omnigraph.bulk.load.checking.checks import Check, CheckResult, StagedLoad, checks_of, run_checks, tasks_of
 from omnigraph.bulk.load.checking.joins import KeyJoins
 from omnigraph.bulk.load.checking.origins import Origins, with_source_lines
+from omnigraph.bulk.load.topology import EndsFile
 from omnigraph.bulk.runner import Runner
 from omnigraph.errors import ConstraintViolation, KeyConflict, OmniError, Violation
-from omnigraph.lang.schema.catalog import EntityType, NodeType
+from omnigraph.lang.schema.catalog import EntityType
 
 
-def validate_load(runner: Runner, joins: KeyJoins, load: StagedLoad, origins: Origins, key_budget: int) -> None:
-    """Run every check; raise the violations. Checks that need more than ``key_budget`` bytes of keys are joins."""
+def validate_load(
+    runner: Runner, joins: KeyJoins, load: StagedLoad, origins: Origins, key_budget: int
+) -> list[EndsFile]:
+    """Run every check; raise the violations. Checks that need more than ``key_budget`` bytes of keys are joins.
+
+    Returned are the files in which checks have kept the positions of edge ends.
+    """
     checks = checks_of(load, runner.cores)
     # Joins need no groups of files: if one group is too large for a task, one join checks all of them.
     large = {check.ungrouped for check in checks if check.memory(load) > key_budget}
@@ -33,6 +39,7 @@ def validate_load(runner: Runner, joins: KeyJoins, load: StagedLoad, origins: Or
     except ConstraintViolation as error:
         located = with_source_lines(runner, load, error.violations, origins)
         raise ConstraintViolation(sorted(located, key=by_line), error.total) from None
+    return [result.ends for result in ordered if result.ends is not None]
 
 
 def by_line(violation: Violation) -> tuple[bool, str, int, str]:
@@ -55,16 +62,16 @@ def _raise_violations(load: StagedLoad, results: Sequence[CheckResult]) -> None:
 
 
 def _repeated_ids(entity: EntityType, result: CheckResult) -> OmniError:
-    if not isinstance(entity, NodeType) or not entity.key:
+    if not entity.key:
         return KeyConflict(entity.table_key, [row_id for row_id, _ in result.repeated], result.repeated_total)
     violations = [repeated_key(entity, row_id, count) for row_id, count in result.repeated]
     return ConstraintViolation(violations, result.repeated_total)
 
 
 def repeated_key(
-    node: NodeType, row_id: str, count: int, source: str | None = None, line: int | None = None
+    entity: EntityType, row_id: str, count: int, source: str | None = None, line: int | None = None
 ) -> Violation:
     """The violation of a key that several records of a load have."""
-    key = node.key[0] if len(node.key) == 1 else f"({', '.join(node.key)})"
-    message = f"@unique violation on {node.name}.{key}: value '{row_id}' is in {count} records"
-    return Violation(node.table_key, row_id, "unique", message, source, line)
+    key = entity.key[0] if len(entity.key) == 1 else f"({', '.join(entity.key)})"
+    message = f"@unique violation on {entity.name}.{key}: value '{row_id}' is in {count} records"
+    return Violation(entity.table_key, row_id, "unique", message, source, line)

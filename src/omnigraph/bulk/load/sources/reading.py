@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from omnigraph.bulk.load.sources.opening import arrow_batches, opened
 from omnigraph.bulk.load.sources.slices import Slice
-from omnigraph.bulk.ranges import Lines, read_bytes, read_range, unpacked
+from omnigraph.bulk.ranges import Lines, read_bytes, read_ranges, unpacked
 from omnigraph.formats.columnar import numbered_ends, read_columns
 from omnigraph.formats.delimited import Delimited, read_delimited
 from omnigraph.formats.format import Format
@@ -50,7 +50,7 @@ def portions(part: Slice) -> Iterator[Lines]:
     """The lines of a slice of JSON Lines, in portions of the size that is read at a time."""
     file = part.file
     if file.compression is None:
-        yield read_range(file.name, file.options, part.start, part.stop)
+        yield from read_ranges(file.name, file.options, part.start, part.stop)
     else:
         yield from unpacked(file.name, file.options, file.compression, part.read_bytes)
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from omnigraph.bulk.load.sources.reading import blocks_of
 from omnigraph.bulk.load.sources.slices import Slice
+from omnigraph.bulk.meters import note
 from omnigraph.bulk.runner import TaskResult
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import OmniError, Violation
@@ -22,7 +23,7 @@ from omnigraph.formats.jsonl.blocks import Block, TypedRecords, Unreadable
 from omnigraph.formats.rows import with_fresh_ids
 from omnigraph.lang.schema.catalog import Catalog, NodeType
 from omnigraph.settings import BulkSettings
-from omnigraph.storage.files.datafiles import Destination, StagedFile, uncompressed, write_file
+from omnigraph.storage.files.datafiles import Destination, StagedFile, compressed, write_file
 from omnigraph.write.rules import SHOWN, Violations, broken_rows, check_rows
 from omnigraph.write.vectors import fill_vectors
 
@@ -59,7 +60,8 @@ class StagePlan:
 
 @dataclass(slots=True)
 class SliceReport:
-    """What a task did with one slice: the files it staged, records by table, and the errors of single records.
+    """What a task did with one slice: the files it staged, records by table, how many of them bring no id and
+    have no key, and the errors of single records.
 
     Lines are counted from the start of the slice. ``invalid`` has the positions of records that break a rule by
     themselves, among the records of their type, if the plan needs them; ``invalid_tables`` names the tables of
@@ -70,6 +72,7 @@ class SliceReport:
     slice: int
     files: list[StagedFile] = field(default_factory=list)
     records: dict[str, int] = field(default_factory=dict)
+    anonymous: dict[str, int] = field(default_factory=dict)
     lines: int = 0
     unreadable: list[Unreadable] = field(default_factory=list)
     unreadable_total: int = 0
@@ -109,6 +112,7 @@ class SliceStager:
         self.report.lines += block.lines
         for records in block.records.values():
             self._add(records, before)
+            note(rows=records.rows.num_rows)
 
     def finish(self) -> SliceReport:
         """Stage the rows that are still held; the report."""
@@ -129,7 +133,9 @@ class SliceStager:
         key = entity.table_key
         earlier = report.records.get(key, 0)
         report.records[key] = earlier + records.rows.num_rows
-        has_ids = records.rows["id"].null_count < records.rows.num_rows
+        without_id = records.rows["id"].null_count
+        if without_id:
+            report.anonymous[key] = report.anonymous.get(key, 0) + without_id
         rows = with_fresh_ids(records.rows)
         if isinstance(entity, NodeType):
             rows, skipped = fill_vectors(entity, rows, dict.fromkeys(entity.embeds, True), plan.embedder)
@@ -145,7 +151,7 @@ class SliceStager:
                 report.invalid.setdefault(key, []).extend(positions.tolist())
                 rows = rows.filter(pc.invert(invalid)) if plan.skip_bad else rows
         if rows.num_rows and self._can_be_loaded:
-            self._hold(key, rows, has_ids)
+            self._hold(key, rows, without_id < records.rows.num_rows)
 
     @property
     def _can_be_loaded(self) -> bool:
@@ -179,7 +185,9 @@ class SliceStager:
         rows = pa.concat_tables(self._held.pop(key))
         target = _nullable_where_needed(self.plan.targets[key], rows)
         if key not in self._explicit_ids:
-            target = uncompressed(target, "id")
+            target = compressed(target, "id", "none")
+        for end in ("src", "dst"):
+            target = compressed(target, end, "lz4") if end in rows.column_names else target
         files = -(-rows.num_rows // self.plan.rows_per_file)
         edges = [rows.num_rows * part // files for part in range(files + 1)]
         for low, high in pairwise(edges):
@@ -211,6 +219,7 @@ def _nullable_where_needed(target: Destination, rows: pa.Table) -> Destination:
 def stage_slice(plan: StagePlan, part: Slice) -> TaskResult[SliceReport]:
     """Stage one slice of a file."""
     stager = SliceStager(plan, part.number, part.file.name)
+    note(of=_size(part))
     for block in blocks_of(part, plan.catalog):
         if stager.is_at_limit:
             stager.report.is_partial = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from omnigraph.lang.query.grammar.primaries import PrimaryParser
-from omnigraph.lang.query.syntax import (
+from omnigraph.lang.query.syntax.expressions import (
     LITERALS,
     NO_NULL,
     PRODUCTS,
@@ -26,8 +26,8 @@ from omnigraph.lang.query.syntax import (
     NullTest,
     PropertyRef,
     Variable,
-    parts_of,
 )
+from omnigraph.lang.query.syntax.parts import parts_of
 from omnigraph.lang.source import Span
 from omnigraph.lang.tokens import FLOAT, IDENT, INTEGER, STRING, VARIABLE, Token
 

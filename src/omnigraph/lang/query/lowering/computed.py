@@ -8,7 +8,7 @@ from typing import Final
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.functions.signature import numeric, unified
 from omnigraph.lang.query.functions.table import FUNCTIONS, may_fail
-from omnigraph.lang.query.syntax import (
+from omnigraph.lang.query.syntax.expressions import (
     Arithmetic,
     Case,
     Comparison,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from omnigraph.lang.query.syntax import Requirement, TextPredicate
+from omnigraph.lang.query.syntax.clauses import Requirement, TextPredicate
 from omnigraph.lang.query.typecheck.patterns import Condition, Pattern, Step, mentioned_in
 
 

@@ -8,16 +8,16 @@ from typing import Literal
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.lowering.computed import COMPARISONS, conditions_of
 from omnigraph.lang.query.lowering.expressions import lower_expression
-from omnigraph.lang.query.syntax import (
+from omnigraph.lang.query.syntax.clauses import Requirement
+from omnigraph.lang.query.syntax.parts import of_properties
+from omnigraph.lang.query.syntax.queries import (
     Assignment,
     Condition,
     Delete,
     Insert,
     MutationBody,
     QuerySyntax,
-    Requirement,
     Update,
-    of_properties,
 )
 from omnigraph.lang.query.typecheck.mutations import THE_ROW, row_scope
 from omnigraph.lang.query.typecheck.scope import Scope

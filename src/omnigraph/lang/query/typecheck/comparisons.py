@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from omnigraph.lang.diagnostics import suggest
-from omnigraph.lang.query.syntax import Comparison, Expression, ListLiteral, StringLiteral
+from omnigraph.lang.query.syntax.expressions import Comparison, Expression, ListLiteral, StringLiteral
 from omnigraph.lang.query.typecheck.scope import Context
 from omnigraph.lang.values import ValueType, compatible
 

@@ -17,7 +17,7 @@ from omnigraph.lang.query.functions.signature import (
     unified,
 )
 from omnigraph.lang.query.functions.table import FUNCTIONS
-from omnigraph.lang.query.syntax import (
+from omnigraph.lang.query.syntax.expressions import (
     Arithmetic,
     Case,
     Comparison,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from omnigraph.lang.diagnostics import suggest
-from omnigraph.lang.query.syntax import (
+from omnigraph.lang.query.syntax.expressions import (
     LITERALS,
     Expression,
     FloatLiteral,

@@ -9,22 +9,17 @@ from itertools import chain, islice
 
 from omnigraph.lang.diagnostics import Remedy, suggest
 from omnigraph.lang.query.ir import ROW
-from omnigraph.lang.query.syntax import (
-    NO_NULL,
-    AliasRef,
+from omnigraph.lang.query.syntax.clauses import Requirement
+from omnigraph.lang.query.syntax.expressions import NO_NULL, AliasRef, Expression, PropertyRef, Variable
+from omnigraph.lang.query.syntax.parts import of_properties, parts_of
+from omnigraph.lang.query.syntax.queries import (
     Assignment,
     Condition,
     Delete,
-    Expression,
     Insert,
     MutationBody,
-    PropertyRef,
-    Requirement,
     Statement,
     Update,
-    Variable,
-    of_properties,
-    parts_of,
 )
 from omnigraph.lang.query.typecheck.fits import check_fits, check_stored
 from omnigraph.lang.query.typecheck.operands import check_condition
@@ -167,15 +162,16 @@ def _missing(target: EntityType, given: set[str]) -> Iterator[str]:
 
 
 def _check_identity(target: EntityType, assignments: Iterable[Assignment], context: Context) -> None:
-    """What makes an entity the one it is cannot be updated: the key of a node, the ends of an edge."""
+    """What makes an entity the one it is cannot be updated: its key, and the ends of an edge."""
     for assignment in assignments:
         name = assignment.property
-        if isinstance(target, NodeType) and name.text in target.key:
+        if name.text in target.key:
+            kind = "node" if isinstance(target, NodeType) else "edge"
             context.report(
                 "Q109",
                 f"cannot update @key property {target.name}.{name}",
                 name.span,
-                "the key is the node's identity; delete the node and insert another",
+                f"the key is the {kind}'s identity; delete the {kind} and insert another",
             )
         elif isinstance(target, EdgeType) and name.text in _ENDPOINTS:
             context.report(

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 
 from omnigraph.lang.diagnostics import suggest
-from omnigraph.lang.query.syntax import (
+from omnigraph.lang.query.syntax.expressions import (
     COMPUTED,
     LITERALS,
     NO_NULL,
@@ -29,6 +29,7 @@ from omnigraph.lang.query.syntax import (
     StringLiteral,
     TextCall,
     Variable,
+    Whole,
 )
 from omnigraph.lang.query.typecheck.computed import computed_type, require_truth
 from omnigraph.lang.query.typecheck.scope import Context, Scope, property_type
@@ -130,6 +131,14 @@ def value_type(expression: Expression, scope: Scope, context: Context, role: str
                 "T7", f"an aggregate cannot be {role}", expression.span, "aggregates belong in `return`"
             )
             return None
+        case Whole(variable):
+            context.report(
+                "T7",
+                f"`${variable.name}.*` is a whole node or edge and cannot be {role}",
+                expression.span,
+                f"use one of its properties: `${variable.name}.…`; only `return` takes all of it",
+            )
+            return None
         case AliasRef(name):
             remedy = NO_NULL if name == "null" else f'a property is written `$x.{name}`, a text `"{name}"`'
             context.report("T7", f"`{name}` is not a value here", expression.span, remedy)
@@ -156,13 +165,10 @@ def _role(condition: Expression) -> str:
 
 
 def _check_presence(operand: Expression, scope: Scope, context: Context) -> None:
-    """A node variable that is tested for null."""
+    """A node or edge variable that is tested for null: an optional block may have left it without a value."""
     assert isinstance(operand, Variable)  # noqa: S101
-    bound = scope.find(operand.name)
-    if bound is None:
+    if scope.find(operand.name) is None:
         unknown_variable(operand, scope, context)
-    elif isinstance(bound.type, EdgeType):
-        bare_edge(operand, context)
 
 
 def _variable_type(variable: Variable, scope: Scope, context: Context, role: str) -> ValueType | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.lang.query import ir
-from omnigraph.lang.query.syntax import (
+from omnigraph.lang.query.syntax.expressions import (
     IntegerLiteral,
     ListLiteral,
     PropertyRef,

@@ -14,14 +14,17 @@ from omnigraph.read.data.rows import Rows, WholeTable
 from omnigraph.read.run.search.scorers import NearestScorer
 from omnigraph.read.values.columns import Array, Ints
 from omnigraph.settings import ReadSettings
-from omnigraph.storage.nearest import Near, VectorIndex
+from omnigraph.storage.rows.nearest import Near, VectorIndex
 
 REFINE: Final = 4
 """An index knows vectors by a few bits for each number, so it is asked for so many times the rows that are wanted;
 their exact distances decide."""
 
 _FEW: Final = 10
-"""Where less than one in so many rows of a table can be chosen, all of them are compared."""
+"""Where less than one in so many rows of a table can be chosen, all of them are compared, …"""
+
+_QUICK: Final = 1 << 25
+"""… and where so few numbers have to be, up to one in four rows."""
 
 _LOSS: Final = (1.2, 1.3)
 """How many of the nearest are missed: e^-(a + b·p/√n) of them if p of n partitions are searched."""
@@ -86,8 +89,9 @@ def candidates_by_index(
     if among is not None:
         allowed = np.zeros(rows.size, dtype=np.bool_)
         allowed[among] = True
-        share = np.count_nonzero(allowed) / rows.count
-        if _FEW * share < 1:
+        count = np.count_nonzero(allowed)
+        share = count / rows.count
+        if _FEW * share < 1 or (4 * share < 1 and count * len(scorer.vector) <= _QUICK):
             return None
     while True:
         near = search.near(scorer, wanted, share)

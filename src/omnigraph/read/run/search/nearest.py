@@ -13,7 +13,7 @@ from omnigraph.read.run.lookups import FetchedRows, Lookups, TooManyLookups
 from omnigraph.read.run.search.indexed import IndexedSearch
 from omnigraph.read.run.search.scorers import NearestScorer
 from omnigraph.read.run.steps import Step, Tools
-from omnigraph.storage.nearest import rows_near
+from omnigraph.storage.rows.nearest import rows_near
 
 
 @dataclass(slots=True)

@@ -1,0 +1,167 @@
+"""The topology that a load leaves behind, so that the first query after it does not derive it.
+
+The checks of a load find out where the nodes at the ends of its edges are, and keep that in files of the job.
+After the commit one task per edge type sorts the pairs and saves them; the driver holds none. A topology is saved
+only if the committed tables consist of the files that were checked, in their order; if not, queries derive it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from omnigraph.bulk.pieces import open_tables
+from omnigraph.bulk.runner import Runner, TaskResult
+from omnigraph.errors import OmniError
+from omnigraph.lang.query.ir import Direction
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.read.data.adjacency import Adjacency, from_keys, packed
+from omnigraph.read.data.cache import default_limit
+from omnigraph.read.data.saved.shelf import save
+from omnigraph.read.data.saved.topology import SavedTopology
+from omnigraph.read.data.saved.versions import SavedTable
+from omnigraph.read.values.columns import Ints, Positions
+from omnigraph.read.values.parallel import begun
+from omnigraph.storage import layout
+from omnigraph.storage.objects import open_objects
+from omnigraph.storage.rows.pieces import Piece, pieces_of
+
+if TYPE_CHECKING:
+    from omnigraph.bulk.load.checking.checks import Check, StagedLoad
+
+_BYTES_EACH: Final = 48
+"""About how much memory an edge takes while its pairs are sorted in both directions and written."""
+_SIDES: Final = ("src", "dst")
+
+
+@dataclass(frozen=True, slots=True)
+class EndsFile:
+    """A file of the job with the positions of the nodes at one side of the edges of some staged files.
+
+    Positions count the staged nodes of the type in the order of their files, and then the committed ones.
+    """
+
+    key: str
+    table_key: str
+    side: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _TopologyTask:
+    """Saves the topology of one edge type. ``checked`` is the load as it was checked, ``snapshot`` a state of the
+    branch after its commit."""
+
+    checked: StagedLoad
+    snapshot: Snapshot
+    table_key: str
+    ends: tuple[EndsFile, ...]
+
+
+def kept_ends(load: StagedLoad, job: str, least: int) -> dict[str, str]:
+    """The edge tables whose topology can be saved after the load, each with a prefix for its files of ends: tables
+    with at least so many edges, all of them loaded now."""
+    folder = f"{layout.job_folder(job)}/ends"
+    found = {}
+    for number, (table_key, files) in enumerate(load.files.items()):
+        rows = sum(file.rows for file in files)
+        is_new = load.replaces or not load.snapshot.rows(table_key)
+        if table_key.startswith("edge:") and is_new and least <= rows <= default_limit() // _BYTES_EACH:
+            found[table_key] = f"{folder}/{number}"
+    return found
+
+
+def keep_ends(load: StagedLoad, check: Check, places: Positions) -> EndsFile | None:
+    """Keep the positions that a check of ends has found, if the topology is to be saved."""
+    prefix = load.ends.get(check.table_key)
+    if prefix is None:
+        return None
+    (side,), names = check.columns, tuple(file.name for file in check.files)
+    key = f"{prefix}/{names[0]}.{side}"
+    open_objects(load.snapshot.address).hint(key, places.astype("<i4", copy=False).tobytes())
+    return EndsFile(key, check.table_key, side, names)
+
+
+def save_topologies(
+    runner: Runner, load: StagedLoad, ends: Sequence[EndsFile], snapshot: Callable[[], Snapshot]
+) -> None:
+    """Save the topologies whose ends are all known, after the commit; ``snapshot`` gives the branch as it is then.
+
+    Whatever fails here leaves out what is never needed, and the load has succeeded.
+    """
+    known = {table_key: tuple(file for file in ends if file.table_key == table_key) for table_key in load.ends}
+    whole = [table_key for table_key, found in known.items() if _cover(found, load, table_key)]
+    if whole:
+        with suppress(OmniError):
+            after = snapshot()
+            tasks = [_TopologyTask(load, after, table_key, known[table_key]) for table_key in whole]
+            runner.run("saving topologies", _save, tasks)
+
+
+def _cover(ends: Sequence[EndsFile], load: StagedLoad, table_key: str) -> bool:
+    """Are the ends of all staged edges of a table known, on both sides?"""
+    staged = sorted(file.name for file in load.files[table_key])
+    return all(sorted(_names(ends, side)) == staged for side in _SIDES)
+
+
+def _names(ends: Iterable[EndsFile], side: str) -> list[str]:
+    return [name for file in ends if file.side == side for name in file.files]
+
+
+def _save(task: _TopologyTask) -> TaskResult[bool]:
+    """Sort the pairs of an edge type in both directions, and save them."""
+    tables, snapshot = open_tables(task.snapshot.address), task.snapshot
+    edge = snapshot.catalog.edges[task.table_key.partition(":")[2]]
+    keys = {"src": f"node:{edge.source}", "dst": f"node:{edge.target}"}
+    pieces = {key: _checked_pieces(task, key) for key in (task.table_key, *keys.values())}
+    if any(found is None for found in pieces.values()):
+        return TaskResult(False)
+    saved = {key: _saved(snapshot, key, found or ()) for key, found in pieces.items()}
+    source, target = (_positions(task, side, keys[side], saved[keys[side]].size) for side in _SIDES)
+    sizes = saved[keys["src"]].size, saved[keys["dst"]].size
+    back = begun(lambda: from_keys(packed(target, source), sizes[1], sizes[0]))
+    out = from_keys(packed(source, target), *sizes)
+    pairs = {Direction.OUT: _arrays(out), Direction.IN: _arrays(back.result())}
+    topology = SavedTopology(saved[task.table_key], saved[keys["src"]], saved[keys["dst"]], pairs)
+    return TaskResult(save(tables, topology), rows=len(source))
+
+
+def _checked_pieces(task: _TopologyTask, table_key: str) -> tuple[Piece, ...] | None:
+    """The pieces of a table, if they are those that were checked, in that order, and without deleted rows."""
+    load, tables = task.checked, open_tables(task.snapshot.address)
+    staged = load.files.get(table_key)
+    expected: list[tuple[str, ...]] = []
+    if load.snapshot.rows(table_key) and not (load.replaces and staged is not None):
+        expected += [piece.files for piece in pieces_of(tables, load.snapshot.tables[table_key].ref)]
+    expected += [(file.name,) for file in staged or ()]
+    found = pieces_of(tables, task.snapshot.tables[table_key].ref)
+    is_same = [piece.files for piece in found] == expected
+    return found if is_same and not any(piece.deletions for piece in found) else None
+
+
+def _saved(snapshot: Snapshot, table_key: str, pieces: tuple[Piece, ...]) -> SavedTable:
+    none = np.zeros(0, dtype=np.int32)
+    return SavedTable(snapshot.tables[table_key].ref, pieces, tuple(none for _ in pieces))
+
+
+def _positions(task: _TopologyTask, side: str, node_key: str, size: int) -> Positions:
+    """The nodes at one side of all edges by their positions in the table, where committed rows come first."""
+    objects = open_objects(task.snapshot.address)
+    parts = [np.zeros(0, dtype=np.int32)]
+    for file in task.ends:
+        found = objects.get(file.key) if file.side == side else None
+        if found is not None:
+            parts.append(np.frombuffer(found.content, dtype="<i4"))
+    places: Positions = np.concatenate(parts)
+    staged = sum(file.rows for file in task.checked.files.get(node_key, ()))
+    committed = size - staged
+    return places if not committed else np.where(places < staged, places + committed, places - staged).astype("i4")
+
+
+def _arrays(adjacency: Adjacency) -> tuple[Ints, Positions, Ints]:
+    assert adjacency.repeats is not None  # noqa: S101  distinct pairs that were built know them
+    return adjacency.starts, adjacency.targets, adjacency.repeats

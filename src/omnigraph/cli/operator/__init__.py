@@ -1,0 +1,1 @@
+"""Verbs about the person at the keyboard: tokens, profiles and aliases."""

@@ -1,0 +1,185 @@
+"""How far a job is, on the terminal, and what Ctrl-C does to it.
+
+Showing progress never decides how a command ends: whatever goes wrong with it is a warning, once. In a pipe, and
+with `--quiet`, nothing is shown.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Final, TypedDict
+
+import typer
+
+from omnigraph.cli.output import live, print_warning
+from omnigraph.cli.scope.options import said
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from omnigraph.bulk.runner import JobEvent
+    from omnigraph.maintenance.copying.transfer import CopyEvent
+    from omnigraph.read.limits import Cancellation
+
+INTERRUPTED: Final = 130
+"""The exit code of a command that Ctrl-C ended."""
+_STEADY: Final = 0.1
+"""How many seconds the bar stays as it is at least."""
+
+
+class Watched(TypedDict):
+    """The keywords with which a job is watched and can be stopped."""
+
+    listener: Callable[[JobEvent], None] | None
+    cancellation: Cancellation
+
+
+@contextmanager
+def watched() -> Iterator[Watched]:
+    """Show how far a job is, and let Ctrl-C stop it: once to end it in order, twice to end it at once."""
+    from omnigraph.read.limits import Cancellation
+
+    cancellation = Cancellation()
+    with ExitStack() as stack:
+        bar = stack.enter_context(_shown_bar()) if is_shown() else None
+        stack.enter_context(_stopped_by_interrupt(cancellation))
+        try:
+            yield {"listener": None if bar is None else bar.listen, "cancellation": cancellation}
+        except KeyboardInterrupt:
+            stack.close()
+            sys.stderr.write(
+                "interrupted at once: `omnigraph log` shows whether the commit was made, and "
+                "`omnigraph jobs --clean` removes what the job left behind\n"
+            )
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def is_shown() -> bool:
+    """Is there a terminal to show progress on, and does the user want it?"""
+    try:
+        return sys.stderr.isatty() and not said().get("quiet")
+    except (AttributeError, ValueError):
+        return False
+
+
+@contextmanager
+def _stopped_by_interrupt(cancellation: Cancellation) -> Iterator[None]:
+    """Let the first Ctrl-C cancel, and the next one raise KeyboardInterrupt. Only a main thread has signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def cancel(*_: object) -> None:
+        cancellation.cancel()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGINT, cancel)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Bar:
+    """A bar for each step of a job. One that cannot be drawn any more is given up, with a warning."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress: Progress | None = progress
+        self._steps: dict[str, TaskID] = {}
+        self._drawn = 0.0
+
+    def listen(self, event: JobEvent) -> None:
+        """Show how far a job is."""
+        share = event.share if event.share is not None else event.done / event.tasks if event.tasks else None
+        self._show(event.step, share, amounts(event))
+
+    def copied(self, event: CopyEvent) -> None:
+        """Show how much is copied."""
+        share = event.bytes / event.total_bytes if event.total_bytes else None
+        files = f"{event.done:,} file{'' if event.done == 1 else 's'}"
+        self._show(event.step, share, f"{event.bytes / 1e6:,.1f} of {event.total_bytes / 1e6:,.1f} MB, {files}")
+
+    def _show(self, step: str, share: float | None, done: str) -> None:
+        if self._progress is None:
+            return
+        try:
+            self._draw(self._progress, step, share, done)
+        except Exception as error:  # noqa: BLE001  whatever it is, it is not the job that failed
+            _end(self._progress, error)
+            self._progress = None
+
+    def _draw(self, progress: Progress, step: str, share: float | None, done: str) -> None:
+        is_new = step not in self._steps
+        if is_new:
+            self._steps[step] = progress.add_task(step, total=None, amounts="")
+        total, completed = (None, 0.0) if share is None else (1.0, min(share, 1.0))
+        progress.update(self._steps[step], total=total, completed=completed, amounts=done)
+        if is_new or completed == total or time.monotonic() - self._drawn > _STEADY:
+            self._drawn = time.monotonic()
+            progress.refresh()
+
+
+@contextmanager
+def copying() -> Iterator[Callable[[CopyEvent], None] | None]:
+    """A listener that shows on the terminal how much is copied; None where there is no terminal."""
+    if not is_shown():
+        yield None
+        return
+    with _shown_bar() as bar:
+        yield None if bar is None else bar.copied
+
+
+@contextmanager
+def _shown_bar() -> Iterator[Bar | None]:
+    """A bar on standard error for as long as the job runs; None, and a warning, if it cannot be drawn."""
+    progress = None
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[amounts]}"),
+            TimeElapsedColumn(),
+        )
+        progress = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
+        progress.start()
+        live(progress.console)
+    except Exception as error:  # noqa: BLE001  the job has not begun, and runs as well without a bar
+        _end(progress, error)
+        progress = None
+    try:
+        yield None if progress is None else Bar(progress)
+    finally:
+        if progress is not None:
+            _end(progress, None)
+
+
+def _end(progress: Progress | None, error: Exception | None) -> None:
+    """Take the bar away, and say what went wrong with it."""
+    live(None)
+    try:
+        if progress is not None:
+            progress.stop()
+        if error is not None:
+            print_warning(f"progress cannot be shown: {error}")
+    except (OSError, ValueError):
+        return  # the terminal is gone, so there is no place to say so
+
+
+def amounts(event: JobEvent) -> str:
+    """The rows and bytes that a step has done, and how fast."""
+    if not event.rows and not event.bytes:
+        return ""
+    seconds = max(event.seconds, 0.001)
+    size = f"{event.bytes / 1e6:,.1f} MB, " if event.bytes else ""
+    rows = f"{event.rows:,} row{'' if event.rows == 1 else 's'}"
+    return f"{size}{rows}, {event.rows / seconds:,.0f} rows/s"

@@ -1,0 +1,96 @@
+"""The words about the graph that every verb of a capability takes, without naming them in its own parameters.
+
+`capable` adds them to a verb, and `given_here` tells a running verb what was said. A verb that cannot use one of
+them refuses it by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import typer
+
+from omnigraph.cli.scope.capabilities import Capability
+from omnigraph.cli.scope.target import Given
+
+_SAID: Final = "omnigraph.scope"
+_WHY: Final[Mapping[Capability, str]] = {
+    Capability.DIRECT: "it works on the store itself; name that with --store",
+    Capability.LOCAL: "it works on files, not on a graph",
+    Capability.SERVED: "it asks a server; name that with --server",
+    Capability.ANY: "",
+}
+_TAKES: Final[Mapping[Capability, frozenset[str]]] = {
+    Capability.ANY: frozenset({"server", "graph", "profile", "yes", "quiet"}),
+    Capability.SERVED: frozenset({"server", "profile"}),
+    Capability.DIRECT: frozenset({"profile", "yes", "quiet"}),
+    Capability.LOCAL: frozenset(),
+}
+
+
+def _words(
+    server: Annotated[
+        str | None, typer.Option("--server", metavar="NAME|URL", help="The server that has the graph.")
+    ] = None,
+    graph: Annotated[str | None, typer.Option("--graph", metavar="ID", help="Which graph of the server.")] = None,
+    profile: Annotated[
+        str | None, typer.Option("--profile", metavar="NAME", help="A profile of the configuration.")
+    ] = None,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="Agree to lose what is on main, in a bucket or on a server."),
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Show no progress, and do not say which graph is written to.")
+    ] = False,
+) -> None:
+    """Only its options are used."""
+
+
+def capable(command: Any, capability: Capability) -> None:
+    """Give a verb the words of its capability, unless it has a word of its own by that name."""
+    own = {name for each in command.params for name in (*each.opts, f"--{each.name}")}
+    holder = typer.Typer(add_completion=False)
+    holder.command()(_words)
+    options: list[Any] = typer.main.get_command(holder).params
+    for option in options:
+        if option.name == "help" or own & set(option.opts):
+            continue
+        if option.name in _TAKES[capability]:
+            option.callback = _note
+        else:
+            option.hidden = True
+            option.callback = _refuse(_WHY[capability])
+        option.expose_value = False
+        command.params.append(option)
+
+
+def _note(ctx: typer.Context, option: Any, value: Any) -> Any:
+    if value:
+        ctx.meta.setdefault(_SAID, {})[option.name] = value
+    return value
+
+
+def _refuse(why: str) -> Any:
+    def refuse(ctx: typer.Context, option: Any, value: Any) -> Any:
+        if value:
+            raise typer.BadParameter(f"`{ctx.info_name}` takes no {option.opts[0]}: {why}")
+        return value
+
+    return refuse
+
+
+def said() -> dict[str, Any]:
+    """The words of the running verb, by name."""
+    from typer._click.globals import get_current_context
+
+    context = get_current_context(silent=True)
+    return {} if context is None else context.meta.get(_SAID, {})
+
+
+def given_here(*stores: str | None) -> Given:
+    """What the running verb was told about the graph, with the addresses that are parameters of its own."""
+    words = said()
+    named = tuple(address for address in stores if address)
+    return Given(named, words.get("server"), words.get("graph"), words.get("profile"))

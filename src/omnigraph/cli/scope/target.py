@@ -1,0 +1,132 @@
+"""Scope resolution: flags, environment and configuration become one target.
+
+The first of these that says something decides: an address on the command line (positional, `--store`, `--server`),
+`--profile`, `$OMNIGRAPH_STORE`, `$OMNIGRAPH_PROFILE`, the defaults of the configuration, the only `*.omni` here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from omnigraph.cli.scope.config import Binding, OperatorConfig, read_config
+from omnigraph.cli.scope.credentials import token_of
+from omnigraph.errors import ConfigInvalid
+
+STORE: Final = "OMNIGRAPH_STORE"
+PROFILE: Final = "OMNIGRAPH_PROFILE"
+_WEB: Final = ("http://", "https://")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the command line says about the graph."""
+
+    stores: Sequence[str] = ()
+    """Positional addresses and `--store`; naming one graph twice is no mistake."""
+    server: str | None = None
+    graph: str | None = None
+    profile: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The graph that a command works on: its storage, or a server that has it."""
+
+    address: str
+    is_server: bool = False
+    graph: str | None = None
+    """Which graph of the server."""
+    server: str | None = None
+    """The server's name in the configuration."""
+    origin: str | None = None
+    """What named the target, if the command line did not."""
+
+    @property
+    def is_local(self) -> bool:
+        """Is it on this machine's disk?"""
+        return not self.is_server and "://" not in self.address.removeprefix("file://")
+
+    def token(self) -> str | None:
+        """The token for the server, if there is one."""
+        return token_of(self.server)
+
+    def __str__(self) -> str:
+        return self.address if self.graph is None else f"{self.address}/graphs/{self.graph}"
+
+
+def resolve(given: Given, environment: Mapping[str, str] = os.environ) -> Target:
+    """The one target that is meant; a wrong or a missing word is a usage error."""
+    stores = sorted({address for address in given.stores if address})
+    if given.server is not None and stores:
+        raise typer.BadParameter(f"two graphs are named: {stores[0]} and --server {given.server}")
+    if len(stores) > 1:
+        raise typer.BadParameter(f"two graphs are named: {' and '.join(stores)}")
+    if stores:
+        return _store(stores[0], given, None)
+    if given.server is not None:
+        return _server(given.server, given.graph, read_config(environment), None)
+    if given.profile is not None:
+        return _profile(given.profile, given, read_config(environment), f"--profile {given.profile}")
+    if environment.get(STORE):
+        return _store(environment[STORE], given, f"${STORE}")
+    config = read_config(environment)
+    if environment.get(PROFILE):
+        return _profile(environment[PROFILE], given, config, f"${PROFILE}={environment[PROFILE]}")
+    if config.defaults.server is not None or config.defaults.store is not None:
+        return _bound(config.defaults, given, config, f"defaults of {config.path}")
+    return _store(_only_here(), given, None)
+
+
+def _store(address: str, given: Given, origin: str | None) -> Target:
+    if address.startswith(_WEB):
+        raise typer.BadParameter(f"{address} is a server; name it with --server {address}")
+    if given.graph is not None:
+        raise typer.BadParameter(f"{address} is one graph; --graph chooses among those of a server")
+    return Target(address, origin=origin)
+
+
+def _server(named: str, graph: str | None, config: OperatorConfig, origin: str | None) -> Target:
+    """A server by its name in the configuration or by its URL, which may end in the name of a graph."""
+    if named in config.servers:
+        return Target(config.servers[named], True, graph, named, origin)
+    if not named.startswith(_WEB):
+        known = ", ".join(sorted(config.servers)) or "none"
+        raise typer.BadParameter(f"there is no server '{named}' in {config.path}; it has {known}")
+    return Target(named, True, graph, server_of(named, config.servers), origin)
+
+
+def server_of(url: str, servers: Mapping[str, str]) -> str | None:
+    """The server whose URL is the longest beginning of a URL, up to a `/`. Its token is sent nowhere else."""
+    fitting = [name for name, known in servers.items() if url == known or url.startswith(f"{known}/")]
+    return max(fitting, key=lambda name: len(servers[name]), default=None)
+
+
+def _profile(name: str, given: Given, config: OperatorConfig, origin: str) -> Target:
+    found = config.profiles.get(name)
+    if found is None:
+        known = ", ".join(sorted(config.profiles)) or "none"
+        raise typer.BadParameter(f"there is no profile '{name}' in {config.path}; it has {known}")
+    if (found.server is None) == (found.store is None):
+        raise ConfigInvalid(str(config.path), f"profiles.{name} names exactly one of server and store")
+    return _bound(found, given, config, origin)
+
+
+def _bound(binding: Binding, given: Given, config: OperatorConfig, origin: str) -> Target:
+    if binding.server is not None:
+        return _server(binding.server, given.graph or binding.graph, config, origin)
+    assert binding.store is not None  # noqa: S101  callers have looked
+    return _store(binding.store, given, origin)
+
+
+def _only_here() -> str:
+    here = sorted(str(path) for path in Path().glob("*.omni"))
+    if len(here) == 1:
+        return here[0]
+    found = f"this directory has {', '.join(here)}" if here else "this directory has no *.omni"
+    raise typer.BadParameter(f"which graph? {found}; name one with --store or --server")

@@ -1,0 +1,1 @@
+"""Groups of rows: `grouping` finds them, `aggregates` and `listing` compute a value of each."""

@@ -1,0 +1,1 @@
+"""What answers requests: plain functions of a call, which run in threads. Read `calls` first."""

@@ -1,0 +1,1 @@
+"""What is seen of a server: its log, its metrics, its requests."""

@@ -1,0 +1,1 @@
+"""How bodies come in and answers go out: limits, packing, streams and events."""

@@ -1,0 +1,133 @@
+"""Moving a staged change onto a newer state of its branch without preparing it again.
+
+Writers of one process that wait for the same lock know each other's changes. Rows that are only added can be
+committed on top of a change that does not touch them: the staged files are the same, and so is the outcome of all
+checks. Anything else is prepared again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.lang.schema.catalog import Catalog, EdgeType
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.state import ManifestState
+from omnigraph.recovery.sidecar import TableMove
+from omnigraph.storage.stage.changes import shrunk_fragments
+from omnigraph.storage.tables import TableRef
+from omnigraph.write.base import Base
+from omnigraph.write.changes import Fold, Prepared, Ready, Result, StagedMove
+from omnigraph.write.delta import TableDelta
+from omnigraph.write.upkeep.folding import Folding
+
+MOST_ROWS: Final = 1_000
+"""A change of more rows is not remembered for other writers."""
+
+Delta = Mapping[str, TableDelta]
+
+
+def remember(repository: Repository, native: str | None, version: int, prepared: Prepared[Result]) -> None:
+    """Keep the change that made a version of a branch, for writers that have prepared theirs before."""
+    rows = sum(change.upserts.num_rows + len(change.deletes) for change in prepared.delta.values())
+    if rows <= MOST_ROWS and not prepared.stages and prepared.schema is None:
+        repository.manifest.remember_change(native, version, prepared.delta)
+
+
+def rebased(
+    ready: Ready[Result], state: ManifestState, folding: Folding, operation_id: str
+) -> Ready[Result] | None:
+    """A staged change on top of a newer state; None if it has to be prepared again."""
+    folding.begin()
+    return _onto(ready, state, {}, folding.reuse, operation_id)
+
+
+def joined(
+    ready: Ready[Result], state: ManifestState, made: Mapping[int, Delta], operation_id: str
+) -> Ready[Result] | None:
+    """A staged change on top of a state that is not published yet; None if it cannot be committed right after it.
+
+    ``made`` has the changes that lead there, by the versions that they will make. A change with files to fold
+    needs a version that it can look into.
+    """
+    if any(len(one.versions) > 1 for one in ready.staged):
+        return None
+    return _onto(ready, state, made, lambda _ref, _change, _operation: (), operation_id)
+
+
+def _onto(
+    ready: Ready[Result], state: ManifestState, made: Mapping[int, Delta], fold: Fold, operation_id: str
+) -> Ready[Result] | None:
+    base, prepared = ready.base, ready.prepared
+    if not prepared.is_blind or prepared.stages or prepared.schema is not None:
+        return None
+    if state.schema != base.snapshot.schema_digest or not _only_adds(ready):
+        return None
+    for version in range(base.snapshot.manifest_version + 1, state.version + 1):
+        other = made.get(version, base.repository.manifest.change_of(base.branch.native, version))
+        if other is None or not _is_independent(prepared.delta, _as_delta(other), base.catalog):
+            return None
+    newer = Base(base.repository, base.branch, base.repository.snapshot(base.branch, state))
+    staged = list(_moved(ready, newer, fold, operation_id))
+    return None if len(staged) != len(ready.staged) else replace(ready, base=newer, staged=staged)
+
+
+def _as_delta(remembered: object) -> Delta:
+    assert isinstance(remembered, Mapping)  # noqa: S101  only `remember` puts something there
+    return remembered
+
+
+def _only_adds(ready: Ready[Result]) -> bool:
+    """Does a change add rows, and nothing else?"""
+    has_removed = any(change.replaces or len(change.deletes) for change in ready.prepared.delta.values())
+    return not has_removed and all(shrunk_fragments(one.table.staged) == {} for one in ready.staged)
+
+
+def _is_independent(added: Delta, other: Delta, catalog: Catalog) -> bool:
+    """Is it the same whether rows are added before another change or after it?"""
+    for table_key, change in added.items():
+        entity = catalog.entity(table_key)
+        if isinstance(entity, EdgeType):
+            ends = (other.get(f"node:{entity.source}"), other.get(f"node:{entity.target}"))
+            if any(end is not None and (end.replaces or len(end.deletes)) for end in ends):
+                return False
+        before = other.get(table_key)
+        if before is None:
+            continue
+        if before.replaces or len(before.deletes) or entity.uniques or _is_counted(entity):
+            return False
+        if _any_in(change.ids, before.ids):
+            return False
+    return True
+
+
+def _is_counted(entity: object) -> bool:
+    """Is there a rule about how many edges a node has?"""
+    return isinstance(entity, EdgeType) and (entity.minimum > 0 or entity.maximum is not None)
+
+
+def _any_in(ids: pa.Array, others: pa.Array) -> bool:
+    return bool(pc.any(pc.is_in(ids, value_set=others)).as_py())
+
+
+def _moved(ready: Ready[Result], newer: Base, fold: Fold, operation_id: str) -> Iterator[StagedMove]:
+    """The staged tables on top of the versions that a newer state has; one that lies elsewhere now is left out."""
+    for one in ready.staged:
+        pin, before, after = newer.pin(one.move.table_key), one.move.before, one.move.after
+        if (pin.location, pin.table_branch) != (after.location, after.table_branch):
+            return
+        ref = TableRef(pin.location, pin.table_branch, pin.table_version)
+        transaction = replace(one.table.staged.transaction, read_version=ref.version)
+        staged = replace(one.table.staged, read_version=ref.version, transaction=transaction)
+        rows = pin.row_count + one.table.rows - before.row_count
+        versions = (staged, *fold(ref, staged, operation_id))
+        move = TableMove(
+            pin,
+            replace(after, table_version=ref.version + len(versions), row_count=rows),
+            tuple(version.transaction_id for version in versions),
+        )
+        yield StagedMove(replace(one.table, staged=staged, rows=rows), versions, move)
