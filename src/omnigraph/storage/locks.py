@@ -27,9 +27,8 @@ DEFAULT_WAIT: Final = 60.0
 """How long a writer waits for all the locks it needs before it gives up, in seconds."""
 
 LINGERING: Final = 0.03
-"""For how many seconds a process keeps the lock of a contended branch after a write. If its next write comes
-within that time, it begins where the last one ended; other processes get their turn after as many commits as
-threads hand on."""
+"""For how many seconds a process keeps the lock of a contended branch after a write. If its next write comes by
+then, it begins where this one ended. After as many commits as threads hand on, others get their turn."""
 
 _LOCKED_FIRST: Final = 7
 """How many writes to a contended branch take the lock before they prepare, until one tries without again."""

@@ -117,6 +117,10 @@ class Lookups(Operators):
                     partial(fetch, self.tables, edges, side, pa.array([expected]), columns)
                 )
 
+    def _scan_of_block(self, frame: Frame, scan: ir.NodeScan, later: Sequence[ir.Operation]) -> Frame:  # noqa: ARG002
+        """Equal values are compared row by row: what would find them is made from whole tables."""
+        return self.scanned(frame, scan.variable, scan.type_name, scan.filters)
+
     def scanned(self, frame: Frame, variable: str, type_name: str, filters: Sequence[ir.Filter]) -> Frame:
         """Each row with each entity that passes the filters; Lance checks those it can, through its indexes."""
         whole = self.tables.nodes(type_name)

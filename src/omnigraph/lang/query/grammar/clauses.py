@@ -94,6 +94,11 @@ class ClauseParser(ExpressionParser):
             if start.text == "optional":
                 self.advance()
                 return OptionalBlock(self.clause_block("optional"), start.span.to(self.last))
+        if self.at_word("not") and self._negates_a_traversal():
+            self.fail(
+                "`not` in front of a traversal",
+                remedy=f"write it as a block: `not {{ ${self.peek().text} … ${self.peek(3).text} }}`",
+            )
         if start.kind is VARIABLE:
             after = self.peek()
             if after.kind == ":":
@@ -108,6 +113,12 @@ class ClauseParser(ExpressionParser):
                     remedy=f"edges are written with a lower-case first letter: `{shorten(spelled)}`",
                 )
         return self._condition()
+
+    def _negates_a_traversal(self) -> bool:
+        """`not $a edge $b`, where the word is none of an operator."""
+        edge = self.peek(2)
+        ends = self.peek().kind is VARIABLE and self.peek(3).kind is VARIABLE
+        return ends and edge.kind is IDENT and edge.text not in ("and", "or", "is", "not", *WORD_OPERATORS)
 
     def _at_traversal(self) -> bool:
         """`$a edge $b`, `$a edge{…} $b`, `$a edge|… $b` or `$a <edge> …`: a bare variable and then an edge.

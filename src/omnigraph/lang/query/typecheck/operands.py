@@ -128,7 +128,10 @@ def value_type(expression: Expression, scope: Scope, context: Context, role: str
             return None
         case Aggregate():
             context.report(
-                "T7", f"an aggregate cannot be {role}", expression.span, "aggregates belong in `return`"
+                "T7",
+                f"an aggregate cannot be {role}",
+                expression.span,
+                "aggregates belong in `return`, and conditions on them in `having { … }`",
             )
             return None
         case Whole(variable):

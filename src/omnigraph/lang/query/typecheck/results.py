@@ -258,10 +258,17 @@ def _aggregate_type(call: Aggregate, scope: Scope, context: Context) -> ValueTyp
     described = "a node" if is_node else str(found.required())
     if call.function in ("sum", "avg", "median", "stddev", "percentile"):
         if is_node or not found.is_numeric:
-            context.report("T8", f"`{call.function}` needs a number, not {described}", argument.span)
+            context.report(
+                "T8",
+                f"`{call.function}` needs a number, not {described}",
+                argument.span,
+                "use `min`, `max`, `count` or `collect`, or make a number of it: `to_float(…)`",
+            )
             return None
         if call.fraction is not None and not _is_share(call.fraction):
-            context.report("T8", "the share of `percentile` is a number from 0 to 1", call.fraction.span)
+            context.report(
+                "T8", "the share of `percentile` is a number from 0 to 1", call.fraction.span, "write 0.9"
+            )
         return _added_type(found, call.function).or_null()
     comparable = found.is_numeric or (found.is_plain and found.scalar in _COMPARABLE)
     if is_node or not comparable:
