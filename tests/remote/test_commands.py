@@ -34,6 +34,9 @@ COMMANDS = (
     ("blame", "Person", "cid"),
     ("snapshot",),
     ("entity", "Person", "ada"),
+    ("blob", "put", "Person", "ada", "photo", "--json"),
+    ("blob", "get", "Person", "ada", "photo"),
+    ("blob", "get", "Person", "bob", "photo"),
     ("explain", "-e", NAMES),
     ("export",),
     ("schema", "show"),
@@ -42,7 +45,7 @@ COMMANDS = (
     ("revert", "v1"),
     ("recovery", "list"),
 )
-WRITING = {"mutate", "load", "ingest", "revert", "create", "merge"}
+WRITING = {"put", "mutate", "load", "ingest", "revert", "create", "merge"}
 RECORD = b'{"type": "Person", "data": {"name": "eve"}}\n'
 
 

@@ -95,7 +95,6 @@
     ├── SchemaUnfinished         some branches have the new schema; opening the graph for writing finishes it
     ├── SchemaRefused            one of several branches cannot get the schema; no branch did
     ├── TagOutcomeUnknown        look at the list of tags before you retry
-    ├── BlobSourceUnavailable    bytes outside the graph that a write names and that cannot be read
     ├── ServerUnavailable        a server that cannot be reached, or went away before it answered
     └── StorageError             ask an operator
         ├── IncompleteFile       the store did not keep all bytes of a file
@@ -122,7 +121,6 @@ from omnigraph.errors.base import (
 from omnigraph.errors.blobs import (
     BlobChanged,
     BlobNotFound,
-    BlobSourceUnavailable,
     RangeUnsatisfiable,
 )
 from omnigraph.errors.conflicts import (
@@ -264,7 +262,6 @@ __all__ = [
     "BatchOutcomeUnknown",
     "BlobChanged",
     "BlobNotFound",
-    "BlobSourceUnavailable",
     "BranchExists",
     "BranchInUse",
     "BranchNotFound",

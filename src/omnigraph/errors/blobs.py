@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from omnigraph.errors.base import OmniError
 from omnigraph.errors.conflicts import ConflictError
 from omnigraph.errors.requests import RequestError
 
@@ -68,18 +67,3 @@ class RangeUnsatisfiable(RequestError):
 
     def as_json(self) -> dict[str, Any]:
         return {"error": str(self), "blob_range": {"asked": self.asked, "length": self.length}}
-
-
-class BlobSourceUnavailable(OmniError):
-    """Bytes outside the graph that a write names by their address, and that cannot be read."""
-
-    def __init__(self, uri: str, reason: str) -> None:
-        super().__init__(uri, reason)
-        self.uri = uri
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"the bytes at {self.uri} cannot be read: {self.reason}; nothing was written"
-
-    def as_json(self) -> dict[str, Any]:
-        return {"error": str(self), "external_blob_source": {"uri": self.uri, "reason": self.reason}}
