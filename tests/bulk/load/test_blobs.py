@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.bulk.everything import content
-from tests.bulk.loading import left_behind, load_with, node, small_slices, write
+from tests.bulk.loading import Record, left_behind, load_with, node, small_slices, write
 
 import omnigraph
 from omnigraph.settings import Settings
@@ -18,7 +17,7 @@ SIZES = (3, 70_000, 5_000_000)
 """Lance keeps blobs of these sizes in the row, in a file with others, and in one of their own."""
 
 
-def photo(name: str, size: int | None, fill: int = 1) -> dict[str, Any]:
+def photo(name: str, size: int | None, fill: int = 1) -> Record:
     if size is None:
         return node("Photo", name=name)
     raw = base64.b64encode(bytes([fill]) * size).decode()
