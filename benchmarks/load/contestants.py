@@ -146,7 +146,8 @@ def duckdb(lines: Path, to: Path) -> Loaded:
 def kuzu(tables: Path, to: Path, package: str = "kuzu") -> Loaded:
     """COPY from Parquet: nothing has to be parsed; the edges get their index."""
     engine = importlib.import_module(package)
-    shutil.rmtree(to, ignore_errors=True)
+    for left in to.parent.glob(f"{to.name}*"):
+        left.unlink()
     start = time.perf_counter()
     database = engine.Database(str(to))
     connection = engine.Connection(database)

@@ -106,6 +106,11 @@ def job_draft(job: str, name: str) -> str:
     return f"{job_folder(job)}/drafts/{name.removesuffix('.lance')}/{name}"
 
 
+def job_table(job: str, name: str) -> str:
+    """A table through which a task reads one of its job's files that no other table refers to."""
+    return f"{job_folder(job)}/tables/{name}"
+
+
 def topology_folder(location: str, native: str | None) -> str:
     """Where the topology of an edge table is saved, which can always be derived again."""
     return f"{TOPOLOGIES}/{location}/{native or 'main'}"

@@ -7,6 +7,7 @@ the commit lock, which the caller holds, makes looking and committing one step.
 
 from __future__ import annotations
 
+import json
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from lance import LanceDataset, LanceOperation, Transaction
+from lance import DatasetBasePath, FragmentMetadata, LanceDataset, LanceOperation, Transaction
 from lance.commit import CommitConflictError
 
 from omnigraph.errors import IncompleteFile, OmniError, StorageUnavailable, TableMoved
@@ -175,6 +176,24 @@ class Tables(TableVersions):
         done = self._committed(TableRef(staged.location, staged.branch, handle.version), handle)
         self.follow(read, done)
         return done
+
+    def staged_rows(self, folder: str, fragment: FragmentMetadata, schema: pa.Schema, location: str) -> pa.Table:
+        """The rows of a file in a table's folder that no table refers to, with the bytes of blobs.
+
+        Only a table finds the blobs that lie beside a file; so one is made at a location of the caller's, which
+        refers to the file where it is.
+        """
+        described = fragment.to_json()
+        for file in described["files"]:
+            file["base_id"] = 1
+        base = DatasetBasePath(path=folder, name=None, is_dataset_root=True, id=1)
+        moved = FragmentMetadata.from_json(json.dumps(described))
+        operation = LanceOperation.Overwrite(schema, [moved], initial_bases=[base])
+        with translated(self.shown(location)):
+            handle = LanceDataset.commit(
+                self.uri(location), operation, max_retries=0, storage_options=self.options
+            )
+            return handle.scanner(blob_handling="all_binary").to_table()
 
     def _computed_next(self, read: TableRef, transaction: Transaction) -> bytes | None:
         """The file that makes the next version of a table on an object store; None if Lance has to make it."""

@@ -26,7 +26,7 @@ from tests.recovery.racers import once
 
 import omnigraph
 from omnigraph import failpoints
-from omnigraph.errors import BranchNotFound, ConstraintViolation, KeyConflict, ManifestConflict, NotOnSpark
+from omnigraph.errors import BranchNotFound, ConstraintViolation, KeyConflict, ManifestConflict
 from omnigraph.graph import Graph
 
 if TYPE_CHECKING:
@@ -114,9 +114,9 @@ def test_blobs_go_to_a_branch(tmp_path: Path) -> None:
     load_by_tasks(graph, tmp_path / "all.jsonl", mode="append", branch="review", from_="main")
     assert rows_of(graph, "review") == rows_of(origin)
     assert rows_of(graph)["node:Thing"] == []
-    with pytest.raises(NotOnSpark):
-        load_by_tasks(graph, tmp_path / "all.jsonl", mode="merge", branch="other", from_="review")
-    assert names(graph) == ["main", "review"]
+    load_by_tasks(graph, tmp_path / "all.jsonl", mode="merge", branch="other", from_="review")
+    assert rows_of(graph, "other") == rows_of(origin)
+    assert names(graph) == ["main", "other", "review"]
 
 
 def test_a_branch_on_spark(tmp_path: Path, spark: SparkSession) -> None:

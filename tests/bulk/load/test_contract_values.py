@@ -27,7 +27,7 @@ from tests.bulk.scenarios import SCHEMA, WORLD
 
 import omnigraph
 from omnigraph.embed.client import EmbeddingClient
-from omnigraph.errors import NotOnSpark, RecordError, RequestError
+from omnigraph.errors import RecordError, RequestError
 from omnigraph.graph import Graph
 from omnigraph.settings import BulkSettings
 from omnigraph.storage.tables import TableRef
@@ -59,30 +59,16 @@ def test_every_type(every_type: tuple[Path, Graph], mode: Any, tmp_path: Path) -
     assert left_behind(graph) == []
 
 
-def test_blobs_are_replaced_in_this_process_only(every_type: tuple[Path, Graph], tmp_path: Path) -> None:
-    """Blobs are not read back to be written again; an overwrite, or a merge of new rows, does not need that."""
+def test_blobs_are_replaced_by_tasks_too(every_type: tuple[Path, Graph], tmp_path: Path) -> None:
     path, origin = every_type
     graph = new_graph(tmp_path / "g", EVERY_TYPE)
     graph.load(path, mode="append", engine="local")
-    with pytest.raises(
-        NotOnSpark, match="rows of node:Thing, which has blobs, cannot run on Spark; use engine='local'"
-    ):
-        load_by_tasks(graph, path, mode="merge")
-    load_by_tasks(graph, path, mode="overwrite")
-    assert rows_of(graph) == rows_of(origin)
+    for mode in ("merge", "overwrite"):
+        load_by_tasks(graph, path, mode=mode)
+        assert rows_of(graph) == rows_of(origin)
     graph.load(path, mode="merge", engine="local")
     assert rows_of(graph) == rows_of(origin)
-
-
-def test_only_blobs_that_are_replaced_are_refused(tmp_path: Path) -> None:
-    schema = "node Photo { name: String @key  data: Blob? }\nnode Tag { name: String @key  text: String? }"
-    graph = new_graph(tmp_path / "g", schema, [node("Photo", name="a", data="base64:AA=="), node("Tag", name="t")])
-    path = write(
-        tmp_path / "x.jsonl", [node("Photo", name="b", data="base64:AQ=="), node("Tag", name="t", text="new")]
-    )
-    load_by_tasks(graph, path, mode="merge")
-    assert [row["data"] for row in rows_of(graph)["node:Photo"]] == [b"\x00", b"\x01"]
-    assert [row["text"] for row in rows_of(graph)["node:Tag"]] == ["new"]
+    assert left_behind(graph) == []
 
 
 def row_ids(graph: Graph, table_key: str) -> dict[str, int]:

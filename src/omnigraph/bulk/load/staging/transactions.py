@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ from omnigraph.bulk.load.staging.merge import Matches
 from omnigraph.bulk.matches import DeletionTask, MatchFile, delete_replaced, read_matches
 from omnigraph.bulk.pieces import open_tables
 from omnigraph.bulk.runner import Runner, TaskResult
-from omnigraph.errors import NotOnSpark
+from omnigraph.storage import layout
 from omnigraph.storage.files.datafiles import StagedFile, column_ids, read_file, row_id_text, write_file
 from omnigraph.storage.stage.changes import (
     Shrunk,
@@ -26,6 +27,7 @@ from omnigraph.storage.stage.changes import (
     stage_replacing_files,
 )
 from omnigraph.storage.tables import TableRef
+from omnigraph.write.base import with_blobs
 from omnigraph.write.protocol import Stage, StagedTable
 
 
@@ -82,8 +84,6 @@ def _final_files(
         for file in files
         if file.name in concerned
     ]
-    if rewrites and load.targets[table_key].has_blobs:
-        raise NotOnSpark(f"replacing or leaving out rows of {table_key}, which has blobs,", "use engine='local'")
     written = dict(
         zip((r.file.name for r in rewrites), runner.run("merging rows", _rewrite, rewrites), strict=True)
     )
@@ -95,7 +95,7 @@ def _rewrite(task: _RewriteTask) -> TaskResult[StagedFile | None]:
     """Write the rows of a file that are loaded: first those that replace others, under the row ids of those."""
     load, file = task.load, task.file
     target = load.targets[file.table_key]
-    rows = read_file(target, file.name)
+    rows = _with_blobs(task) if target.has_blobs else read_file(target, file.name)
     excluded = load.excluded.mask(file)
     matches = read_matches(load.snapshot.address, task.matches)
     of_file = matches.filter(pc.equal(matches["file"], file.name)).sort_by("row")
@@ -108,3 +108,13 @@ def _rewrite(task: _RewriteTask) -> TaskResult[StagedFile | None]:
     name, size = write_file(target, task.job, rows.take(pa.array(order)))
     row_ids = row_id_text(of_file["row_id"].to_pylist()) if len(replacing) else None
     return TaskResult(StagedFile(file.table_key, name, len(order), size, row_ids=row_ids), rows=len(order))
+
+
+def _with_blobs(task: _RewriteTask) -> pa.Table:
+    """The rows of a staged file with blobs."""
+    load, file = task.load, task.file
+    target, tables = load.targets[file.table_key], open_tables(load.snapshot.address)
+    fragment = file.fragment(column_ids(LanceSchema.from_pyarrow(target.schema)), target.version)
+    location = layout.job_table(task.job, uuid.uuid4().hex)
+    rows = tables.staged_rows(target.folder, fragment, target.schema, location)
+    return with_blobs(load.snapshot.entity(file.table_key), rows)
