@@ -131,4 +131,4 @@ def test_schema_show_prints_what_was_accepted(folder: Path) -> None:
 def test_deleting_on_a_store_that_is_not_local_needs_consent(folder: Path) -> None:
     ran = omnigraph("branch", "delete", "x", "--store", "s3://bucket/g.omni", cwd=folder)
     assert ran.code == 2
-    assert "add --yes" in ran.err
+    assert "--yes" in ran.err
