@@ -34,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     disk. `PYTEST_DEBUG_TEMPROOT=/tmp` has them on the disk."""
     if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    os.environ["OMNIGRAPH_HOME"] = os.devnull  # not the configuration of the person who runs the tests
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

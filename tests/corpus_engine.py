@@ -115,6 +115,8 @@ def shown_value(value: Any) -> Any:
             return f"base64:{base64.b64encode(content).decode()}"
         case float():
             return float(f"{value:.6g}")
+        case dict():
+            return shown_row(value)
         case list():
             return [shown_value(item) for item in value]
         case _:

@@ -140,14 +140,16 @@ def _typing_names(holder: type) -> dict[str, object]:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from omnigraph.bulk.load.inputs import Data
-    from omnigraph.bulk.load.sources.files import Location
+    from omnigraph.bulk.load.sources.description import Location, Rows
+    from omnigraph.bulk.load.sources.finding import Sources
     from omnigraph.maintenance.cleanup.retention import Duration
     from omnigraph.maintenance.doctor.report import ProgressListener
 
     module = sys.modules[holder.__module__]
     seen = {"DataFrame": DataFrame, "SparkSession": SparkSession, "StreamingQuery": StreamingQuery}
     others = {"pd": pandas, "pl": polars, "SparkGraph": omnigraph_spark.SparkGraph}
-    aliases = {"Data": Data, "Duration": Duration, "Location": Location, "ProgressListener": ProgressListener}
+    aliases = {"Data": Data, "Duration": Duration, "Location": Location, "Rows": Rows, "Sources": Sources}
+    aliases["ProgressListener"] = ProgressListener
     own = {name: getattr(omnigraph, name) for name in omnigraph.__all__}
     return {
         **own,

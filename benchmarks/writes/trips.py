@@ -29,7 +29,7 @@ def trips(out: Console, longest: int) -> None:
             graph = omnigraph.init(uri, schema(types), storage_options=server.storage_options)
             graph.load([person("p0"), person("p1")], mode="append")
             done = 2
-            for commits in sorted({10, min(1_000, longest), longest}) if types == 8 else (10,):
+            for commits in sorted({10, min(1_000, longest), longest}):
                 while done < commits:
                     graph.mutate(UPDATE, {"n": "p1"})
                     done += 1

@@ -55,6 +55,7 @@ WRITE_NAMES: Final = frozenset(
         "write.before_fold",
         "write.after_fold",
         "write.between_tables",
+        "write.between_writes",
         "write.after_tables",
         "write.after_publish",
         "write.after_sidecar_delete",

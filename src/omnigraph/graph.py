@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Unpack
 
 from omnigraph.arguments import LONGEST_MESSAGE, optional_text, text_argument
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     from omnigraph.bulk.export.job import ExportResult
     from omnigraph.bulk.load.inputs import Data
     from omnigraph.bulk.load.options import LoadResult
-    from omnigraph.bulk.load.sources.files import Location
+    from omnigraph.bulk.load.sources.description import Location, Rows
+    from omnigraph.bulk.load.sources.finding import Sources
     from omnigraph.bulk.runner import Listener
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.read.requests import Reader
@@ -206,8 +208,8 @@ class Graph(MaintainedGraph, GraphWithBlobs):
         data: Data | Sequence[Location] | None = None,
         *,
         mode: LoadMode,
-        nodes: Mapping[str, DataFrame | Location] | None = None,
-        edges: Mapping[str, DataFrame | Location] | None = None,
+        nodes: Mapping[str, Rows] | None = None,
+        edges: Mapping[str, Rows] | None = None,
         branch: str | None = None,
         from_: str | None = None,
         actor: str | None = None,
@@ -223,16 +225,17 @@ class Graph(MaintainedGraph, GraphWithBlobs):
     ) -> LoadResult:
         """Load records as one atomic commit.
 
-        ``data`` is JSON Lines (text, bytes, a file), dictionaries, or files, directories and globs of JSON Lines
-        and Parquet on disk or `s3://`; ``nodes`` and ``edges`` are Spark DataFrames or Parquet files by type. Up
-        to 32 MiB of JSON Lines are loaded in this process, everything else on Spark; ``engine`` overrides that.
+        ``data`` is JSON Lines (text, bytes), dictionaries, or files, directories and globs on disk or `s3://`;
+        ``nodes`` and ``edges`` have rows by type: files of JSON Lines, CSV, Parquet or Arrow, tables, DataFrames,
+        dictionaries, or a `Source`, which says more about them. Up to 256 MiB of files, and what this process
+        holds, are loaded in it, larger files and Spark DataFrames on Spark; ``engine`` overrides that.
         ``from_`` names the branch to fork from if the target is missing. ``max_errors`` stops after so many bad
         records, ``bad_records`` names a file for them, and ``skip_bad`` loads the rest. ``graph_commit_id`` is the
         id that the commit gets: a repeated load with the same id raises CommitDone.
         """
-        from omnigraph.bulk.load.inputs import needs_spark
+        from omnigraph.bulk.load.local import LoadData, load
         from omnigraph.bulk.load.options import LoadOptions
-        from omnigraph.bulk.load.small import load_in_process
+        from omnigraph.bulk.runner import LocalRunner
 
         self._allow_load(self._named(branch), optional_text("from_", from_), actor)
         self._repository.require_writable()
@@ -249,13 +252,17 @@ class Graph(MaintainedGraph, GraphWithBlobs):
             graph_commit_id=commit_id_argument(graph_commit_id),
             settings=self._settings.bulk,
         )
-        if needs_spark(data, {**(nodes or {}), **(edges or {})}, engine, options):
+
+        def on_spark(sources: Sources) -> LoadResult:
             from omnigraph.spark.choice import SparkChoice
             from omnigraph.spark.loads.requests import load_on_spark
 
             choice = SparkChoice(spark, listener, cancellation)
-            return load_on_spark(repository, data, nodes, edges, options, self._embedder(), choice)  # type: ignore[arg-type]
-        return load_in_process(repository, data, options, self._embedder())  # type: ignore[arg-type]
+            return load_on_spark(repository, sources, options, self._embedder(), choice)
+
+        given = LoadData(data, nodes or {}, edges or {}, engine_named(engine), spark is not None)
+        start = partial(LocalRunner, listener, cancellation)
+        return load(repository, given, options, self._embedder(), start, on_spark)
 
     def _allow_load(self, branch: str, parent: str | None, actor: str | None) -> None:
         """Ask the policy about a load: which types it changes is known when its records are read."""

@@ -13,10 +13,10 @@ from omnigraph.manifest.refs.names import in_utc, is_commit_id
 from omnigraph.manifest.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from omnigraph.bulk.load.options import Mode
-    from omnigraph.bulk.load.sources.files import Location
+    from omnigraph.bulk.load.sources.description import Location, Rows
     from omnigraph.bulk.runner import Listener
     from omnigraph.read.limits import Cancellation
 
@@ -34,8 +34,8 @@ ChangeOp = Literal["insert", "update", "delete"]
 class LoadKeywords(TypedDict, total=False):
     """Keywords of `Graph.load` that `Graph.ingest` passes on."""
 
-    nodes: Mapping[str, DataFrame | Location]
-    edges: Mapping[str, DataFrame | Location]
+    nodes: Mapping[str, Rows]
+    edges: Mapping[str, Rows]
     actor: str | None
     message: str | None
     engine: Literal["auto", "local", "spark"]

@@ -6,8 +6,11 @@ small data takes the ways of large data.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Final
+
+from omnigraph.errors import RequestError
 
 PAGE_CHANGES: Final = 1_000
 """How many changes a page of a branch's changes holds, unless its reader asks for fewer or more, …"""
@@ -85,12 +88,28 @@ class ReadSettings:
 READ_DEFAULTS: Final = ReadSettings()
 
 
+LOCAL_LOAD: Final = "OMNIGRAPH_LOCAL_LOAD"
+"""How many bytes of files are loaded in this process, as a number of bytes."""
+
+
+def _local_load() -> int:
+    wanted = os.environ.get(LOCAL_LOAD, "").strip()
+    if not wanted:
+        return 256 << 20
+    if not wanted.isdecimal():
+        raise RequestError(f"{LOCAL_LOAD} is '{wanted}'; it is a number of bytes")
+    return int(wanted)
+
+
 @dataclass(frozen=True, slots=True)
 class BulkSettings:
     """Sizes for loads, exports, large merges, changes of the schema and the filling of vectors."""
 
     small_load: int = 32 << 20
-    """Bytes of JSON Lines up to which a load runs in this process."""
+    """Bytes of records up to which a load is one change in memory; larger ones are staged as files."""
+    local_load: int = field(default_factory=_local_load)
+    """Bytes of files up to which a load runs in this process, and larger ones on Spark, unless the caller names an
+    engine. `OMNIGRAPH_LOCAL_LOAD` sets it for all graphs of a process."""
     small_export: int = 4 << 30
     """Bytes of data files up to which an export to a directory runs in this process."""
     small_embedding: int = 20_000

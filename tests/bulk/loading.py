@@ -22,7 +22,8 @@ import omnigraph
 from omnigraph.bulk.load.checking.joins import NoJoins
 from omnigraph.bulk.load.job import LoadEngine, load
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
-from omnigraph.bulk.load.sources.files import Location, find_sources
+from omnigraph.bulk.load.sources.description import Location
+from omnigraph.bulk.load.sources.finding import find_sources
 from omnigraph.bulk.runner import Engine, TaskResult
 from omnigraph.errors import ConstraintViolation, KeyConflict, OmniError, RecordError
 from omnigraph.graph import Graph
@@ -82,8 +83,8 @@ def load_by_tasks(
     settings = graph._settings.bulk
     options = LoadOptions(Mode(mode), branch, from_, actor, message, max_errors, settings=settings)
     typed: tuple[Mapping[str, Location], Mapping[str, Location]] = (nodes or {}, edges or {})
-    files, _ = find_sources(repository.catalog(branch, or_of=from_), repository.address.options, data, *typed)
-    done = load(repository, files, options, graph._embedder(), inline_engine)
+    found = find_sources(repository.catalog(branch, or_of=from_), repository.address.options, data, *typed)
+    done = load(repository, found.files, options, graph._embedder(), inline_engine)
     warn_unembedded(done.warnings)
     return done
 

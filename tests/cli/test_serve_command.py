@@ -41,6 +41,7 @@ def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
     [
         ((), "give --tokens-file FILE, or say"),
         (("--tokens-file", "none.json"), "cannot be read"),
+        (("--unauthenticated", "--policy", "g.omni"), "a policy has to know who calls"),
         (("--unauthenticated", "--graph", "a/b"), "cannot name a graph"),
         (("--unauthenticated", "--host", "256.0.0.1"), "cannot listen at 256.0.0.1:8080"),
         (("--unauthenticated", "--tls-cert", "none.pem"), "belong together"),

@@ -14,6 +14,7 @@ from tests.stores import Store
 import omnigraph
 from omnigraph import Graph, failpoints
 from omnigraph.errors import BranchNotFound, InvalidArgument, ManifestConflict, MergeConflicts, PreconditionFailed
+from omnigraph.storage.tables import TableRef
 
 
 @pytest.fixture
@@ -156,6 +157,26 @@ class TestHistory:
             graph.merge("dev")
         assert graph.merge("dev").outcome == "merged"
         assert [change.changed for change in graph.diff("dev", "main")] == [("city",)]
+
+    def test_another_process_deletes_the_branch_meanwhile(
+        self, local_store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        graph = omnigraph.init(local_store.uri, SCHEMA)
+        graph.load(BASE, mode="append")
+        graph.create_branch("a")
+        write(graph, "a", "set age", 7)
+        other = omnigraph.open(local_store.uri)
+        tables = other._repository.tables
+        opened, delete = tables.open, once(lambda: graph.delete_branch("a"))
+
+        def deleted_first(ref: TableRef) -> Any:
+            if ref.branch is not None and ref.location.startswith("nodes/"):
+                delete()
+            return opened(ref)
+
+        monkeypatch.setattr(tables, "open", deleted_first)
+        with pytest.raises(BranchNotFound, match="a"):
+            other.merge("a")
 
     def test_criss_cross(self, graph: Graph) -> None:
         """Each side merges the other's older state, so that there are two merge bases."""

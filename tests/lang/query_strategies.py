@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import strategies as st
@@ -134,6 +135,7 @@ _leaves = st.one_of(
     st.just(expression_syntax.Now()),
     variables,
     _property_refs,
+    st.builds(expression_syntax.Whole, variables),
     st.builds(expression_syntax.AliasRef, _aliases),
 )
 expressions: st.SearchStrategy[Expression] = st.recursive(_leaves, _calls, max_leaves=5)
@@ -150,7 +152,8 @@ def traversals(draw: st.DrawFn) -> clause_syntax.Traversal:
         edge = Name("knows")
     count = st.integers(0, U32_MAX)
     hops = draw(st.none() | st.builds(clause_syntax.Hops, count, st.none() | count))
-    return clause_syntax.Traversal(draw(variables), edge, draw(variables), edge_variable, undirected, hops)
+    others = tuple(draw(st.lists(names, max_size=2)))
+    return clause_syntax.Traversal(draw(variables), edge, draw(variables), edge_variable, undirected, hops, others)
 
 
 @st.composite
@@ -249,14 +252,24 @@ _projections = st.builds(query_syntax.Projection, expressions | computations, st
 def reads(draw: st.DrawFn) -> query_syntax.ReadBody:
     """The body of a read; there is no offset without a limit."""
     limit = draw(st.none() | _counts)
+    united = draw(st.lists(_returned(1), max_size=1).map(tuple))
+    return replace(
+        draw(_returned(4)),
+        order=draw(st.lists(orderings(), max_size=2).map(tuple)),
+        limit=limit,
+        offset=None if limit is None else draw(st.none() | _counts),
+        united=united,
+        repeats=bool(united) and draw(st.booleans()),
+    )
+
+
+@st.composite
+def _returned(draw: st.DrawFn, size: int) -> query_syntax.ReadBody:
     return query_syntax.ReadBody(
-        draw(_block(clauses, 4)),
-        draw(st.lists(_projections, min_size=1, max_size=4).map(tuple)),
+        draw(_block(clauses, size)),
+        draw(st.lists(_projections, min_size=1, max_size=size).map(tuple)),
         draw(st.booleans()),
-        draw(st.lists(orderings(), max_size=2).map(tuple)),
-        limit,
-        None if limit is None else draw(st.none() | _counts),
-        draw(st.lists(st.builds(clause_syntax.Requirement, _groups), max_size=2).map(tuple)),
+        having=draw(st.lists(st.builds(clause_syntax.Requirement, _groups), max_size=2).map(tuple)),
     )
 
 

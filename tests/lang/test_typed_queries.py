@@ -58,11 +58,12 @@ def _variables(expression: ir.Expr | None) -> Iterator[str]:
 
 def check_plan(text: str) -> str:
     """Compile a query, check its plan, and return it as text."""
-    compiled = compile_read(text, CATALOG)
-    known = check_order(compiled.ir.pipeline, set())
-    for column in compiled.ir.columns:
-        assert set(_variables(column.expression)) <= known
-    return explain_ir(compiled.ir)
+    plan = compile_read(text, CATALOG).ir
+    for read in plan.reads if isinstance(plan, ir.UnionIR) else (plan,):
+        known = check_order(read.pipeline, set())
+        for column in read.columns:
+            assert set(_variables(column.expression)) <= known
+    return explain_ir(plan)
 
 
 @settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -116,6 +116,8 @@ def close(one: Any, other: Any) -> bool:
     """Are two values the same, floats nearly?"""
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(close, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and close(list(one.values()), list(other.values()))
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
     return type(one) is type(other) and bool(one == other)
@@ -129,6 +131,8 @@ def _blurred(row: Any) -> str:
     """A text to sort by, the same for values that are nearly the same."""
     if isinstance(row, list | tuple):
         return f"[{', '.join(map(_blurred, row))}]"
+    if isinstance(row, dict):
+        return _blurred(list(row.values()))
     return f"{row + 0.0:.6g}" if isinstance(row, float) else repr(row)
 
 

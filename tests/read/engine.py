@@ -74,7 +74,8 @@ def reference_answer(
     most: int = MOST_ROWS,
 ) -> Answer:
     """What the reference interpreter says to a query."""
-    compiled = compile_read(text, graph.catalog, name)
+    data = data or data_of(graph)
+    compiled = compile_read(text, data.catalog, name)
     bound = bind_parameters(compiled.name, compiled.params, params)
 
     def embed(query: str, dimension: int) -> list[float]:
@@ -83,4 +84,4 @@ def reference_answer(
         vector: list[float] = client.embed([query], dimension, "query")[0].tolist()
         return vector
 
-    return run(compiled.ir, data or data_of(graph), bound, dt.datetime.now(dt.UTC), embed, most)
+    return run(compiled.ir, data, bound, dt.datetime.now(dt.UTC), embed, most)

@@ -10,12 +10,12 @@ from typing import Final, Literal
 from tests.read.conditions import Operands
 from tests.read.graphs import Record, SchemaPlan, TypePlan
 from tests.read.query_parts import Block, Query, Variable
-from tests.read.returns import random_return
+from tests.read.returns import random_return, random_union
 
 _KINDS: Final = (
     *("binding", "joined", "rebinding", "traversal", "traversal", "closing", "loose", "condition", "condition"),
 )
-_BLOCKS: Final = ("not", "optional")
+_BLOCKS: Final = ("not", "optional", "not", "optional", "exists")
 _SPARE: Final = ("x", "y", "z")
 
 
@@ -49,7 +49,7 @@ class Matching:
                 return self._rebinding(scope)
             case "closing":
                 return self._closing(scope)
-            case "not" | "optional":
+            case "not" | "exists" | "optional":
                 return self._block(kind, scope, depth)
             case "traversal":
                 return self._traversal(scope)
@@ -125,7 +125,8 @@ class Matching:
         """An edge with a variable, both ways, with hops, or plain."""
         assert edge.ends is not None
         symmetric = edge.ends[0] == edge.ends[1]
-        name = f"<{edge.edge}>" if symmetric and self.random.random() < 0.25 else edge.edge
+        spelled, edge = self._alternatives(edge)
+        name = f"<{spelled}>" if symmetric and self.random.random() < 0.25 else spelled
         chance = self.random.random()
         if chance < 0.25:
             self.count += 1
@@ -137,7 +138,17 @@ class Matching:
             return f"{name}{{{least},{least + self.random.choice((0, 1, 2))}}}"
         return name
 
-    def _block(self, kind: Literal["not", "optional"], scope: list[Variable], depth: int) -> Block:
+    def _alternatives(self, edge: TypePlan) -> tuple[str, TypePlan]:
+        """Now and then another edge too that leads between the same types; what both have is left of them."""
+        others = [one for one in self.schema.edges if one.ends == edge.ends and one.name != edge.name]
+        if not others or self.random.random() < 0.6:
+            return edge.edge, edge
+        other = self.random.choice(others)
+        kinds = {prop.name: prop.kind for prop in other.properties}
+        shared = tuple(prop for prop in edge.properties if kinds.get(prop.name) == prop.kind)
+        return f"{edge.edge}|{other.edge}", replace(edge, properties=shared)
+
+    def _block(self, kind: Literal["not", "exists", "optional"], scope: list[Variable], depth: int) -> Block:
         """A block that begins at a variable from outside; what `optional` binds stays bound."""
         inner, scans = list(scope), self.scans
         variable = self.random.choice(scope)
@@ -162,4 +173,8 @@ def random_query(random: Random, schema: SchemaPlan, records: Sequence[Record]) 
     """A read with a random match, and a random result of it."""
     operands = Operands(random, records)
     clauses, scope = Matching(random, schema, operands).clauses()
+    if random.random() < 0.08:
+        others, other_scope = Matching(random, schema, operands).clauses()
+        query = random_union(random, (clauses, scope), (others, other_scope))
+        return replace(query, parameters=operands.parameters)
     return replace(random_return(random, scope, operands), clauses=clauses, parameters=operands.parameters)

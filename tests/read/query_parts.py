@@ -14,7 +14,7 @@ from tests.read.graphs import PropertyPlan, TypePlan
 class Block:
     """A block of clauses."""
 
-    kind: Literal["not", "optional"]
+    kind: Literal["not", "exists", "optional"]
     clauses: tuple[str | Block, ...]
 
     def __str__(self) -> str:
@@ -32,12 +32,25 @@ class Query:
     limit: str | None = None
     offset: str | None = None
     parameters: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    having: str | None = None
+    united: Query | None = None
+    """A second read, of which clauses and columns count: `union`, or `union all` if it ``repeats`` rows."""
+    repeats: bool = False
 
     @property
-    def _body(self) -> str:
+    def _returned(self) -> list[str]:
         clauses = "\n    ".join(map(str, self.clauses))
         lines = [f"match {{\n    {clauses}\n  }}"]
         lines.append(f"return {'distinct ' if self.distinct else ''}{{ {', '.join(self.columns)} }}")
+        if self.having is not None:
+            lines.append(f"having {{ {self.having} }}")
+        return lines
+
+    @property
+    def _body(self) -> str:
+        lines = self._returned
+        if self.united is not None:
+            lines += ["union all" if self.repeats else "union", *self.united._returned]
         if self.order:
             lines.append(f"order {{ {', '.join(self.order)} }}")
         if self.limit is not None:
@@ -68,6 +81,12 @@ class Query:
             for i in range(len(parts)):
                 without: Any = {name: parts[:i] + parts[i + 1 :]}
                 yield replace(self, **without)
+        if self.united is not None:
+            yield replace(self, united=None)
+            for clauses in _smaller(self.united.clauses):
+                yield replace(self, united=replace(self.united, clauses=clauses))
+        if self.having is not None:
+            yield replace(self, having=None)
         if self.offset is not None:
             yield replace(self, offset=None)
         elif self.limit is not None:

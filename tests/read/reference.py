@@ -10,7 +10,7 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
-from tests.read.reference_results import Answer, answer
+from tests.read.reference_results import Answer, answer, nested, united
 from tests.read.reference_rows import GraphData, Interpreter
 from tests.read.reference_search import Embed
 
@@ -20,7 +20,7 @@ MOST_ROWS = 1_000_000
 
 
 def run(
-    query: ir.QueryIR,
+    query: ir.ReadIR,
     data: GraphData,
     params: Mapping[str, Any],
     now: dt.datetime,
@@ -29,4 +29,7 @@ def run(
 ) -> Answer:
     """The answer to a query whose parameters are bound already."""
     interpreter = Interpreter(data, params, now, embed, most)
-    return answer(query, interpreter, interpreter.rows(query.pipeline, [{}]))
+    if isinstance(query, ir.UnionIR):
+        parts = [answer(read, interpreter, interpreter.rows(read.pipeline, [{}])) for read in query.reads]
+        return nested(query.columns, united(query, parts, interpreter))
+    return nested(query.columns, answer(query, interpreter, interpreter.rows(query.pipeline, [{}])))

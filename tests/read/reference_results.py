@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.read.reference_values import Operand, Refused, aggregate, frozen, sor
 
 from omnigraph.errors import SumOverflow
 from omnigraph.lang.query import ir
-from omnigraph.lang.values import INTEGER_BOUNDS
+from omnigraph.lang.values import FLOATS, INTEGER_BOUNDS
 
 Key = tuple[Sequence[Any], bool]
 """A sort key: a value for each row, and whether the largest comes first."""
@@ -57,6 +57,53 @@ def answer(query: ir.QueryIR, interpreter: Interpreter, rows: list[Row]) -> Answ
     else:
         made = results.plain(rows)
     return Answer([column.name for column in query.columns], made, results.ordered, results.rounded, offset, limit)
+
+
+def united(union: ir.UnionIR, parts: Sequence[Answer], interpreter: Interpreter) -> Answer:
+    """The rows of all reads of a union; each once, unless it keeps those that are equal."""
+    kinds = [column.type for column in union.columns]
+    rows = [
+        tuple(
+            float(v) if isinstance(v, int) and k.is_plain and k.scalar in FLOATS else v
+            for v, k in zip(row, kinds, strict=True)
+        )
+        for part in parts
+        for row in part.all_rows
+    ]
+    if not union.repeats:
+        rows = list({tuple(map(frozen, row)): row for row in rows}.values())
+    names = [column.name for column in union.columns]
+    keys: list[Key] = []
+    for order in union.order:
+        assert isinstance(order.expression, ir.Alias)
+        at = len(names) - 1 - names[::-1].index(order.expression.name)
+        keys.append(([row[at] for row in rows], order.descending))
+    if keys:
+        keys += [([row[i] for row in rows], False) for i, kind in enumerate(kinds) if kind.is_plain]
+    offset, limit = _count(union.offset, interpreter) or 0, _count(union.limit, interpreter)
+    ordered = bool(keys) and all(kind.is_plain for kind in kinds)
+    rounded = any(
+        _is_rounded(read.columns[i].expression) for read in union.reads for i in range(len(names)) if keys
+    )
+    return Answer(names, _sorted(rows, keys) if keys else rows, ordered, rounded, offset, limit)
+
+
+def nested(columns: Sequence[ir.Column], flat: Answer) -> Answer:
+    """The answer with whole nodes and edges as dictionaries; one without an id is missing."""
+    if all(column.field is None for column in columns):
+        return flat
+    names, rows = [], [list[Any]() for _ in flat.all_rows]
+    for at, column in enumerate(columns):
+        if column.field in (None, "id"):
+            names.append(column.name)
+        for made, row in zip(rows, flat.all_rows, strict=True):
+            if column.field is None:
+                made.append(row[at])
+            elif column.field == "id":
+                made.append(None if row[at] is None else {"id": row[at]})
+            elif made[-1] is not None:
+                made[-1][column.field] = row[at]
+    return replace(flat, columns=names, all_rows=[tuple(row) for row in rows])
 
 
 def _count(expression: ir.Constant | ir.Param | None, interpreter: Interpreter) -> int | None:

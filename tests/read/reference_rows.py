@@ -130,7 +130,7 @@ class Interpreter:
         source = row[expand.source]
         if source is None:
             return
-        edge, targets = self.data.catalog.edges[expand.edge_type], self.data.all_nodes[expand.target_type]
+        edge, targets = self.data.catalog.followed(expand.edge_type), self.data.all_nodes[expand.target_type]
         if expand.edge_variable is not None:
             for one, reached in self._steps(edge, source.id, expand.direction):
                 yield {**row, expand.edge_variable: one, expand.target: targets[reached]}
@@ -141,12 +141,16 @@ class Interpreter:
     def _steps(self, edge: EdgeType, node_id: str, direction: ir.Direction) -> Iterator[tuple[Entity, str]]:
         """The edges at a node and where they lead; both ways, a loop leads once."""
         if direction is not ir.Direction.IN:
-            for one in self.data.touching.get((edge.name, "src", node_id), ()):
+            for one in self._touching(edge, "src", node_id):
                 yield one, one.values["dst"]
         if direction is not ir.Direction.OUT:
-            for one in self.data.touching.get((edge.name, "dst", node_id), ()):
+            for one in self._touching(edge, "dst", node_id):
                 if direction is ir.Direction.IN or one.values["src"] != node_id:
                     yield one, one.values["src"]
+
+    def _touching(self, edge: EdgeType, end: str, node_id: str) -> Iterator[Entity]:
+        for one in edge.each:
+            yield from self.data.touching.get((one.name, end, node_id), ())
 
     def _reached(self, edge: EdgeType, start: str, expand: ir.Expand) -> list[str]:
         """Breadth first; an edge between different types is followed once at most."""

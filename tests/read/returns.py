@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
 from tests.read.conditions import FAMILIES, Operands, computations
-from tests.read.query_parts import Query, Variable
+from tests.read.query_parts import Block, Query, Variable
 
 _NUMERIC: Final = frozenset(kind for kind, family in FAMILIES.items() if family == "number")
 _COMPARABLE: Final = frozenset(kind for kind, family in FAMILIES.items() if family != "bool")
@@ -27,6 +27,40 @@ class _Column:
 def random_return(random: Random, scope: Sequence[Variable], operands: Operands) -> Query:
     """Everything behind `match`, for the variables it binds."""
     return _Returns(random, scope, operands).result()
+
+
+Matched = tuple[tuple[str | Block, ...], Sequence[Variable]]
+"""Clauses, and the variables that they bind."""
+
+
+def random_union(random: Random, one: Matched, other: Matched) -> Query:
+    """Two reads with the same columns: ids, and properties of one kind."""
+    columns: list[tuple[str, str]] = []
+    kinds = [_properties_by_kind(scope) for _, scope in (one, other)]
+    shared = sorted(kinds[0].keys() & kinds[1].keys())
+    for _ in range(random.randint(1, 3)):
+        if shared and random.random() < 0.7:
+            kind = random.choice(shared)
+            columns.append((random.choice(kinds[0][kind]), random.choice(kinds[1][kind])))
+        else:
+            nodes = [[v.name for v in scope if v.is_node] for _, scope in (one, other)]
+            columns.append((f"${random.choice(nodes[0])}", f"${random.choice(nodes[1])}"))
+    first, second = (
+        Query(matched[0], tuple(f"{pair[side]} as c{i}" for i, pair in enumerate(columns)))
+        for side, matched in enumerate((one, other))
+    )
+    plain = [f"c{i}" for i, (text, _) in enumerate(columns) if "." not in text]
+    order = tuple(f"{key}{random.choice(('', ' desc'))}" for key in plain if random.random() < 0.7)
+    limit = random.choice((None, "2", "5")) if order else None
+    return replace(first, order=order, limit=limit, united=second, repeats=random.random() < 0.4)
+
+
+def _properties_by_kind(scope: Sequence[Variable]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for variable in scope:
+        for prop in variable.columns():
+            found.setdefault(prop.kind, []).append(f"${variable.name}.{prop.name}")
+    return found
 
 
 class _Returns:
@@ -70,10 +104,18 @@ class _Returns:
         if self.random.random() < 0.05:
             columns.append(_Column(f"{self.operands.nullable('String', 'x')} as c{len(columns)}"))
         for _ in range(self.random.randint(1, 3)):
-            columns.append(_Column(f"{self._aggregate()} as c{len(columns)}", f"c{len(columns)}"))
+            made, place = self._aggregate(), len(columns)
+            is_list = made.startswith("collect")
+            if not is_list and self.random.random() < 0.15:
+                made = f"coalesce({made}, {made}) is null"
+            columns.append(_Column(f"{made} as c{place}", None if is_list else f"c{place}"))
         order = [key for key in self._keys(columns) if self.random.random() < 0.5]
         self.random.shuffle(order)
-        return self._paged(columns, order, distinct=self.random.random() < 0.1, needs_limit=False)
+        if self.random.random() < 0.15:
+            order.append(f"count(*){self._direction()}")
+        paged = self._paged(columns, order, distinct=self.random.random() < 0.1, needs_limit=False)
+        having = self.random.choice(("count(*) > 1", "count(*) % 2 = 1 or count(*) > 3"))
+        return replace(paged, having=having) if self.random.random() < 0.15 else paged
 
     def _paged(self, columns: Sequence[_Column], order: Sequence[str], distinct: bool, needs_limit: bool) -> Query:
         limit = offset = None
@@ -133,6 +175,8 @@ class _Returns:
         alias = f"c{position}"
         variable = self.random.choice(self.scope)
         columns = variable.columns()
+        if self.random.random() < 0.08:
+            return _Column(self.random.choice((f"${variable.name}.*", f"${variable.name}.* as {alias}")))
         if variable.is_node and (not columns or self.random.random() < 0.25):
             return _Column(f"${variable.name} as {alias}", alias)
         if not columns:
@@ -156,11 +200,14 @@ class _Returns:
         if self.random.random() < 0.1:
             return "count(*)"
         if prop.kind in _NUMERIC:
-            functions += ["sum", "avg", "median"]
+            functions += ["sum", "avg", "median", "percentile"]
+            functions += ["stddev"] if prop.kind in ("i32", "u32", "f32") else []
         if prop.kind in _COMPARABLE:
-            functions += ["min", "max"]
+            functions += ["min", "max", "collect"]
         function = self.random.choice(functions)
-        distinct = "distinct " if function == "count" and self.random.random() < 0.5 else ""
+        distinct = "distinct " if function in ("count", "collect") and self.random.random() < 0.5 else ""
+        if function == "percentile":
+            return f"percentile(${variable.name}.{prop.name}, {self.random.choice(('0', '0.25', '0.9', '1'))})"
         return f"{function}({distinct}${variable.name}.{prop.name})"
 
     def _rankings(self) -> Iterator[str]:

@@ -63,7 +63,26 @@ def test_shortcuts_for_large_graphs_change_nothing(seed: int) -> None:
 def test_random_queries_are_of_every_kind_and_find_something() -> None:
     """Or else agreeing on them would mean little."""
     kinds = [
-        *("not {", "optional {", "{1,", "{2,", "<link", "$e", "search(", "fuzzy(", "bm25(", "nearest(", "rrf("),
+        *(
+            "not {",
+            "exists {",
+            "optional {",
+            ".*",
+            "|",
+            "union\n",
+            "union all",
+            "having {",
+            "collect(",
+            "{1,",
+            "{2,",
+            "<link",
+            "$e",
+            "search(",
+            "fuzzy(",
+            "bm25(",
+            "nearest(",
+            "rrf(",
+        ),
         *(
             "distinct {",
             "count(distinct",

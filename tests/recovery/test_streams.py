@@ -19,6 +19,7 @@ import omnigraph
 from omnigraph import Graph, failpoints
 from omnigraph.bulk.load.options import LoadOptions, Mode
 from omnigraph.bulk.load.small import prepare_load
+from omnigraph.bulk.load.sources.held import held_records
 from omnigraph.errors import (
     BatchDone,
     BatchOutcomeUnknown,
@@ -44,7 +45,9 @@ def rows(number: int) -> Records:
 def write(graph: Graph, batch: Batch, records: Records, branch: str = "main") -> Commit | None:
     """Write a micro-batch as a stream does."""
     repository = graph._repository
-    delta = prepare_load(graph.catalog, records, LoadOptions(Mode.MERGE, "main"), None).delta
+    held = held_records(records, graph.catalog)
+    parts = [(held.name, map(held.read, held.chunks()))]
+    delta = prepare_load(parts, LoadOptions(Mode.MERGE, "main"), None).delta
     request = WriteRequest("load", repository.branches.find(branch), batch=batch)
     return commit_write(repository, request, lambda _: Prepared(delta, None, repeatable=True)).commit
 

@@ -93,6 +93,7 @@ HEALERS = ("open", "refresh", "next write")
 def test_every_failpoint_has_a_case() -> None:
     elsewhere = {"publish.after_archive", "recovery.after_fence"}  # below, and in test_late.py
     elsewhere |= {"write.before_fold", "write.after_fold", "recovery.after_upkeep_fence"}  # test_folds.py
+    elsewhere |= {"write.between_writes"}  # test_batches.py
     covered = {*OUTCOMES, *(point for points in RECOVERY_OF.values() for point in points), *elsewhere}
     assert covered >= failpoints.WRITE_NAMES
     assert {name for name in failpoints.NAMES if name.startswith("publish.")} <= covered

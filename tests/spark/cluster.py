@@ -18,6 +18,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -161,11 +162,51 @@ def standalone(
         yield cluster
 
 
-def _spark_class(name: str) -> list[str]:
+@contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """A Spark Connect server on this machine; its address."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYTHON"))},
+        **DRIVER,
+        "JAVA_HOME": str(find_java().home),
+        "SPARK_NO_DAEMONIZE": "1",
+        "SPARK_LOG_DIR": str(folder / "logs"),
+        "SPARK_PID_DIR": str(folder / "pids"),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    (port,) = _free_ports(1)
+    quiet = f"-Dlog4j2.configurationFile={_QUIET.as_uri()} -XX:TieredStopAtLevel=1"
+    settings = {
+        "spark.connect.grpc.binding.port": port,
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": quiet,
+        "spark.sql.shuffle.partitions": "1",
+    }
+    given = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    script = str(_spark_home() / "sbin" / "start-connect-server.sh")
+    server = Member([script, "--master", "local[2]", *given], folder, environment)
+    try:
+        _until(lambda: _listens(port), folder.parent)
+        yield f"sc://{HOST}:{port}"
+    finally:
+        server.kill()
+
+
+def _listens(port: int) -> bool:
+    with socket.create_connection((HOST, port), 1):
+        return True
+
+
+def _spark_home() -> Path:
     found = find_spec("pyspark")
     assert found is not None
     assert found.origin is not None
-    return [str(Path(found.origin).parent / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
+    return Path(found.origin).parent
+
+
+def _spark_class(name: str) -> list[str]:
+    return [str(_spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
 
 
 def _free_ports(count: int) -> list[int]:

@@ -165,10 +165,15 @@ def _read_range(
         return line.after(memoryview(data)[first:cut])
 
 
+def read_bytes(name: str, options: Mapping[str, str], start: int, stop: int) -> bytes:
+    """Some bytes of a file on disk or in a bucket."""
+    with closing(_opened(name, options)) as file:
+        return file.read_at(start, stop - start)
+
+
 def read_part(address: Address, key: str, start: int, stop: int) -> bytes:
     """Some bytes of an object of a graph on disk or in a bucket."""
-    with closing(_opened(f"{address.lance_root}/{key}", address.options)) as file:
-        return file.read_at(start, stop - start)
+    return read_bytes(f"{address.lance_root}/{key}", address.options, start, stop)
 
 
 def unpacked(

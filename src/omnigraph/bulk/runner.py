@@ -10,7 +10,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -164,6 +164,51 @@ class LocalRunner:
                 stopped.set()
                 raise
         return [future.result().value for future in futures]
+
+    def run_each(self, step: str, work: Callable[[Task], TaskResult[Value]], tasks: Iterable[Task]) -> list[Value]:
+        """Run a function on tasks that come one after the other, of which only as many as can run are held."""
+        start, stopped = time.monotonic(), threading.Event()
+        done = JobEvent(self.job, step, 0, 0)
+        values: dict[int, Value] = {}
+        pending: dict[Future[TaskResult[Value]], int] = {}
+        self.reporter.begin()
+
+        def require_wanted() -> None:
+            if stopped.is_set():
+                raise JobCancelled(self.job)
+            self.require_active()
+
+        def unless_stopped(task: Task) -> TaskResult[Value]:
+            require_wanted()
+            with checked(require_wanted):
+                return work(task)
+
+        def settle() -> None:
+            nonlocal done
+            for future in wait(pending, return_when=FIRST_COMPLETED)[0]:
+                result = future.result()
+                values[pending.pop(future)] = result.value
+                done = replace(
+                    done,
+                    done=len(values),
+                    rows=done.rows + result.rows,
+                    bytes=done.bytes + result.bytes,
+                    seconds=time.monotonic() - start,
+                )
+                self.report(done)
+
+        with ThreadPoolExecutor(self.cores, "omnigraph-job") as pool:
+            try:
+                for index, task in enumerate(tasks):
+                    pending[pool.submit(unless_stopped, task)] = index
+                    while len(pending) > self.cores:
+                        settle()
+                while pending:
+                    settle()
+            except BaseException:
+                stopped.set()
+                raise
+        return [values[index] for index in sorted(values)]
 
     def _wait(self, step: str, futures: Sequence[Future[TaskResult[Value]]], meters: Meters) -> None:
         """Wait for all tasks, and report how far they are; raise the first error of one."""

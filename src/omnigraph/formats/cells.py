@@ -210,22 +210,30 @@ def _parsed(
 
 
 def parse_texts(texts: pa.Array, parse: Callable[[str], Any], stored: pa.DataType) -> tuple[pa.Array, Reasons]:
-    """A column of parsed texts, one by one, with null for those that the parser refuses."""
+    """A column of parsed texts, each distinct one by itself, with null for those that the parser refuses."""
+    encoded = texts.dictionary_encode()
     found: list[Any] = []
-    reasons: Reasons = {}
-    for position, text in enumerate(texts.to_pylist()):
+    refused: dict[int, str] = {}
+    for code, text in enumerate(encoded.dictionary.to_pylist()):
         try:
             found.append(None if text is None else parse(text))
         except ValueError as error:
-            reasons[position] = str(error)
+            refused[code] = str(error)
             found.append(None)
-    return pa.array(found, stored), reasons
+    parsed = pa.array(found, stored).take(encoded.indices)
+    if not refused:
+        return parsed, {}
+    is_refused = pc.is_in(encoded.indices, value_set=pa.array(list(refused), encoded.indices.type))
+    positions = pc.indices_nonzero(is_refused).to_pylist()
+    return parsed, {at: refused[encoded.indices[at].as_py()] for at in positions}
 
 
 def _lists(
     values: pa.Array, wanted: ValueType, stored: pa.DataType, conversion: Conversion, errors: RowErrors
 ) -> pa.Array:
     """Lists and vectors. Their items are converted as cells are, and a bad item is an error of its row."""
+    if values.type == stored and wanted.dimension is not None and _are_sound(values):
+        return values
     lists = values.cast(pa.list_(values.type.value_type))
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     owners = np.repeat(np.arange(len(lists)), lengths)
@@ -243,6 +251,12 @@ def _lists(
         errors.add([position], conversion.reason(f"needs {wanted.dimension} numbers, not {lengths[position]}"))
     numbers = read.to_numpy(zero_copy_only=False)
     return vector_column(numbers, lengths, valid & (lengths == wanted.dimension), wanted.dimension)
+
+
+def _are_sound(vectors: pa.Array) -> bool:
+    """Are all numbers of vectors there and finite, so that nothing has to be converted?"""
+    items = vectors.flatten()
+    return not items.null_count and bool(np.isfinite(items.to_numpy(zero_copy_only=False)).all())
 
 
 def vector_column(

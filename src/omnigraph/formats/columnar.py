@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import numpy as np
@@ -14,8 +14,8 @@ from omnigraph.formats.cells import Conversion, RowErrors, convert_column, is_te
 from omnigraph.formats.columns import table_schema
 from omnigraph.formats.jsonl.blocks import Block, TypedRecords, Unreadable
 from omnigraph.formats.jsonl.columns import key_ids
-from omnigraph.lang.schema.catalog import EdgeType, EntityType
-from omnigraph.lang.values import Scalar
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
+from omnigraph.lang.values import INTEGERS, Scalar
 
 _ENDS: Final = {"from": "src", "to": "dst"}
 
@@ -33,9 +33,18 @@ def check_columns(entity: EntityType, names: Sequence[str], source: str) -> None
         raise SourceUnusable(source, f"rows of edge {entity.name} need the columns src and dst (or from and to)")
 
 
-def read_columns(entity: EntityType, batch: pa.RecordBatch) -> Block:
-    """The rows of a batch as records; line numbers are row numbers, from 1."""
-    errors = RowErrors(batch.num_rows)
+def read_columns(
+    entity: EntityType,
+    batch: pa.RecordBatch,
+    numbered: Collection[str] = (),
+    errors: RowErrors | None = None,
+) -> Block:
+    """The rows of a batch as records; line numbers are row numbers, from 1.
+
+    ``numbered`` are the ends of edges that integers may name, as the keys of their nodes are integers; ``errors``
+    are those of rows that are unreadable already.
+    """
+    errors = RowErrors(batch.num_rows) if errors is None else errors
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     if isinstance(entity, EdgeType):
         columns = {_ENDS.get(name, name): values for name, values in columns.items()}
@@ -44,7 +53,7 @@ def read_columns(entity: EntityType, batch: pa.RecordBatch) -> Block:
         prop = entity.properties.get(wanted.name)
         values = columns.get(wanted.name, pa.nulls(batch.num_rows))
         if prop is None:
-            arrays.append(_id_column(wanted.name, values, errors))
+            arrays.append(_id_column(wanted.name, values, errors, is_numbered=wanted.name in numbered))
             continue
         conversion = Conversion(f"{entity.name}.{prop.name} is {prop.type}", values.type)
         column = convert_column(prop.name, prop.type, wanted.type, values, conversion, errors)
@@ -62,8 +71,22 @@ def read_columns(entity: EntityType, batch: pa.RecordBatch) -> Block:
     return Block({entity.table_key: TypedRecords(entity, kept, good + 1)}, bad, batch.num_rows)
 
 
-def _id_column(name: str, values: pa.Array, errors: RowErrors) -> pa.Array:
+def numbered_ends(catalog: Catalog, entity: EntityType) -> frozenset[str]:
+    """The ends of an edge type whose nodes have an integer as their key, so that integers may name them."""
+    if not isinstance(entity, EdgeType):
+        return frozenset()
+    ends = {"src": catalog.nodes[entity.source], "dst": catalog.nodes[entity.target]}
+    return frozenset(
+        end
+        for end, node in ends.items()
+        if len(node.key) == 1 and node.properties[node.key[0]].type.scalar in INTEGERS
+    )
+
+
+def _id_column(name: str, values: pa.Array, errors: RowErrors, *, is_numbered: bool) -> pa.Array:
     """A column of ids: of the row itself, or of an end of an edge."""
+    if is_numbered and pa.types.is_integer(values.type):
+        values = values.cast(pa.string())
     reason = "'id' is a string" if name == "id" else f"'{name}' is the id of a node, a string"
     if is_text(values.type) or values.null_count == len(values):
         texts = values.cast(pa.string())

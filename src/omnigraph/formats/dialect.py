@@ -75,6 +75,18 @@ class Layout:
         self.require_needed(entity, source, found)
         return found
 
+    def members(self, entity: EntityType, names: Sequence[str]) -> Mapping[str, str]:
+        """The member of a JSON object for each column of the table, by the members of the first object.
+
+        Members may be missing, so only the names of the ends are told by the first object.
+        """
+        found = dict(self.chosen)
+        if self.is_all:
+            ends = {column: member for member, column in _ENDS.items() if member in names}
+            own = {column: ends.get(column, column) for column in entity.columns}
+            found |= {column: member for column, member in own.items() if column not in found}
+        return found
+
 
 def _unknown(entity: EntityType, column: str) -> str:
     known = ", ".join(entity.columns)

@@ -72,6 +72,7 @@ TYPES: Final = {
     "T24": "Blob as a read value",
     "T25": "operand of a function or of arithmetic of the wrong type",
     "T26": "values of a case or of coalesce without a shared type",
+    "T27": "edges of one hop between other types",
 }
 
 QUERY: Final = {
@@ -93,6 +94,7 @@ QUERY: Final = {
     "Q115": "optional block shares no variable with its surroundings",
     "Q116": "query annotation repeated, blank or unknown",
     "Q117": "having without an aggregate",
+    "Q118": "returns of a union with other columns",
 }
 
 LINT: Final = {

@@ -156,6 +156,14 @@ class ValueType:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """The type of a whole node or edge: its fields, in order."""
+
+    fields: tuple[tuple[str, ValueType], ...]
+    nullable: bool = False
+
+
 STRING: Final = ValueType(Scalar.STRING)
 BOOL: Final = ValueType(Scalar.BOOL)
 I64: Final = ValueType(Scalar.I64)
@@ -194,8 +202,11 @@ _KINDS: Final = {
 }
 
 
-def describe_kind(value_type: ValueType) -> dict[str, Any]:
+def describe_kind(value_type: ValueType | StructType) -> dict[str, Any]:
     """A type as tool catalogs and lint output describe it."""
+    if isinstance(value_type, StructType):
+        fields = [{"name": name, **describe_kind(kind)} for name, kind in value_type.fields]
+        return {"kind": "struct", "fields": fields, "nullable": value_type.nullable}
     if value_type.dimension is not None:
         return {"kind": "vector", "vector_dim": value_type.dimension, "nullable": value_type.nullable}
     kind = _KINDS[value_type.scalar]

@@ -62,7 +62,7 @@ def _save(repository: Repository, snapshot: Snapshot, name: str, settings: ReadS
     anew = replace(settings, save_from=_NEVER)
     tables = GraphTables(snapshot, repository.tables, QueryCache(Cache()), anew)
     edge = snapshot.catalog.edges[name]
-    edges, ends = tables.edges(name), (tables.nodes(edge.source), tables.nodes(edge.target))
+    [edges], ends = tables.each_edges(name), (tables.nodes(edge.source), tables.nodes(edge.target))
     out, back = (tables.adjacency(name, way, edges=False) for way in (Direction.OUT, Direction.IN))
     if out.pairs + _further(out) != edges.count:
         return False

@@ -85,7 +85,6 @@ class Manifest:
         self._changes: OrderedDict[tuple[str | None, int], object] = OrderedDict()
         self._newest: dict[str | None, int] = {}
         self._confirmed: dict[str | None, float] = {}
-        self._seen: dict[str | None, tuple[int, float]] = {}
         self._staging: dict[str | None, LanceDataset] = {}
         self._lock = threading.Lock()
 
@@ -192,12 +191,17 @@ class Manifest:
 
         return self._swap(branch, successor, lock, following)
 
-    def follow(self, branch: BranchName, current: ManifestState, change: Change, draft: CommitDraft) -> Following:
-        """Prepare what will be published after a state that cannot change before. On an object store the rows of
+    def foresee(
+        self, branch: BranchName, current: ManifestState, change: Change, draft: CommitDraft
+    ) -> ManifestState | None:
+        """The state after a change of one that cannot change before; None if commits are archived in between."""
+        return None if len(current.commits) >= COMMIT_TAIL else apply(current, branch, change, draft)
+
+    def follow(self, branch: BranchName, current: ManifestState, successor: ManifestState | None) -> Following:
+        """Prepare what will be published after a state, if it is foreseen. On an object store the rows of
         the next state are written already; nothing refers to them yet."""
-        if self._tables.address.scheme is not Scheme.S3 or len(current.commits) >= COMMIT_TAIL:
+        if self._tables.address.scheme is not Scheme.S3 or successor is None:
             return Following(current)
-        successor = apply(current, branch, change, draft)
         try:
             staged = self._stage(branch.native, encode(successor, branch.name), successor.version)
         except StorageUnavailable:
@@ -292,15 +296,17 @@ class Manifest:
         self._commit(native, self._stage(native, rows, version))
 
     def _stage(self, native: str | None, rows: pa.Table, version: int) -> Staged:
-        """Stage rows as one version. On an object store that takes no more than any open version of the branch."""
+        """Stage rows as one version. On an object store that takes no more than any open version of the branch,
+        and the one before may not be there yet."""
         before = TableRef(layout.MANIFEST, native, version - 1)
         with self._lock:
-            handle = self._staging.get(native)
-        if handle is None:
+            handle, newest = self._staging.get(native), self._newest.get(native, before.version)
+        if handle is None and self._tables.address.scheme is Scheme.S3:
+            handle = self._tables.open(replace(before, version=min(before.version, newest)))
+            with self._lock:
+                self._staging[native] = handle
+        elif handle is None:
             handle = self._tables.open(before)
-            if self._tables.address.scheme is Scheme.S3:
-                with self._lock:
-                    self._staging[native] = handle
         staged = stage_overwrite(handle, before.location, native, rows, "publish")
         transaction = replace(staged.transaction, read_version=before.version)
         return replace(staged, read_version=before.version, transaction=transaction)
@@ -323,7 +329,6 @@ class Manifest:
             self._newest.pop(native, None)
             self._staging.pop(native, None)
             self._confirmed.pop(native, None)
-            self._seen.pop(native, None)
         self._objects.delete(layout.head_hint(native))
 
     def _newest_version(self, native: str | None) -> int:
@@ -348,28 +353,26 @@ class Manifest:
         return self._note(native, listed)
 
     def _walk(self, native: str | None, version: int) -> int | None:
-        """The newest version, searched one by one from an older one; None if it is too far away.
+        """The newest version, searched one by one from an older one, or from the hint if others have published
+        since; None if it is too far away.
 
         None also if the older one was removed: then versions after it may be missing as well. Cleanup removes
         older versions first, so the older one has to be looked for behind a newer one, unless both take no longer
-        than a cleanup needs for two. One that was there a moment ago is not looked for again.
+        than a cleanup needs for two.
         """
-        with self._lock:
-            seen, seen_at = self._seen.get(native, (0, 0.0))
-        is_seen = seen == version and time.monotonic() - seen_at < _AT_ONCE / 2
-        began = seen_at if is_seen else time.monotonic()
+        began = time.monotonic()
         is_next, is_there = side_by_side(
             self._tables.address,
             lambda: self._tables.exists(TableRef(layout.MANIFEST, native, version + 1)),
-            lambda: is_seen or self._tables.exists(TableRef(layout.MANIFEST, native, version)),
+            lambda: self._tables.exists(TableRef(layout.MANIFEST, native, version)),
         )
         if not is_next and time.monotonic() - began < _AT_ONCE:
-            with self._lock:
-                self._seen[native] = (version if is_there else 0, began)
             return version if is_there else None
-        for known in range(version, version + _LONGEST_WALK):
+        hinted = self._hinted(native) if is_next else None
+        first = version if hinted is None else max(version, hinted)
+        for known in range(first, first + _LONGEST_WALK):
             if not self._tables.exists(TableRef(layout.MANIFEST, native, known + 1)):
-                return known if self._tables.exists(TableRef(layout.MANIFEST, native, version)) else None
+                return known if self._tables.exists(TableRef(layout.MANIFEST, native, first)) else None
         return None
 
     def _note(self, native: str | None, version: int) -> int:

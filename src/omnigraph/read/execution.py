@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +24,7 @@ from omnigraph.read.run.frame import Frame, joined
 from omnigraph.read.run.groups.grouping import Grouping
 from omnigraph.read.run.lookups import Lookups, TooManyLookups
 from omnigraph.read.run.operators import Operators
-from omnigraph.read.run.output import Window, group_table, row_table, spread
+from omnigraph.read.run.output import Window, group_table, row_table, spread, union_table
 from omnigraph.read.run.relations import rows_of
 from omnigraph.read.run.search.ranking import scored
 from omnigraph.read.run.search.scorers import needs_whole_tables
@@ -41,6 +41,8 @@ class Trace:
     finishing: float = 0.0
     rows: int = 0
     peak_bytes: int = 0
+    united: list[tuple[ir.QueryIR, Trace]] = field(default_factory=list)
+    """Of a union: its reads, and what the execution of each did."""
     ranking: str | None = None
     """How scores choose the first rows; None if a step has chosen them, or there are no scores."""
 
@@ -94,6 +96,27 @@ def execute(
     trace.rows, trace.peak_bytes = table.num_rows, limits.peak
     trace.seconds = time.perf_counter() - began
     return table, trace
+
+
+def execute_union(
+    union: ir.UnionIR, prepared: Sequence[Prepared], tables: GraphTables, expressions: Expressions, limits: Limits
+) -> tuple[pa.Table, Trace]:
+    """The rows of all reads of a union, on the tables of one snapshot."""
+    began = time.perf_counter()
+    window = Window(union.whole, expressions)
+    answers = [execute(one, tables, expressions, limits) for one in prepared]
+    finished = time.perf_counter()
+    operators = Operators(tables, expressions, limits)
+    table = union_table(union, [rows for rows, _ in answers], window, operators)
+    limits.check()
+    ended = time.perf_counter()
+    return table, Trace(
+        seconds=ended - began,
+        finishing=ended - finished,
+        rows=table.num_rows,
+        peak_bytes=limits.peak,
+        united=[(one.query, trace) for one, (_, trace) in zip(prepared, answers, strict=True)],
+    )
 
 
 def _ranking(prepared: Prepared, route: _Route, window: Window) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -13,14 +13,15 @@ from omnigraph.errors import HistoryReclaimed, StorageError
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import CompiledRead
-from omnigraph.lang.query.explain import show, show_condition
+from omnigraph.lang.query.explain import show, show_condition, show_union
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.data.cache import Cache, QueryCache
 from omnigraph.read.data.tables import GraphTables
-from omnigraph.read.execution import Trace, execute, plan
+from omnigraph.read.execution import Trace, execute, execute_union, plan
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.prepared import Preparations, Prepared
+from omnigraph.read.result.nesting import nested
 from omnigraph.read.run.expressions import Expressions, this_moment
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
@@ -49,16 +50,24 @@ class Reader:
         """The rows of a read on one snapshot, and how they were found."""
         expressions = self._expressions(query, params)
         with self._tables(snapshot, limits) as tables:
-            return execute(self._prepared(query, snapshot), tables, expressions, limits)
+            if isinstance(query.ir, ir.UnionIR):
+                reads = [self._prepared(read, snapshot) for read in query.ir.reads]
+                table, trace = execute_union(query.ir, reads, tables, expressions, limits)
+            else:
+                table, trace = execute(self._prepared(query.ir, snapshot), tables, expressions, limits)
+        return nested(query.ir.columns, table), trace
 
     def plan(self, query: CompiledRead, params: Mapping[str, object] | None, snapshot: Snapshot) -> Trace:
         """The steps that would find the rows of a read."""
         expressions, limits = self._expressions(query, params), Limits(query.name)
         with self._tables(snapshot, limits) as tables:
-            return plan(self._prepared(query, snapshot), tables, expressions, limits)
+            if isinstance(query.ir, ir.UnionIR):
+                reads = [self._prepared(read, snapshot) for read in query.ir.reads]
+                return Trace(united=[(one.query, plan(one, tables, expressions, limits)) for one in reads])
+            return plan(self._prepared(query.ir, snapshot), tables, expressions, limits)
 
-    def _prepared(self, query: CompiledRead, snapshot: Snapshot) -> Prepared:
-        return self.preparations.of(query.ir, snapshot.catalog)
+    def _prepared(self, query: ir.QueryIR, snapshot: Snapshot) -> Prepared:
+        return self.preparations.of(query, snapshot.catalog)
 
     @contextmanager
     def _tables(self, snapshot: Snapshot, limits: Limits) -> Iterator[GraphTables]:
@@ -77,9 +86,17 @@ class Reader:
         return Expressions(query.name, values, self.embedder)
 
 
-def shown_plan(query: ir.QueryIR, trace: Trace, *, analyze: bool) -> str:
+def shown_plan(query: ir.ReadIR, trace: Trace, *, analyze: bool) -> str:
     """The steps that ran, one per line; analysed, with the rows and the time of each."""
-    return "\n".join(_lines(query, trace, analyze))
+    lines = _union_lines(query, trace, analyze) if isinstance(query, ir.UnionIR) else _lines(query, trace, analyze)
+    return "\n".join([*lines, *_page_lines(query, trace, analyze)])
+
+
+def _union_lines(union: ir.UnionIR, trace: Trace, analyze: bool) -> Iterator[str]:
+    for read, part in trace.united:
+        yield from _lines(read, part, analyze)
+    measured = f"  [{trace.rows:,} rows, {trace.finishing * 1e3:.2f} ms]" if analyze else ""
+    yield f"{show_union(union)} of {len(trace.united)} reads{measured}"
 
 
 def _lines(query: ir.QueryIR, trace: Trace, analyze: bool) -> Iterator[str]:
@@ -94,12 +111,20 @@ def _lines(query: ir.QueryIR, trace: Trace, analyze: bool) -> Iterator[str]:
             yield f"{'  ' if several else ''}{step}{measured}"
     if trace.ranking is not None and trace.parts:
         yield f"Rank {', '.join(map(show, query.rankings))}: {trace.ranking}"
-    columns = ", ".join(f"{show(column.expression)} as {column.name}" for column in query.columns)
+    columns = ", ".join(_named(fields) for fields in ir.result_columns(query.columns))
     kind = "Group" if query.aggregates else "Distinct" if query.distinct else "Return"
     measured = f"  [{trace.rows:,} rows, {trace.finishing * 1e3:.2f} ms]" if analyze else ""
     yield f"{kind} {columns}{measured}"
     if query.having:
         yield f"Having {' and '.join(map(show_condition, query.having))}"
+
+
+def _named(fields: Sequence[ir.Column]) -> str:
+    whole = "" if fields[0].field is None else ".*"
+    return f"{show(fields[0].expression)}{whole} as {fields[0].name}"
+
+
+def _page_lines(query: ir.ReadIR, trace: Trace, analyze: bool) -> Iterator[str]:
     if query.order:
         keys = (f"{show(o.expression)}{' desc' if o.descending else ''}" for o in query.order)
         yield f"Order {', '.join(keys)}"

@@ -19,6 +19,7 @@ class Movement(StrEnum):
     UPKEEP_FENCED = "UpkeepFenced"
     RESTORED = "Restored"
     FENCED = "Fenced"
+    NOT_REACHED = "NotReached"
     UNEXPECTED_AT_P1 = "UnexpectedAtP1"
     UNEXPECTED_MULTISTEP = "UnexpectedMultistep"
     INVARIANT_VIOLATION = "InvariantViolation"
@@ -44,7 +45,9 @@ def classify(move: TableMove, operation_id: str, pin: TablePin | None, tables: T
     """
     start = ref_before(move)
     if not tables.exists(start):
-        return Movement.NO_MOVEMENT if _is_cleaned(start, pin) else Movement.INVARIANT_VIOLATION
+        if _is_cleaned(start, pin):
+            return Movement.NO_MOVEMENT
+        return Movement.NOT_REACHED if _is_ahead(start, pin, tables) else Movement.INVARIANT_VIOLATION
     if not tables.moved(start):
         return Movement.NO_MOVEMENT
     made = versions_made(move, tables)
@@ -81,6 +84,14 @@ def _is_cleaned(start: TableRef, pin: TablePin | None) -> bool:
         and (pin.location, pin.table_branch) == (start.location, start.branch)
         and (start.version < pin.table_version)
     )
+
+
+def _is_ahead(start: TableRef, pin: TablePin | None, tables: Tables) -> bool:
+    """Was the write to begin at a version that another one had to make first, and did not? Writes of one process
+    that are committed in a row have sidecars before the first of them moves a table."""
+    if pin is None or pin.location != start.location or pin.table_version >= start.version:
+        return False
+    return tables.exists(at(start, pin.table_version)) and not tables.moved(start)
 
 
 def _is_published_by_others(move: TableMove, pin: TablePin, tables: Tables) -> bool:

@@ -13,7 +13,7 @@ from omnigraph.errors import OmniError, RecoveryBlocked, SidecarUnreadable, Tabl
 from omnigraph.failpoints import hit
 from omnigraph.manifest.publisher import Change, CommitDraft
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.state import ManifestState
+from omnigraph.manifest.state import ManifestState, TablePin
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.classify import (
     Decision,
@@ -237,7 +237,7 @@ def _roll_back(
         return None
     pins = {
         move.table_key: replace(
-            move.before,
+            _before(move, state),
             table_version=restored[move.table_key].version,
             table_branch=move.after.table_branch,
             checksum=repository.tables.version_checksum(restored[move.table_key]),
@@ -265,6 +265,12 @@ def _is_where_it_was(move: TableMove, state: ManifestState) -> bool:
         move.before.location,
         move.before.table_version,
     )
+
+
+def _before(move: TableMove, state: ManifestState) -> TablePin:
+    """The table before the write. What is published counts: a write that was to follow another one, which was
+    undone, has found the table with rows that never came."""
+    return state.tables[move.table_key] if _is_where_it_was(move, state) else move.before
 
 
 def _bring_back(

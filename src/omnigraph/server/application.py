@@ -32,6 +32,7 @@ from omnigraph.server.graphs import ServedGraphs
 from omnigraph.server.observing.logs import Log, write_log
 from omnigraph.server.observing.metrics import Metrics
 from omnigraph.server.observing.requests import Observed, request_id_of
+from omnigraph.server.observing.traces import Traces
 from omnigraph.server.permits import Permits
 from omnigraph.server.routes.actions import asked
 from omnigraph.server.routes.openapi import openapi_document
@@ -73,6 +74,7 @@ class Server:
         log: Log = write_log,
         stored: Stored | None = None,
         policy: Policy | None = None,
+        traces: Traces | None = None,
     ) -> None:
         self.settings = settings or ServerSettings()
         self.metrics = Metrics()
@@ -80,6 +82,7 @@ class Server:
         self.stored = stored or {}
         self._served = served
         self._tokens = tokens
+        self._traces = traces
         self._permits = None if policy is None else Permits(policy)
         self._views: dict[tuple[str, str], Graph] = {}
         self.log = log
@@ -122,7 +125,7 @@ class Server:
         }
         inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
         inner.router.redirect_slashes = False
-        return Observed(inner, self.metrics, self.log)
+        return Observed(inner, self.metrics, self.log, self._traces)
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -149,6 +152,8 @@ class Server:
         await self._writes.close()
         await asyncio.to_thread(self._streams.shutdown)
         self._served.close()
+        if self._traces is not None:
+            await asyncio.to_thread(self._traces.close)
 
     async def _endpoint(self, route: Route, request: Request) -> Response:
         """Answer one request."""

@@ -19,6 +19,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.control.place import read_place
 from omnigraph.storage.files.checksums import checksum, is_whole
+from omnigraph.storage.files.names import name_of
 from omnigraph.storage.files.verification import LOOKUP_BYTES, Verification
 from omnigraph.storage.files.versionfiles import description, relocated
 from omnigraph.storage.handles import DEFAULT_LIMITS, HandleLimits, Handles
@@ -350,7 +351,7 @@ class TableVersions:
             for version in sorted(newest.versions(), key=lambda entry: -int(entry["version"])):
                 handle = self.dataset(location, branch, int(version["version"]))
                 if handle is not None:
-                    names |= {file.path for part in handle.get_fragments() for file in part.data_files()}
+                    names |= {name_of(file) for part in handle.get_fragments() for file in part.data_files()}
                 made = version["timestamp"]
                 if isinstance(made, dt.datetime) and made.astimezone(dt.UTC) < since:
                     break

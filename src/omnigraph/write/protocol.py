@@ -32,6 +32,7 @@ from omnigraph.errors import BranchNotFound, ManifestConflict, OmniError, Schema
 from omnigraph.failpoints import hit
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit, TablePin
+from omnigraph.policy.actions import Action
 from omnigraph.recovery.heal import heal_branch
 from omnigraph.recovery.sidecar import TableMove
 from omnigraph.storage.files.datafiles import has_blobs
@@ -49,6 +50,7 @@ from omnigraph.write.changes import Stage as Stage
 from omnigraph.write.changes import StagedTable as StagedTable
 from omnigraph.write.changes import WriteRequest as WriteRequest
 from omnigraph.write.changes import Written as Written
+from omnigraph.write.committing.batches import Waiting
 from omnigraph.write.committing.entry import enter, heal_dead, settle
 from omnigraph.write.committing.outcomes import InDoubt, find_out, require_noted
 from omnigraph.write.committing.phases import commit
@@ -134,7 +136,13 @@ def _prepare_and_commit(
             _finish_empty(repository, request, None)
             return ready, None
         hit("write.after_stage")
-        with locks.turn(name) as lock:
+        mine = Waiting(request, operation_id, ready)
+        with locks.turn_or_answer(name, mine if job_lock is None else None) as lock:
+            if lock is None:
+                ready, operation_id = mine.ready, str(ULID())
+                if mine.end is not None:
+                    return ready, mine.end
+                continue
             hit("write.after_lock")
             conflict = find_conflict(request, ready, lock)
             if isinstance(conflict, ManifestConflict):
@@ -143,7 +151,7 @@ def _prepare_and_commit(
                 ready = ready if moved is None else moved
                 conflict = conflict if moved is None else find_conflict(request, moved, lock)
             if conflict is None:
-                return ready, commit(repository, request, operation_id, ready, lock, job_lock)
+                return ready, commit(repository, Waiting(request, operation_id, ready), lock, job_lock)
             if not _is_retried(ready, conflict):
                 _discard(ready)
                 folding.begin()
@@ -204,7 +212,7 @@ def _prepare_under_lock(
             return ready, None
         conflict = find_conflict(request, ready, lock)
         if conflict is None:
-            return ready, commit(repository, request, operation_id, ready, lock, job_lock)
+            return ready, commit(repository, Waiting(request, operation_id, ready), lock, job_lock)
         _discard(ready)
         if conflict is not LATE_VERSION_UNDONE:
             raise conflict
@@ -226,6 +234,8 @@ def _make_ready(
     guard = base.repository.guard
     if guard is not None:
         guard.require_changes(request.writer, request.actor, request.branch.name, prepared.tables)
+        if prepared.schema is not None:
+            guard.require(request.actor, Action.SCHEMA_APPLY, None, request.branch.name)
     optional_text("message", prepared.message, LONGEST_MESSAGE)
     if prepared.is_empty:
         return Ready(base, prepared, [])

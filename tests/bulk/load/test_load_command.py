@@ -96,7 +96,6 @@ class TestLoad:
         assert "there is no node type 'Persn'; did you mean" in run(*load, "--nodes", f"Persn={home}")[2]
         assert run(*load)[0] == 2
         assert run(*load, "--nodes", "Person")[0] == 2
-        assert "a directory is loaded only on Spark" in run(*load, "--data", home / "in", "--engine", "local")[2]
 
 
 class TestJobs:

@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from tests.stores import Store
 
-from omnigraph.bulk.load.sources.files import SourceFile, find_files, slices_of, typed_files
+from omnigraph.bulk.load.sources.files import SourceFile
+from omnigraph.bulk.load.sources.finding import find_files, find_sources
+from omnigraph.bulk.load.sources.slices import slices_of
 from omnigraph.errors import SourceUnusable
 from omnigraph.formats.format import Format
 from omnigraph.lang.schema.catalog import load_catalog
@@ -101,7 +103,7 @@ def test_several_places_in_their_order_and_each_file_once(tree: Path) -> None:
         ("none.jsonl", "there is no such file or directory"),
         ("*.csv", "no file matches"),
         ("empty", "the directory has no files"),
-        ("x.parquet.gz", "Parquet compresses itself; unpack the gzip around it"),
+        ("x.parquet.gz", "cannot be read as Parquet packed with gzip"),
         ("x.parquet", "cannot be read as Parquet"),
     ],
 )
@@ -130,7 +132,10 @@ def test_a_worker_gets_the_settings_of_this_process(s3_store: Store, monkeypatch
 
 def parquet(path: Path, metadata: dict[str, str] | None = None, rows: int = 1, group: int = 1) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    table = pa.table({"name": [f"n{index}" for index in range(rows)]}).replace_schema_metadata(metadata)
+    names = [f"n{index}" for index in range(rows)]
+    is_edge = "edges/Knows" in str(path) and not metadata and "nodes/Person" not in str(path)
+    columns = {"src": names, "dst": names} if is_edge else {"name": names}
+    table = pa.table(columns).replace_schema_metadata(metadata)
     pq.write_table(table, path, row_group_size=group)
     return path
 
@@ -162,11 +167,8 @@ def test_parquet_of_no_known_type(tmp_path: Path) -> None:
     ):
         with pytest.raises(SourceUnusable, match=f"{said}.*--nodes TYPE=PATH"):
             find_files([parquet(tmp_path / path)], CATALOG, {})
-    [file] = typed_files(tmp_path / "x.parquet", "node:Person", {})
+    [file] = find_sources(CATALOG, {}, None, {"Person": tmp_path / "x.parquet"}).files
     assert (file.table_key, file.format) == ("node:Person", Format.PARQUET)
-    (tmp_path / "y.jsonl").write_text("{}")
-    with pytest.raises(SourceUnusable, match="rows of one type come as Parquet"):
-        typed_files(tmp_path / "y.jsonl", "node:Person", {})
 
 
 def source(size: int, name: str = "x", compression: str | None = None) -> SourceFile:

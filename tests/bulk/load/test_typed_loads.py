@@ -165,7 +165,7 @@ def test_dataframes_that_are_wrong(graph: Graph, tmp_path: Path, spark: SparkSes
         (7, "it is not a Spark DataFrame"),
     ):
         with pytest.raises(SourceUnusable, match=said):
-            graph.load(nodes={"Event": frame}, mode="append", spark=spark)  # type: ignore[dict-item]
+            graph.load(nodes={"Event": frame}, mode="append", spark=spark)
     assert left_behind(graph) == []
 
 

@@ -43,7 +43,9 @@ def plan(match: str, returned: str = "1", behind: str = "", params: str = "") ->
 
 def read_ir(match: str, returned: str = "1", behind: str = "", params: str = "") -> QueryIR:
     """The IR of such a read."""
-    return read(match, returned, behind, params).ir
+    found = read(match, returned, behind, params).ir
+    assert isinstance(found, QueryIR)
+    return found
 
 
 def problems(text: str, name: str | None = None) -> list[str]:

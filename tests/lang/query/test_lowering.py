@@ -19,6 +19,7 @@ from omnigraph.lang.values import F64, I64, U64, Scalar, ValueType
 def test_plans_are_sound(query: Generated) -> None:
     """Variables have values before they are used, and nothing that was written gets lost."""
     lowered = compile_read(query.text, CATALOG).ir
+    assert isinstance(lowered, ir.QueryIR)
     check_variables(lowered)
     everything = list(operations(lowered.pipeline))
     filters = [op for op in everything if isinstance(op, ir.Filter)]

@@ -8,18 +8,23 @@ from __future__ import annotations
 import datetime as dt
 import importlib
 import math
+import uuid
+from decimal import Decimal
 from random import Random
 from typing import Any, Final
 
 import pyarrow as pa
+import pytest
 from tests.read.functions.rows import KNOWN
 from tests.sampling import examples
 
+import omnigraph
 from omnigraph.errors import ComputationFailed
 from omnigraph.lang.query.compile import compile_read
 from omnigraph.lang.query.functions.signature import UNITS, Kind
 from omnigraph.lang.query.functions.table import ROWS
 from omnigraph.lang.schema.catalog import load_catalog
+from omnigraph.lang.values import BOOL, DATE, DATETIME, F64, I64, STRING, Scalar, ValueType
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.output import arrow_type
@@ -91,29 +96,36 @@ _KINDS: Final = {
     Kind.LIST: ("list",),
     Kind.NUMERAL: ("integer",),
 }
-_RESULTS: Final = {
-    "text": ("concat", "lower", "upper", "replace"),
-    "integer": (
-        "+",
-        "-",
-        "*",
-        "minus",
-        "abs",
-        "length",
-        "year",
-        "month",
-        "day",
-        "hour",
-        "weekday",
-        "date_diff",
-        "size",
-    ),
-    "number": ("+", "-", "*", "minus", "abs", "floor", "ceil", "round", "sqrt", "power", "ln", "exp", "to_float"),
-    "date": ("date_trunc",),
-    "datetime": ("date_trunc",),
-    "list": ("split",),
-    "bool": ("starts_with", "ends_with", "icontains", "regex_match"),
+_SAMPLES: Final = {
+    Kind.TEXT: (STRING,),
+    Kind.PATTERN: (STRING,),
+    Kind.UNIT: (STRING,),
+    Kind.INTEGER: (I64,),
+    Kind.NUMERAL: (I64,),
+    Kind.NUMBER: (I64, F64),
+    Kind.MOMENT: (DATE, DATETIME),
+    Kind.LIST: (ValueType(Scalar.STRING, is_list=True),),
 }
+_NAMED: Final = {STRING: "text", I64: "integer", F64: "number", DATE: "date", DATETIME: "datetime", BOOL: "bool"}
+
+
+def functions_by_result() -> dict[str, list[str]]:
+    """The functions that DuckDB has too, by the kind of their results: all rows of the table that have SQL."""
+    found: dict[str, dict[str, None]] = {}
+    for name, known in KNOWN.items():
+        row = ROWS[name]
+        wanted = [one.kind for one in row.parameters if not one.optional]
+        if known.sql is None or any(kind not in _SAMPLES for kind in wanted):
+            continue
+        for variant in range(2):
+            types = [_SAMPLES[kind][min(variant, len(_SAMPLES[kind]) - 1)] for kind in wanted]
+            result = row.result(types).required()
+            kind = "list" if result.is_list else _NAMED[result]
+            found.setdefault(kind, {})[name] = None
+    return {kind: list(names) for kind, names in found.items()}
+
+
+_RESULTS: Final = functions_by_result()
 _CONSTANTS: Final = {
     "integer": ("0", "3", "-7"),
     "number": ("0.5", "2.0", "-1.25"),
@@ -244,11 +256,58 @@ def test_expressions_are_what_duckdb_computes() -> None:
     assert compared > examples(75, of=1_000)
 
 
+_AGGREGATED: Final = {
+    "count($v.{0})": "count({0})",
+    "count(distinct $v.{0})": "count(distinct {0})",
+    "sum($v.{0})": "sum({0})",
+    "avg($v.{0})": "avg({0})",
+    "min($v.{0})": "min({0})",
+    "max($v.{0})": "max({0})",
+    "median($v.{0})": "median(cast({0} as double))",
+    "percentile($v.{0}, 0.9)": "quantile_cont(cast({0} as double), 0.9)",
+    "stddev($v.{0})": "stddev_samp({0})",
+    "collect(distinct $v.{0})": "list_sort(coalesce(list(distinct {0}) filter ({0} is not null), []))",
+    "sum($v.{0}) + count(*) * 2": "sum({0}) + count(*) * 2",
+}
+"""Aggregates of numbers in our language and in SQL; those of `DIFFERENCES` where both mean the same."""
+
+
+@pytest.mark.parametrize("where", ["", "$v.x > 0.0", "$v.i > 8000000000000000000"])
+def test_aggregates_are_what_duckdb_computes(where: str) -> None:
+    """In groups of which some have no values at all, and over rows of which there may be none."""
+    table = _table().select(["i", "j", "y", "b", "x"])
+    graph = omnigraph.init(
+        f"memory://{uuid.uuid4().hex}/g", "node Value { i: I64?  j: I32?  y: F64?  b: Bool?  x: F64? }"
+    )
+    graph.load([{"type": "Value", "data": row} for row in table.to_pylist()], mode="append")
+    database = duckdb.connect()
+    database.register("given", table)
+    condition = f"where {where.replace('$v.', '')}" if where else ""
+    for column in ("j", "y"):
+        ours = ", ".join(f"{text.format(column)} as a{i}" for i, text in enumerate(_AGGREGATED))
+        theirs = ", ".join(text.format(column) for text in _AGGREGATED.values())
+        for key, group in (("$v.b as b, ", "b, "), ("", "")):
+            text = f"query q() {{ match {{ $v: Value  {where} }} return {{ {key}{ours} }} }}"
+            found = [tuple(row.values()) for row in graph.query(text).rows]
+            sql = f"select {group}{theirs} from given {condition} {'group by b' if group else ''}"
+            expected = database.execute(sql).fetchall()
+            assert len(found) == len(expected)
+            for mine, other in zip(sorted(found, key=repr), sorted(map(_exact, expected), key=repr), strict=True):
+                assert all(map(_same, mine, other)), f"{text}\n{sql}\n{mine}\n{other}"
+
+
+def _exact(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row of DuckDB's, whose sums of integers have a type of their own."""
+    return tuple(int(value) if isinstance(value, Decimal) else value for value in row)
+
+
 def _same(mine: Any, theirs: Any) -> bool:
     if isinstance(mine, dt.datetime) and isinstance(theirs, dt.datetime):
         return mine.replace(tzinfo=None) == theirs.replace(tzinfo=None)
     if isinstance(mine, dt.date) and isinstance(theirs, dt.datetime):
         return theirs.time() == dt.time() and mine == theirs.date()
+    if isinstance(mine, int) and isinstance(theirs, float):
+        return math.isclose(mine, theirs, rel_tol=1e-15)
     if isinstance(mine, float) and isinstance(theirs, float | int):
         if math.isnan(mine) or math.isnan(theirs):
             return math.isnan(mine) and math.isnan(theirs)

@@ -104,6 +104,14 @@ class TestTheChoice:
     def test_scores_need_the_whole_table(self, graph: Graph) -> None:
         assert path(graph, '$p: Person { slug: "p1" }', 'bm25($p.bio, "number") as score') == "memory"
 
+    def test_a_key_that_is_not_there_with_a_block_that_compares_values(self, graph: Graph) -> None:
+        text = """query q($s: String) {
+            match { $p: Person { slug: $s }  optional { $q: Person  $q.age = $p.age } }
+            return { $p.slug, $q.slug } }"""
+        with forced_access("index"):
+            assert graph.query(text, {"s": "nobody"}).rows == []
+            assert graph.query(text, {"s": "p3"}).rows == [{"p.slug": "p3", "q.slug": "p3"}]
+
     def test_what_is_in_memory_is_used(self, graph: Graph) -> None:
         match = '$p: Person { slug: "p1" } $p knows $q'
         assert path(graph, match) == "index"

@@ -59,10 +59,29 @@ def test_a_write_that_breaks_a_rule_leaves_nothing(spark: SparkSession, graph: G
     )
     knows = spark.createDataFrame([("Ada", "Ada"), ("Ada", "Zoe")], "src string, dst string")
     before = graph.snapshot().manifest_version
-    with pytest.raises(PySparkException, match="dst 'Zoe' not found in Person"):
+    with pytest.raises(PySparkException, match="dst 'Zoe' not found in Person") as raised:
         knows.write.format("omnigraph").mode("append").option("edge", "Knows").save(graph.address)
+    assert "Traceback" not in str(raised.value).split("Zoe")[0]
     assert graph.snapshot().manifest_version == before
     assert graph.jobs() == []
+
+
+def test_rows_that_exist_can_be_left_alone_or_refused(spark: SparkSession, graph: Graph) -> None:
+    """Spark's modes `error` and `ignore`, which it does not pass on to a source in Python, are an option."""
+    register(spark)
+
+    def save(name: str, exists: str) -> None:
+        writer = people(spark, (name, 1)).write.format("omnigraph").mode("append")
+        writer.options(type="Person", exists=exists).save(graph.address)
+
+    save("Ada", "error")
+    with pytest.raises(PySparkException, match="Person has rows already"):
+        save("Bo", "error")
+    save("Cy", "ignore")
+    assert ages(graph) == {"Ada": 1}
+    assert (len(graph.commits()), graph.jobs()) == (2, [])
+    with pytest.raises(PySparkException, match="UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
+        people(spark, ("Di", 1)).write.format("omnigraph").option("type", "Person").save(graph.address)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from tests.bulk.everything import SCHEMA, difficult_things
 
 import omnigraph
-from omnigraph.errors import InvalidAddress, RequestError
+from omnigraph.errors import InvalidAddress, OmniError, RequestError
 from omnigraph.graph import Graph
 from omnigraph.spark.datasource.source import OmnigraphSource, register
 from omnigraph.spark.frames import table_frame
@@ -112,6 +112,31 @@ def test_spark_shows_what_is_wrong(graph: Graph, spark: SparkSession) -> None:
     with pytest.raises(Exception, match="there is no node type 'Thin'; did you mean `Thing`"):
         read(spark, graph, type="Thin")
     register(spark)
-    reader = spark.read.format("omnigraph").schema("id string").options(type="Thing")
-    with pytest.raises(Exception, match="to read some columns, use the option 'columns'"):
+    reader = spark.read.format("omnigraph").schema("id string, flag string").options(type="Thing")
+    with pytest.raises(Exception, match="'flag string' is none of id string"):
         reader.load(graph.address).collect()
+
+
+def test_a_schema_says_which_columns_are_read(graph: Graph, spark: SparkSession) -> None:
+    register(spark)
+    reader = spark.read.format("omnigraph").schema("weight double, dst string").options(edge="Touches")
+    frame = reader.load(graph.address)
+    assert frame.columns == ["weight", "dst"]
+    assert sorted(row.weight for row in frame.where("weight >= 6").collect()) == [6.0, 19 / 3]
+
+
+def test_the_rows_of_a_query_are_a_frame(graph: Graph, spark: SparkSession) -> None:
+    text = "query q($least: F64) { match { $t: Thing $t $e: touches $o $e.weight >= $least } return { %s } }"
+    frame = read(spark, graph, query=text % "$e.weight as w, $o.u64", params='{"least": 6}', branch="more")
+    assert frame.dtypes == [("w", "double"), ("o.u64", "decimal(20,0)")]
+    rows = graph.query(text % "$e.weight as w, $o.u64", {"least": 6}).rows
+    assert [(row.w, int(row[1])) for row in frame.collect()] == [(row["w"], row["o.u64"]) for row in rows]
+    for options, said in (
+        ({"query": "query q() { match { $t: Thin } return { $t } }"}, "Thin"),
+        ({"query": text % "$e.weight as w"}, "least"),
+        ({"query": text % "$e.weight as w", "params": "[6]"}, "the option 'params' is a JSON object"),
+        ({"query": text % "$e.weight as w, $o.u64 as w", "params": '{"least": 6}'}, "one name"),
+        ({"query": text % "$e.weight as w", "type": "Thing"}, "there is no option 'type'"),
+    ):
+        with pytest.raises(OmniError, match=said):
+            OmnigraphSource({"path": graph.address, **options}).schema()

@@ -1,4 +1,4 @@
-"""The data of a load: whether it is locations of files or records in memory, and which engine loads it."""
+"""The data of a load: whether it is the place of a file or records in memory, and the bytes of those."""
 
 from __future__ import annotations
 
@@ -11,63 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from omnigraph.arguments import described, shortened
-from omnigraph.bulk.load.options import LoadOptions
-from omnigraph.bulk.runner import Engine
-from omnigraph.errors import BadValue, InvalidArgument, RequestError, ResourceLimit, StorageUnavailable
-from omnigraph.formats.format import Format, format_of
+from omnigraph.errors import BadValue, InvalidArgument, ResourceLimit, StorageUnavailable
 from omnigraph.formats.rows import blob_text
 
 Data = str | bytes | os.PathLike[str] | Iterable[Mapping[str, Any]]
 WILDCARDS: Final = frozenset("*?[")
-
-
-def needs_spark(data: object, typed: Mapping[str, object], engine: str, options: LoadOptions) -> bool:
-    """Does a load run on Spark? RequestError if it cannot run on the engine that the caller named."""
-    if data is None and not typed:
-        raise RequestError("nothing to load: give records, files, or rows by type as nodes={…} and edges={…}")
-    if options.max_errors is not None and options.max_errors < 1:
-        raise RequestError(f"max_errors is {options.max_errors}; it is at least 1")
-    reason = _reason_for_spark(data, typed, options)
-    match Engine(engine):
-        case Engine.SPARK if is_location(data) or typed or _are_locations(data):
-            return True
-        case Engine.SPARK:
-            raise RequestError("records in memory are loaded in this process; write them to a file for Spark")
-        case Engine.LOCAL if reason is not None:
-            raise RequestError(f"{reason} only on Spark; leave out engine='local', or give a JSON Lines file")
-    return reason is not None
-
-
-def _reason_for_spark(data: object, typed: Mapping[str, object], options: LoadOptions) -> str | None:
-    """Why a load runs on Spark; None if it may run in this process."""
-    if typed:
-        return "rows by type are loaded"
-    if _are_locations(data):
-        return "several files are loaded"
-    if not is_location(data):
-        if options.skip_bad or options.bad_records is not None:
-            raise RequestError("bad records are set apart on Spark only; write the records to a file for that")
-        return None
-    if options.skip_bad or options.bad_records is not None:
-        return "bad records are set apart"
-    text = os.fspath(data)  # type: ignore[call-overload]
-    if text.startswith("s3://"):
-        return "a bucket is loaded"
-    path = Path(text.removeprefix("file://")).expanduser()
-    try:
-        if path.is_dir():
-            return "a directory is loaded"
-        if not path.exists():
-            return "files of a glob are loaded" if WILDCARDS & set(text) else None
-    except OSError as error:
-        raise StorageUnavailable(shortened(text), error.strerror or str(error)) from error
-    found, compression = format_of(text)
-    if found is Format.PARQUET:
-        return "Parquet is loaded"
-    if compression is not None:
-        return f"a {compression} file is loaded"
-    limit = options.settings.small_load
-    return None if path.stat().st_size <= limit else f"more than {limit:,} bytes are loaded"
 
 
 def is_location(data: object) -> bool:
@@ -80,10 +28,6 @@ def is_location(data: object) -> bool:
 def _names_a_file(data: str) -> bool:
     text = data.removeprefix("\ufeff").lstrip()
     return bool(text) and "\n" not in data and not text.startswith(("{", "//"))
-
-
-def _are_locations(data: object) -> bool:
-    return isinstance(data, list | tuple) and bool(data) and all(isinstance(e, str | os.PathLike) for e in data)
 
 
 def read_data(data: Data, limit: int) -> tuple[bytes, str]:
@@ -107,7 +51,7 @@ def _content(data: Data, limit: int) -> tuple[bytes, str]:
     lines: list[bytes] = []
     size = 0
     for record in data:
-        line = json.dumps(record, ensure_ascii=False, default=_as_json).encode(errors="surrogatepass")
+        line = json_line(record)
         size += len(line) + 1
         if size > limit:
             raise ResourceLimit("bytes loaded in this process", limit, size)
@@ -131,6 +75,11 @@ def _limited(content: bytes, limit: int) -> bytes:
     if len(content) > limit:
         raise ResourceLimit("bytes loaded in this process", limit, len(content))
     return content
+
+
+def json_line(record: Mapping[str, Any]) -> bytes:
+    """A dictionary as one line of JSON."""
+    return json.dumps(record, ensure_ascii=False, default=_as_json).encode(errors="surrogatepass")
 
 
 def _as_json(value: Any) -> Any:

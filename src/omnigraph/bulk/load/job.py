@@ -25,7 +25,8 @@ from omnigraph.bulk.jobs import destinations, job_record
 from omnigraph.bulk.load.checking.joins import KeyJoins
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.bulk.load.preparer import LoadPreparer, StagedInput
-from omnigraph.bulk.load.sources.files import SourceFile, rows_per_file, slices_of
+from omnigraph.bulk.load.sources.files import SourceFile
+from omnigraph.bulk.load.sources.slices import rows_per_file, slices_of
 from omnigraph.bulk.load.staging.stager import SliceReport, StagePlan, stage_slice
 from omnigraph.bulk.pieces import require_shared
 from omnigraph.bulk.runner import Runner
@@ -72,17 +73,22 @@ def load(
     options: LoadOptions,
     embedder: EmbeddingClient | None,
     start: Callable[[], LoadEngine],
+    *,
+    repeats: bool = True,
 ) -> LoadResult:
     """Load files and the rows of the engine as one commit, or not at all.
 
     ``start`` makes the engine of an attempt. There is a second attempt if another writer creates the branch after
-    the first one has staged files for it. A stream's batch that is done, or has no rows, raises BatchDone.
+    the first one has staged files for it, if ``repeats`` says that the rows can be read again. A stream's batch
+    that is done, or has no rows, raises BatchDone.
     """
     repository.require_writable()
     require_shared(repository.address)
     try:
         return _attempt(repository, files, options, embedder, start())
     except BranchExists:
+        if not repeats:
+            raise
         return _attempt(repository, files, options, embedder, start())
 
 

@@ -11,7 +11,7 @@ from omnigraph.bulk.load.checking.joins import KeyJoins
 from omnigraph.bulk.load.checking.origins import Origins
 from omnigraph.bulk.load.checking.validation import validate_load
 from omnigraph.bulk.load.options import LoadOptions, Mode
-from omnigraph.bulk.load.sources.files import Slice
+from omnigraph.bulk.load.sources.slices import Slice
 from omnigraph.bulk.load.staging.merge import Matches, replaced_rows, superseded_rows
 from omnigraph.bulk.load.staging.stager import SliceReport, StagePlan
 from omnigraph.bulk.load.staging.transactions import table_stages

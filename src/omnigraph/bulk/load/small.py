@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.bulk.load.checking.validation import repeated_key
-from omnigraph.bulk.load.inputs import Data, read_data
+from omnigraph.bulk.load.checking.validation import by_line, repeated_key
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import (
@@ -23,10 +22,10 @@ from omnigraph.errors import (
     RecordProblem,
     Violation,
 )
-from omnigraph.formats.jsonl.blocks import TypedRecords, read_block
+from omnigraph.formats.jsonl.blocks import Block, TypedRecords
 from omnigraph.formats.jsonl.lines import Lines
 from omnigraph.formats.rows import with_fresh_ids
-from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType
+from omnigraph.lang.schema.catalog import EntityType, NodeType
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
@@ -34,38 +33,37 @@ from omnigraph.recovery.forks import discard_branch
 from omnigraph.write.base import capture
 from omnigraph.write.delta import TableDelta, last_per_id
 from omnigraph.write.evaluator import validate
-from omnigraph.write.protocol import Prepared, WriteRequest, commit_write, repeated_if_schema_changed
-from omnigraph.write.vectors import fill_vectors, warn_unembedded
+from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
+from omnigraph.write.vectors import fill_vectors
+
+Part = tuple[str, Iterable[Block]]
+"""A source by the name that errors call it, and its records."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordLines:
-    """The lines of the records of a load: the ids of each table, and the line of each."""
+    """The lines of the records of a load: the ids of each table, with the source and the line of each."""
 
-    source: str
-    tables: dict[str, tuple[pa.Array, Lines]] = field(default_factory=dict)
+    sources: Sequence[str]
+    tables: dict[str, tuple[pa.Array, Lines, Lines]] = field(default_factory=dict)
 
-    def lines_of(self, table_key: str, row_id: str | None) -> list[int]:
-        """The lines of the records with an id, in order."""
-        ids, lines = self.tables.get(table_key, (None, None))
-        if ids is None or lines is None or row_id is None:
+    def places_of(self, table_key: str, row_id: str | None) -> list[tuple[str, int]]:
+        """The sources and lines of the records with an id, in order."""
+        if table_key not in self.tables or row_id is None:
             return []
-        found: list[int] = lines[np.flatnonzero(pc.equal(ids, row_id).to_numpy(zero_copy_only=False))].tolist()
-        return found
+        ids, sources, lines = self.tables[table_key]
+        at = np.flatnonzero(pc.equal(ids, row_id).to_numpy(zero_copy_only=False))
+        return [(self.sources[source], line) for source, line in zip(sources[at], lines[at].tolist(), strict=True)]
 
     def located(self, error: ConstraintViolation) -> ConstraintViolation:
         """The error with the line of each violation that a record of the load causes, sorted by line."""
         located = [self._located(violation) for violation in error.violations]
-        return ConstraintViolation(sorted(located, key=_by_line), error.total)
+        return ConstraintViolation(sorted(located, key=by_line), error.total)
 
     def _located(self, violation: Violation) -> Violation:
         """A violation with the line of the last record of its row. The row of a cardinality is a node's."""
-        lines = [] if violation.rule == "card" else self.lines_of(violation.table_key, violation.row_id)
-        return replace(violation, source=self.source, line=lines[-1]) if lines else violation
-
-
-def _by_line(violation: Violation) -> tuple[bool, int, str]:
-    return violation.line is None, violation.line or 0, violation.rule
+        places = [] if violation.rule == "card" else self.places_of(violation.table_key, violation.row_id)
+        return replace(violation, source=places[-1][0], line=places[-1][1]) if places else violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +86,18 @@ class PreparedLoad:
         }
 
 
-def prepare_load(
-    catalog: Catalog, data: Data, options: LoadOptions, embedder: EmbeddingClient | None
-) -> PreparedLoad:
+def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: EmbeddingClient | None) -> PreparedLoad:
     """Read the records of a load; nothing is written."""
-    content, source = read_data(data, options.settings.small_load)
-    records = _read_records(content, catalog, source, options.error_limit)
+    records, sources = _read_records(parts, options.error_limit)
     delta: dict[str, TableDelta] = {}
-    lines = RecordLines(source)
+    lines = RecordLines(sources)
     unembedded: set[str] = set()
     anonymous = 0
-    for table_key, found in records.items():
+    for table_key, (found, numbers) in records.items():
         entity, mode = found.entity, options.mode
         missing, count = found.rows["id"].null_count, found.rows.num_rows
         rows = with_fresh_ids(found.rows).combine_chunks()
-        lines.tables[table_key] = rows["id"].combine_chunks(), found.lines
+        lines.tables[table_key] = rows["id"].combine_chunks(), numbers, found.lines
         if mode is not Mode.MERGE:
             _refuse_repeated_ids(entity, lines, options.error_limit)
         if isinstance(entity, NodeType):
@@ -118,22 +113,47 @@ def prepare_load(
             strict=mode is Mode.APPEND and missing < count,
             fresh=mode is not Mode.OVERWRITE and missing == count,
         )
-    return PreparedLoad(options, records, delta, lines, tuple(sorted(unembedded)), anonymous)
+    typed = {key: found for key, (found, _) in records.items()}
+    return PreparedLoad(options, typed, delta, lines, tuple(sorted(unembedded)), anonymous)
 
 
-def _read_records(content: bytes, catalog: Catalog, source: str, limit: int) -> dict[str, TypedRecords]:
-    """All records by table key; RecordError lists the first bad ones."""
-    block = read_block(content, catalog)
-    if block.unreadable:
-        listed = [RecordProblem(source, bad.line, bad.column, bad.reason) for bad in block.unreadable[:limit]]
-        raise RecordError(listed, len(block.unreadable))
-    return block.records
+def _read_records(parts: Iterable[Part], limit: int) -> tuple[dict[str, tuple[TypedRecords, Lines]], list[str]]:
+    """All records by table key, each with the number of its source; RecordError lists the first bad ones."""
+    found: dict[str, list[tuple[TypedRecords, int]]] = {}
+    problems: list[RecordProblem] = []
+    sources: list[str] = []
+    before: dict[str, int] = {}
+    total = 0
+    for name, blocks in parts:
+        sources.append(name)
+        for block in blocks:
+            earlier = before.get(name, 0)
+            total += len(block.unreadable)
+            problems += [
+                RecordProblem(name, bad.line + earlier, bad.column, bad.reason)
+                for bad in block.unreadable[: max(0, limit - len(problems))]
+            ]
+            for key, records in block.records.items():
+                located = replace(records, lines=records.lines + earlier)
+                found.setdefault(key, []).append((located, len(sources) - 1))
+            before[name] = earlier + block.lines
+    if total:
+        raise RecordError(problems, total)
+    return {key: _together(of_type) for key, of_type in found.items()}, sources
+
+
+def _together(parts: Sequence[tuple[TypedRecords, int]]) -> tuple[TypedRecords, Lines]:
+    """The records of one type, in order, and the number of the source of each."""
+    rows = pa.concat_tables([records.rows for records, _ in parts])
+    lines = np.concatenate([records.lines for records, _ in parts])
+    numbers = np.repeat([source for _, source in parts], [len(records.lines) for records, _ in parts])
+    return TypedRecords(parts[0][0].entity, rows, lines), numbers
 
 
 def _refuse_repeated_ids(entity: EntityType, lines: RecordLines, limit: int) -> None:
     """Refuse an id that several records have. In a merge, where this is not called, the last record wins."""
     table_key = entity.table_key
-    ids, _ = lines.tables[table_key]
+    ids, _, _ = lines.tables[table_key]
     if pc.count_distinct(ids).as_py() == len(ids):
         return
     counts = pc.value_counts(ids)
@@ -142,37 +162,24 @@ def _refuse_repeated_ids(entity: EntityType, lines: RecordLines, limit: int) -> 
     if not entity.key:
         raise KeyConflict(table_key, [row_id for row_id, _ in listed], len(repeated))
     violations = [
-        repeated_key(entity, row_id, count, lines.source, lines.lines_of(table_key, row_id)[1])
-        for row_id, count in listed
+        repeated_key(entity, row_id, count, *lines.places_of(table_key, row_id)[1]) for row_id, count in listed
     ]
-    raise ConstraintViolation(sorted(violations, key=_by_line), len(repeated))
+    raise ConstraintViolation(sorted(violations, key=by_line), len(repeated))
 
 
-def load_in_process(
-    repository: Repository, data: Data, options: LoadOptions, embedder: EmbeddingClient | None
+def load_small(
+    repository: Repository,
+    state: Snapshot,
+    parts: Iterable[Part],
+    options: LoadOptions,
+    embedder: EmbeddingClient | None,
 ) -> LoadResult:
-    """Load records as one commit, into a branch that is forked if it is missing and the options name a parent."""
-
-    def load() -> LoadResult:
-        state = repository.snapshot(_schema_giver(repository, options))
-        prepared = prepare_load(state.catalog, data, options, embedder)
-        if options.fork_from is None:
-            return _commit(repository, repository.branches.find(options.branch), prepared, state)
-        return _load_into_fork(repository, options.fork_from, prepared, state)
-
-    done = load() if isinstance(data, Iterator) else repeated_if_schema_changed(load)
-    warn_unembedded(done.warnings)
-    return done
-
-
-def _schema_giver(repository: Repository, options: LoadOptions) -> Branch:
-    """The branch whose schema the records have to fit: the one that they are loaded into, or else its parent."""
-    try:
-        return repository.branches.find(options.branch)
-    except BranchNotFound:
-        if options.fork_from is None:
-            raise
-    return repository.branches.find(options.fork_from)
+    """Load records that fit the memory of this process as one commit, into a branch that is forked if it is
+    missing and the options name a parent. ``state`` is the one whose schema the records have to fit."""
+    prepared = prepare_load(parts, options, embedder)
+    if options.fork_from is None:
+        return _commit(repository, repository.branches.find(options.branch), prepared, state)
+    return _load_into_fork(repository, options.fork_from, prepared, state)
 
 
 def _commit(repository: Repository, branch: Branch, prepared: PreparedLoad, state: Snapshot) -> LoadResult:

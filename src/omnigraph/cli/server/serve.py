@@ -75,6 +75,7 @@ def serve(
     from omnigraph.server.application import Server
     from omnigraph.server.graphs import addresses, open_graphs
     from omnigraph.server.observing.logs import note_decision
+    from omnigraph.server.observing.traces import configured_traces
     from omnigraph.server.reloading import OperatorFiles
     from omnigraph.server.run import Listening, run_server, run_workers
     from omnigraph.server.settings import ServerSettings
@@ -102,5 +103,5 @@ def serve(
         print_warning(f"graph '{name}' is not served: {reason}")
     stored = {} if queries is None else read_stored(queries, served.graphs)
     settings = ServerSettings(actor_writes=writes_per_actor, shutdown_seconds=shutdown_seconds)
-    server = Server(served, tokens, settings, stored=stored, policy=rules)
+    server = Server(served, tokens, settings, stored=stored, policy=rules, traces=configured_traces(os.environ))
     run_server(server, listening, inherited, OperatorFiles(queries, rules))

@@ -6,22 +6,24 @@ strict reader, reads every line in doubt; so rows, positions and reasons are alw
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.formats.jsonl.lines import Lines, chunks, groups
-from omnigraph.formats.jsonl.parse import parse
+from omnigraph.formats.jsonl.lines import Chunk, Lines, chunks, groups
+from omnigraph.formats.jsonl.parse import Parsed, parse
 from omnigraph.formats.jsonl.records import BadRecord, read_line
 from omnigraph.formats.rows import rows_of
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 
-_CHUNK_BYTES: Final = 8 << 20
+CHUNK_BYTES: Final = 8 << 20
 """How many bytes Arrow reads at once: few enough for the processor's caches, enough to be worth the call."""
 LineReader = Callable[[bytes, Catalog], tuple[EntityType, dict[str, Any]] | None]
+ParsedGroup = tuple[EntityType, Lines, Parsed]
+"""Lines of one type, by their positions in a chunk, and what Arrow read of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,29 +68,44 @@ class _TypeRows:
 
 
 def read_block(
-    data: bytes | memoryview, catalog: Catalog, size: int = _CHUNK_BYTES, strict: LineReader = read_line
+    data: bytes | memoryview, catalog: Catalog, size: int = CHUNK_BYTES, strict: LineReader = read_line
 ) -> Block:
     """All records of whole lines of JSON, and all unreadable lines.
 
     Arrow reads about ``size`` bytes at once; the ``strict`` reader reads the lines in doubt.
     """
+
+    def parsed_groups(chunk: Chunk) -> Iterator[ParsedGroup]:
+        for group in groups(chunk, catalog):
+            yield group.entity, group.lines, parse(group.entity, group.text, group.named)
+
+    return collected(data, size, parsed_groups, lambda line: strict(line, catalog))
+
+
+def collected(
+    data: bytes | memoryview,
+    size: int,
+    parsed_groups: Callable[[Chunk], Iterator[ParsedGroup]],
+    strict: Callable[[bytes], tuple[EntityType, dict[str, Any]] | None],
+) -> Block:
+    """The records of whole lines: those of groups of lines that Arrow reads, and those that the strict reader
+    reads because they are in no group or in doubt."""
     found: dict[str, _TypeRows] = {}
     unreadable: list[Unreadable] = []
     count = 0
     for chunk in chunks(np.frombuffer(data, np.uint8), size):
         doubtful = np.ones(len(chunk), np.bool_)
-        for group in groups(chunk, catalog):
-            parsed = parse(group.entity, group.text, group.named)
-            accepted = group.lines[parsed.accepted]
+        for entity, lines, parsed in parsed_groups(chunk):
+            accepted = lines[parsed.accepted]
             if len(accepted):
                 doubtful[accepted] = False
-                typed = found.setdefault(group.entity.table_key, _TypeRows(group.entity))
+                typed = found.setdefault(entity.table_key, _TypeRows(entity))
                 typed.tables.extend(parsed.rows)
                 typed.lines.append(accepted + (chunk.before + 1))
         for index in np.flatnonzero(doubtful).tolist():
             number = chunk.before + index + 1
             try:
-                record = strict(chunk.line(index), catalog)
+                record = strict(chunk.line(index))
             except BadRecord as error:
                 unreadable.append(Unreadable(number, error.column, error.reason))
                 continue

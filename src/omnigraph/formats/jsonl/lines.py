@@ -91,7 +91,7 @@ def _line_end(content: npt.NDArray[np.uint8], at: int) -> int:
 def groups(chunk: Chunk, catalog: Catalog) -> Iterator[Group]:
     """The lines of a chunk that look like records of known types; all others are for the strict reader."""
     lines = Text(chunk.content, chunk.offsets).lines()
-    left = _regular(chunk)
+    left = regular(chunk)
     found = 0
     while found < _MAX_GROUPS and left.any():
         first = int(left.argmax())
@@ -108,7 +108,7 @@ def groups(chunk: Chunk, catalog: Catalog) -> Iterator[Group]:
         entity = _entity(beginning or inside, catalog)
         if entity is None:
             continue
-        text = _chosen(chunk, lines, same)
+        text = chosen(chunk, lines, same)
         if beginning is not None:
             _blank(text, len(beginning.group()))
             yield Group(entity, np.flatnonzero(same), text)
@@ -134,21 +134,21 @@ def _having(lines: pa.Array, left: npt.NDArray[np.bool_], part: bytes) -> npt.ND
     return same
 
 
-def _regular(chunk: Chunk) -> npt.NDArray[np.bool_]:
+def regular(chunk: Chunk) -> npt.NDArray[np.bool_]:
     """Which lines begin and end as records do, are not too long, and are UTF-8 for sure."""
     ends = chunk.content[chunk.stops - 1]
     returns = ends == _RETURN
     if returns.any():
         ends = np.where(returns, chunk.content[chunk.stops - 2], ends)
-    regular: npt.NDArray[np.bool_] = (ends == ord("}")) & (np.diff(chunk.offsets) <= MAX_STRUCTURE)
-    regular &= chunk.content[chunk.offsets[:-1]] == ord("{")
+    found: npt.NDArray[np.bool_] = (ends == ord("}")) & (np.diff(chunk.offsets) <= MAX_STRUCTURE)
+    found &= chunk.content[chunk.offsets[:-1]] == ord("{")
     whole = Text(chunk.content, np.array([0, len(chunk.content)])).lines()
     try:
         whole.cast(pa.large_string())
     except pa.ArrowInvalid:
         odd = np.flatnonzero(chunk.content > 127)
-        regular[np.searchsorted(chunk.offsets, odd, side="right") - 1] = False
-    return regular
+        found[np.searchsorted(chunk.offsets, odd, side="right") - 1] = False
+    return found
 
 
 def _entity(name: re.Match[bytes] | None, catalog: Catalog) -> EntityType | None:
@@ -158,13 +158,13 @@ def _entity(name: re.Match[bytes] | None, catalog: Catalog) -> EntityType | None
     return catalog.nodes.get(text) if name.group(1) == b"type" else catalog.edge(text)
 
 
-def _chosen(chunk: Chunk, lines: pa.Array, same: npt.NDArray[np.bool_]) -> Text:
+def chosen(chunk: Chunk, lines: pa.Array, same: npt.NDArray[np.bool_]) -> Text:
     """A copy of some lines."""
     if same.all():
         return Text(chunk.content.copy(), chunk.offsets)
-    chosen = lines.filter(pa.array(same))
-    offsets = np.frombuffer(chosen.buffers()[1], np.int64, len(chosen) + 1)
-    return Text(np.frombuffer(chosen.buffers()[2], np.uint8, offsets[-1]), offsets)
+    kept = lines.filter(pa.array(same))
+    offsets = np.frombuffer(kept.buffers()[1], np.int64, len(kept) + 1)
+    return Text(np.frombuffer(kept.buffers()[2], np.uint8, offsets[-1]), offsets)
 
 
 def _blank(text: Text, length: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,13 @@ class Parsed:
     accepted: npt.NDArray[np.bool_]
 
 
+class Form(Protocol):
+    """How lines of one type are laid out: what Arrow has to expect, and how its columns become rows."""
+
+    def rows(self, text: Text, table: pa.Table, doubts: Doubts) -> pa.Table:
+        """The rows of a table; those that the strict reader has to read are added to the doubts."""
+
+
 @dataclass(slots=True)
 class _Form:
     """The schema of the records of a type for Arrow, with or without the members that may be missing."""
@@ -91,6 +98,10 @@ class _Form:
             members.append(("data", pa.struct(inner)))
         return pj.ParseOptions(explicit_schema=pa.schema(members), unexpected_field_behavior="error")
 
+    def rows(self, text: Text, table: pa.Table, doubts: Doubts) -> pa.Table:
+        """The rows of records."""
+        return _rows(self, text, table, doubts)
+
 
 def parse(entity: EntityType, text: Text, named: Named | None) -> Parsed:
     """The rows of all lines that are certainly right."""
@@ -102,7 +113,14 @@ def parse(entity: EntityType, text: Text, named: Named | None) -> Parsed:
     return found
 
 
-def _parse_parts(form: _Form, text: Text, options: pj.ParseOptions, found: Parsed, first: int) -> None:
+def parse_form(form: Form, text: Text, options: pj.ParseOptions) -> Parsed:
+    """The rows of all lines of a form that are certainly right."""
+    found = Parsed([], np.zeros(len(text), np.bool_))
+    _parse_parts(form, text, options, found, 0)
+    return found
+
+
+def _parse_parts(form: Form, text: Text, options: pj.ParseOptions, found: Parsed, first: int) -> None:
     """Read lines; if that fails, read them in smaller parts, down to a few that are left to the strict reader."""
     if _parse(form, text, options, found, first) or len(text) <= _FEW:
         return
@@ -111,7 +129,7 @@ def _parse_parts(form: _Form, text: Text, options: pj.ParseOptions, found: Parse
         _parse_parts(form, text.part(start, stop), options, found, first + start)
 
 
-def _parse(form: _Form, text: Text, options: pj.ParseOptions, found: Parsed, first: int) -> bool:
+def _parse(form: Form, text: Text, options: pj.ParseOptions, found: Parsed, first: int) -> bool:
     """Read lines in one go; False if they cannot be."""
     reading = pj.ReadOptions(use_threads=False, block_size=len(text.content) + 1)
     try:
@@ -121,7 +139,7 @@ def _parse(form: _Form, text: Text, options: pj.ParseOptions, found: Parsed, fir
     if table.num_rows != len(text):
         return False
     doubts = Doubts.none(len(text))
-    rows = _rows(form, text, table, doubts)
+    rows = form.rows(text, table, doubts)
     if doubts.zeros.any():
         at = np.flatnonzero(doubts.zeros)
         doubts.rows[at] |= as_mask(pc.match_substring_regex(text.lines().take(pa.array(at)), _INTEGER_ZERO))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from omnigraph.errors import BadValue
 from omnigraph.formats.rows import blob_bytes
-from omnigraph.lang.schema.catalog import Catalog, EntityType, Property
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType, Property
 from omnigraph.lang.values import (
     FLOATS,
     INTEGERS,
@@ -41,6 +41,49 @@ class BadRecord(Exception):
 
 def read_line(line: bytes, catalog: Catalog) -> tuple[EntityType, dict[str, Any]] | None:
     """The type and the values of one line's record; None for a blank line or a comment."""
+    record = _loaded(line)
+    return None if record is None else _entity(record, catalog)
+
+
+def read_flat_line(
+    line: bytes,
+    entity: EntityType,
+    columns: Mapping[str, str],
+    numbered: Collection[str],
+    *,
+    ignores_others: bool,
+) -> tuple[EntityType, dict[str, Any]] | None:
+    """The values of a line that is an object of one type, with its properties and ends as members.
+
+    ``columns`` has the member of each column of the table. ``numbered`` are the ends that integers may name.
+    """
+    record = _loaded(line)
+    if record is None:
+        return None
+    by_member = {member: column for column, member in columns.items()}
+    own: dict[str, Any] = {}
+    for member, value in record.items():
+        column = by_member.get(member)
+        if column is not None and value is not None:
+            own[column] = value
+        elif column is None and not ignores_others:
+            raise BadRecord(f"{entity.name} has no property '{member}'")
+    if not isinstance(entity, EdgeType):
+        return entity, _with_id(entity, _values(entity, own))
+    ends = {end: _end(columns[end], own.pop(end, None), is_numbered=end in numbered) for end in ("src", "dst")}
+    return entity, _with_id(entity, _values(entity, own) | ends)
+
+
+def _end(member: str, value: Any, *, is_numbered: bool) -> str:
+    if is_numbered and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise BadRecord(f"'{member}' is the id of a node, a string")
+    return value
+
+
+def _loaded(line: bytes) -> dict[str, Any] | None:
+    """The JSON object of a line; None for a blank line or a comment."""
     stripped = line.strip()
     if not stripped or stripped.startswith(b"//"):
         return None
@@ -64,7 +107,7 @@ def read_line(line: bytes, catalog: Catalog) -> tuple[EntityType, dict[str, Any]
         raise BadRecord(f"not JSON: {error}") from None
     if not isinstance(record, dict):
         raise BadRecord("a record is a JSON object")
-    return _entity(record, catalog)
+    return record
 
 
 def too_long(length: int) -> str:

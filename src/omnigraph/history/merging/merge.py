@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from omnigraph.arguments import LONGEST_ACTOR, LONGEST_MESSAGE, optional_text
 from omnigraph.errors import (
+    HistoryReclaimed,
     InvalidArgument,
     MergeConflicts,
     MergeUnfinished,
@@ -38,15 +39,27 @@ def merge(repository: Repository, request: MergeRequest) -> MergeResult:
     either is made, and no other writer can commit in between.
     """
     _check(request)
-    source = repository.snapshot(request.source)
-    _check_source(request, source)
-    target = repository.snapshot(request.target)
-    if source.schema_digest != target.schema_digest:
-        found = _possible(preview(request, source, Base(repository, request.target, target)))
-        if found.schema is not None:
-            return _merge_adopting(repository, request, source, (target, found))
-    written = commit_write(repository, _write(request, source), _prepare(request, source), request.job_lock)
-    return MergeResult(written.result, written.commit)
+    with _while_there(repository, request):
+        source = repository.snapshot(request.source)
+        _check_source(request, source)
+        target = repository.snapshot(request.target)
+        if source.schema_digest != target.schema_digest:
+            found = _possible(preview(request, source, Base(repository, request.target, target)))
+            if found.schema is not None:
+                return _merge_adopting(repository, request, source, (target, found))
+        written = commit_write(repository, _write(request, source), _prepare(request, source), request.job_lock)
+        return MergeResult(written.result, written.commit)
+
+
+@contextmanager
+def _while_there(repository: Repository, request: MergeRequest) -> Iterator[None]:
+    """Raise BranchNotFound if the rows of a branch are gone because it was deleted meanwhile."""
+    try:
+        yield
+    except HistoryReclaimed:
+        for branch in (request.source, request.target):
+            repository.manifest.require_branch(branch.ref)
+        raise
 
 
 def _write(request: MergeRequest, source: Snapshot) -> WriteRequest:

@@ -12,14 +12,13 @@ from typing import Any, ClassVar, Literal
 from omnigraph.errors import Diagnostic, QueryError
 from omnigraph.lang.diagnostics import Diagnostics, suggest
 from omnigraph.lang.query.grammar.parser import parse_queries
-from omnigraph.lang.query.ir import MutationIR, QueryIR
+from omnigraph.lang.query.ir import MutationIR, ReadIR, result_columns
 from omnigraph.lang.query.lowering.mutations import lower_mutation
 from omnigraph.lang.query.lowering.reads import lower_read
 from omnigraph.lang.query.operation import Operation, describe_mutation, describe_read
 from omnigraph.lang.query.syntax.queries import MutationBody, QueryFileSyntax, QuerySyntax
 from omnigraph.lang.query.typecheck.mutations import check_mutation
-from omnigraph.lang.query.typecheck.patterns import check_match_block
-from omnigraph.lang.query.typecheck.results import check_results
+from omnigraph.lang.query.typecheck.reads import check_read
 from omnigraph.lang.query.typecheck.scope import Context
 from omnigraph.lang.remembering import remembering
 from omnigraph.lang.schema.catalog import Catalog
@@ -57,14 +56,14 @@ class _Compiled:
 class CompiledRead(_Compiled):
     """A read that fits its schema."""
 
-    ir: QueryIR
+    ir: ReadIR
 
     kind = "read"
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the result's columns."""
-        return tuple(column.name for column in self.ir.columns)
+        return tuple(fields[0].name for fields in result_columns(self.ir.columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +162,10 @@ def check_query(query: QuerySyntax, catalog: Catalog, source: Source) -> Compile
             query.annotation("instruction"),
             mutation,
         )
-    pattern = check_match_block(query.body.match, context)
-    columns = check_results(query.body, pattern.scope, context)
+    checked = check_read(query.body, context)
     diagnostics.raise_if_any(QueryError)
     params = _declared(context)
-    read = lower_read(query, query.body, pattern, columns, params)
+    read = lower_read(query, checked, params)
     return CompiledRead(
         query.name.text,
         params,

@@ -4,24 +4,48 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from omnigraph.lang.query import ir
 
 _ARROWS = {ir.Direction.OUT: "-{}->", ir.Direction.IN: "<-{}-", ir.Direction.BOTH: "<-{}->"}
 
 
-def explain_ir(plan: ir.QueryIR | ir.MutationIR) -> str:
+def explain_ir(plan: ir.ReadIR | ir.MutationIR) -> str:
     """A plan a person can read."""
-    return "\n".join(_mutation(plan) if isinstance(plan, ir.MutationIR) else _read(plan))
+    match plan:
+        case ir.MutationIR():
+            lines = _mutation(plan)
+        case ir.UnionIR():
+            lines = _union(plan)
+        case ir.QueryIR():
+            lines = _read(plan)
+    return "\n".join(lines)
+
+
+def _union(union: ir.UnionIR) -> Iterator[str]:
+    for index, read in enumerate(union.reads):
+        if index:
+            yield show_union(union)
+        yield from _read(read)
+    yield from _page(union)
+
+
+def show_union(union: ir.UnionIR) -> str:
+    """What stands between the reads of a union."""
+    return "Union all" if union.repeats else "Union"
 
 
 def _read(query: ir.QueryIR) -> Iterator[str]:
     yield from explain_operations(query.pipeline, "")
-    shown = ", ".join(_column(column) for column in query.columns)
+    shown = ", ".join(map(show_column, ir.result_columns(query.columns)))
     yield f"{'Aggregate' if query.aggregates else 'Return'}{' distinct' if query.distinct else ''} {shown}"
     if query.having:
         yield f"Having {' and '.join(map(show_condition, query.having))}"
+    yield from _page(query)
+
+
+def _page(query: ir.ReadIR) -> Iterator[str]:
     if query.order:
         keys = (f"{show(o.expression)}{' desc' if o.descending else ''}" for o in query.order)
         yield f"Order {', '.join(keys)}"
@@ -30,8 +54,12 @@ def _read(query: ir.QueryIR) -> Iterator[str]:
         yield f"Limit {show(query.limit)}{offset}"
 
 
-def _column(column: ir.Column) -> str:
+def show_column(fields: Sequence[ir.Column]) -> str:
+    """A column of the result, with its name if that is another one."""
+    column = fields[0]
     shown = show(column.expression)
+    if column.field is not None:
+        return f"{shown}.*" if shown == f"${column.name}" else f"{shown}.* as {column.name}"
     return shown if shown in (column.name, f"${column.name}") else f"{shown} as {column.name}"
 
 

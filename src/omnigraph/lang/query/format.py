@@ -79,12 +79,12 @@ class _Printer:
         return Block(head, items, Line("}", self.original.before(self.original.behind(query.span))))
 
     def _read(self, body: ReadBody) -> tuple[Item, ...]:
-        sections: list[Item] = [self._clauses("match", body.match, inline=False)]
-        projections = [Line(spell_projection(p), p.span) for p in body.projections]
-        sections.append(self._list("return distinct {" if body.distinct else "return {", projections))
-        if body.having:
-            lines = [Line(spell_expression(one.condition), one.span) for one in body.having]
-            sections.append(self._conditions("having {", lines))
+        sections = self._returned(body)
+        for one in body.united:
+            word = "union all" if body.repeats else "union"
+            brace, first = 2 + len(word.split()), one.match[0].span
+            sections.append(Line(word, self.original.before(first, brace).to(self.original.before(first, 3))))
+            sections += self._returned(one)
         if body.order:
             sections.append(self._list("order {", [Line(spell_ordering(o), o.span) for o in body.order]))
         if body.limit is not None:
@@ -93,6 +93,16 @@ class _Printer:
             span = self.original.before(body.limit.span).to(last.span)
             sections.append(Line(f"limit {spell_expression(body.limit)}{offset}", span))
         return tuple(sections)
+
+    def _returned(self, body: ReadBody) -> list[Item]:
+        """`match`, `return` and `having`."""
+        sections: list[Item] = [self._clauses("match", body.match, inline=False)]
+        projections = [Line(spell_projection(p), p.span) for p in body.projections]
+        sections.append(self._list("return distinct {" if body.distinct else "return {", projections))
+        if body.having:
+            lines = [Line(spell_expression(one.condition), one.span) for one in body.having]
+            sections.append(self._conditions("having {", lines))
+        return sections
 
     def _clauses(self, word: str, clauses: Sequence[Clause], *, inline: bool) -> Block:
         items = tuple(self._clause(clause) for clause in clauses)

@@ -7,12 +7,13 @@ whose name holds a ``#`` are hidden: no query text can name them.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Literal as OneOf
 
-from omnigraph.lang.values import BOOL, I64, ValueType
+from omnigraph.lang.values import BOOL, I64, StructType, ValueType
 
 Scalar = str | int | float | bool | dt.date | dt.datetime
 NOW = "__now"
@@ -299,11 +300,32 @@ Operation = NodeScan | Expand | Filter | Optionally | AntiJoin
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """An output column."""
+    """A column that is computed. It is one of the result, or a ``field`` of a struct that is."""
 
     name: str
     expression: Expr
     type: ValueType
+    field: str | None = None
+    """The name inside the struct, whose fields stand side by side, the id first."""
+
+
+def result_columns(columns: Iterable[Column]) -> list[tuple[Column, ...]]:
+    """The columns of a result: each one that is computed, or all fields of a struct."""
+    found: list[tuple[Column, ...]] = []
+    for column in columns:
+        if column.field is None or column.field == "id":
+            found.append((column,))
+        else:
+            found[-1] += (column,)
+    return found
+
+
+def result_type(columns: Sequence[Column]) -> ValueType | StructType:
+    """The type of a column of a result."""
+    if columns[0].field is None:
+        return columns[0].type
+    fields = tuple((one.field or "", one.type) for one in columns)
+    return StructType(fields, columns[0].type.nullable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +360,53 @@ class QueryIR:
     def aggregates(self) -> bool:
         """Does the query group its rows?"""
         return any(is_aggregate(column.expression) for column in self.columns) or bool(self.having)
+
+
+UNITED = "#united"
+"""The variable whose properties, by number, are the columns of rows that a union puts together."""
+
+
+@dataclass(frozen=True)
+class UnionIR:
+    """Several reads as one: their columns have the same names and types. Order and page are of all rows."""
+
+    name: str
+    params: Mapping[str, ValueType]
+    reads: tuple[QueryIR, ...]
+    columns: tuple[Column, ...]
+    repeats: bool = False
+    order: tuple[Order, ...] = ()
+    limit: Constant | Param | None = None
+    offset: Constant | Param | None = None
+
+    @cached_property
+    def whole(self) -> QueryIR:
+        """The read that is left to do once the rows of all reads lie in one table: equal rows, order and page.
+
+        Rows in an order have all of it: columns break ties.
+        """
+        columns = tuple(replace(one, expression=Prop(UNITED, str(i))) for i, one in enumerate(self.columns))
+        ties = tuple(Order(one.expression) for one in columns if one.type.is_plain)
+        order = tuple(replace(one, expression=self._column(one.expression, columns)) for one in self.order)
+        return QueryIR(
+            self.name,
+            self.params,
+            (),
+            columns,
+            not self.repeats,
+            (*order, *ties) if order else (),
+            self.limit,
+            self.offset,
+        )
+
+    @staticmethod
+    def _column(expression: Expr, columns: Sequence[Column]) -> Expr:
+        """The column that a sort key names; of two with one name the last."""
+        assert isinstance(expression, Alias)  # noqa: S101  unions are ordered by their columns
+        return next(one.expression for one in reversed(columns) if one.name == expression.name)
+
+
+ReadIR = QueryIR | UnionIR
 
 
 @dataclass(frozen=True, slots=True)

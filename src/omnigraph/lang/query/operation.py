@@ -8,7 +8,7 @@ from typing import Any
 
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.lang.values import ValueType, describe_kind
+from omnigraph.lang.values import StructType, ValueType, describe_kind
 
 TableSet = frozenset[tuple[str, str]]
 
@@ -17,7 +17,7 @@ TableSet = frozenset[tuple[str, str]]
 class Operation:
     """What a query does, known without running it. Tables are `(kind, type name)` pairs."""
 
-    result: tuple[tuple[str, ValueType], ...]
+    result: tuple[tuple[str, ValueType | StructType], ...]
     reads: TableSet
     writes: TableSet
 
@@ -29,10 +29,12 @@ class Operation:
         }
 
 
-def describe_read(query: ir.QueryIR, catalog: Catalog) -> Operation:
+def describe_read(query: ir.ReadIR, catalog: Catalog) -> Operation:
     """The descriptor of a read; a traversal reads its edge and both node types."""
-    reads = frozenset(_read_by(query.pipeline, catalog))
-    return Operation(tuple((c.name, c.type) for c in query.columns), reads, frozenset())
+    parts = query.reads if isinstance(query, ir.UnionIR) else (query,)
+    reads = frozenset(table for part in parts for table in _read_by(part.pipeline, catalog))
+    columns = tuple((one[0].name, ir.result_type(one)) for one in ir.result_columns(query.columns))
+    return Operation(columns, reads, frozenset())
 
 
 def _read_by(operations: Iterable[ir.Operation], catalog: Catalog) -> Iterable[tuple[str, str]]:
@@ -41,8 +43,8 @@ def _read_by(operations: Iterable[ir.Operation], catalog: Catalog) -> Iterable[t
             case ir.NodeScan():
                 yield "node", operation.type_name
             case ir.Expand():
-                edge = catalog.edges[operation.edge_type]
-                yield "edge", edge.name
+                edge = catalog.followed(operation.edge_type)
+                yield from (("edge", one.name) for one in edge.each)
                 yield "node", edge.source
                 yield "node", edge.target
             case ir.Optionally() | ir.AntiJoin():

@@ -35,6 +35,7 @@ from omnigraph.lang.query.syntax.expressions import (
     StringLiteral,
     TextCall,
     Variable,
+    Whole,
 )
 from omnigraph.lang.query.syntax.queries import Assignment, Condition, Ordering, ParameterSyntax, Projection
 from omnigraph.lang.tokens import spell_float, spell_string
@@ -47,6 +48,8 @@ def spell_expression(expression: Expression) -> str:
             return f"${name}"
         case PropertyRef(variable, name):
             return f"${variable.name}.{name}"
+        case Whole(variable):
+            return f"${variable.name}.*"
         case AliasRef(name):
             return name
         case StringLiteral(value, written):
@@ -171,7 +174,9 @@ def _condition(condition: Condition | Requirement, count: int) -> str:
 
 def spell_traversal(traversal: Traversal) -> str:
     """`$a edge $b` in all its forms."""
-    edge = f"<{traversal.edge}>" if traversal.undirected else traversal.edge.text
+    edge = "|".join(name.text for name in traversal.edges)
+    if traversal.undirected:
+        edge = f"<{edge}>"
     if traversal.edge_variable is not None:
         edge = f"${traversal.edge_variable.name}:{edge}"
     if traversal.hops is not None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -100,6 +100,13 @@ class EdgeType:
     uniques: tuple[tuple[str, ...], ...]
     indexes: tuple[tuple[str, ...], ...]
     annotations: tuple[AnnotationShape, ...]
+    members: tuple[EdgeType, ...] = ()
+    """Of several types that one hop may follow, and that have no table of their own: each of them."""
+
+    @property
+    def each(self) -> tuple[EdgeType, ...]:
+        """The types that have tables: this one, or its members."""
+        return self.members or (self,)
 
     @property
     def table_key(self) -> str:
@@ -146,6 +153,7 @@ class Catalog:
             self.edges[shape.name] = _edge_type(shape, ir.identities["edge", shape.name])
         self.interfaces = {shape.name: shape for shape in ir.shape.interfaces}
         self._folded = {name.lower(): edge for name, edge in self.edges.items()}
+        self._united: dict[str, EdgeType] = {}
         self._hash = hash(self.hash)
 
     def __eq__(self, other: object) -> bool:
@@ -165,6 +173,13 @@ class Catalog:
     def edge(self, name: str) -> EdgeType | None:
         """The edge of that name: as declared, or else whatever the letter case."""
         return self.edges.get(name) or self._folded.get(name.lower())
+
+    def followed(self, name: str) -> EdgeType:
+        """The edge type that a hop follows: a declared one, or several as one, `Knows|Likes`."""
+        found = self.edges.get(name) or self._united.get(name)
+        if found is None:
+            found = self._united[name] = united(self.edges[each] for each in name.split("|"))
+        return found
 
     @cached_property
     def by_id(self) -> Mapping[int, EntityType]:
@@ -186,6 +201,30 @@ class Catalog:
     def edge_spellings(self) -> list[str]:
         """Edge names as queries write them: with a lower-case first letter."""
         return [name[0].lower() + name[1:] for name in self.edges]
+
+
+def united(edges: Iterable[EdgeType]) -> EdgeType:
+    """Edge types between the same node types as one; it has the properties that all of them have."""
+    members = tuple(sorted({edge.name: edge for edge in edges}.values(), key=lambda edge: edge.name))
+    first = members[0]
+    if len(members) == 1:
+        return first
+    properties: dict[str, Property] = {}
+    for name, prop in first.properties.items():
+        found = [edge.properties.get(name) for edge in members]
+        types = [one.type for one in found if one is not None]
+        if len(types) == len(members) and len({kind.or_null() for kind in types}) == 1:
+            nullable = any(kind.nullable for kind in types)
+            properties[name] = replace(prop, type=prop.type.or_null() if nullable else prop.type)
+    return replace(
+        first,
+        name="|".join(edge.name for edge in members),
+        properties=properties,
+        uniques=(),
+        indexes=(),
+        annotations=(),
+        members=members,
+    )
 
 
 def load_catalog(text: str, name: str = "<schema>") -> Catalog:

@@ -7,7 +7,7 @@ a bound edge means.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Final
@@ -269,6 +269,18 @@ def shared(first: Adjacency, second: Adjacency) -> Adjacency:
     owners = first.owners()
     held = second.contains(owners, first.targets)
     return from_keys(packed(owners[held], first.targets[held]), len(first), first.width, first.settings)
+
+
+def united(parts: Sequence[Adjacency], firsts: Sequence[int]) -> Adjacency:
+    """Relations between the same rows as one. The edges of each are numbered from its ``firsts`` on."""
+    one, near, far = parts[0], [part.owners() for part in parts], [part.targets for part in parts]
+    if one.edges is None:
+        keys = np.concatenate([packed(*ends) for ends in zip(near, far, strict=True)])
+        return from_keys(keys, len(one), one.width, one.settings)
+    numbered = ((part.edges, first) for part, first in zip(parts, firsts, strict=True))
+    numbers = [edges + np.int32(first) for edges, first in numbered if edges is not None]
+    keys = packed(np.concatenate(near), np.arange(sum(part.pairs for part in parts), dtype=np.int32))
+    return stored([keys], [np.concatenate(far)], np.concatenate(numbers), len(one), one.width, one.settings)
 
 
 def reversed_(adjacency: Adjacency) -> Adjacency:

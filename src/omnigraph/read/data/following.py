@@ -195,6 +195,8 @@ def _located(adjacency: Adjacency, keys: Ints) -> tuple[Ints, Bools]:
 
 def _shifted(adjacency: Adjacency, rows: int, gone: Array, came: Array) -> Ints:
     """Where each row begins after some entries went and some came."""
+    if rows >= len(adjacency) and len(gone) + len(came) <= _FEW:
+        return _shifted_by_few(adjacency.starts, rows, gone, came)
     degrees = np.zeros(max(rows, len(adjacency)), dtype=np.int64)
     degrees[: len(adjacency)] = np.diff(adjacency.starts)
     np.subtract.at(degrees, gone, 1)
@@ -204,6 +206,20 @@ def _shifted(adjacency: Adjacency, rows: int, gone: Array, came: Array) -> Ints:
     starts = np.zeros(rows + 1, dtype=np.int64)
     np.cumsum(degrees[:rows], out=starts[1:])
     return starts
+
+
+def _shifted_by_few(starts: Ints, rows: int, gone: Array, came: Array) -> Ints:
+    """The same for a few entries and no fewer rows, in one pass: between two entries all starts move alike."""
+    changes = sorted([*((int(row), -1) for row in gone), *((int(row), 1) for row in came)])
+    moved = np.empty(rows + 1, dtype=np.int64)
+    begin, by = 0, 0
+    for row, more in [*changes, (rows, 0)]:
+        stop = row + 1
+        known = min(stop, len(starts))
+        np.add(starts[begin:known], by, out=moved[begin:known])
+        moved[max(begin, known) : stop] = starts[-1] + by
+        begin, by = stop, by + more
+    return moved
 
 
 def _moved_all(adjacency: Adjacency, change: Change) -> tuple[Adjacency, bool]:

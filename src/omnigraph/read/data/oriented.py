@@ -98,6 +98,8 @@ def oriented(tables: GraphTables, edge_type: str, direction: Direction) -> Orien
     """The relation of an edge type with each pair once; None if it is not symmetric, or if it has loops."""
     if direction is not Direction.BOTH:
         direction = Direction.OUT
+    if tables.catalog.followed(edge_type).members:
+        return None
     adjacency = tables.adjacency(edge_type, direction, edges=False)
 
     def make(_: Oriented | _Asymmetric | None) -> Oriented | _Asymmetric:
@@ -113,7 +115,7 @@ def oriented(tables: GraphTables, edge_type: str, direction: Direction) -> Orien
             return _Asymmetric(adjacency)
         return Oriented(adjacency)
 
-    edges = tables.edges(edge_type)
+    [edges] = tables.each_edges(edge_type)
     found = tables.cache.follow(
         ((edges.placement.layout, "oriented", edge_type), direction),
         make,

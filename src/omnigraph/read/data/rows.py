@@ -8,10 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.errors import OmniError
 from omnigraph.formats.columns import table_schema
@@ -26,14 +27,25 @@ from omnigraph.read.data.saved.postings import segment_in
 from omnigraph.read.data.saved.shelf import saved_postings
 from omnigraph.read.text.index import TextIndex
 from omnigraph.read.text.postings import Postings
-from omnigraph.read.values.columns import Bools, Column, Ints, Positions
+from omnigraph.read.values.columns import Bools, Column, Ints, Positions, filled
 from omnigraph.read.values.exact import ExactIndex
 from omnigraph.read.values.segments import Segment, covering
 from omnigraph.read.values.vectors import VectorBlock, VectorColumn
 from omnigraph.settings import ReadSettings
 from omnigraph.storage.rows.nearest import Near, VectorIndex, addresses_near, vector_index
-from omnigraph.storage.rows.pieces import Piece, column_numbers, deleted_rows, physical_rows, pieces_of, rows_at
+from omnigraph.storage.rows.pieces import (
+    Piece,
+    addresses_of,
+    column_numbers,
+    deleted_rows,
+    physical_rows,
+    pieces_of,
+    rows_at,
+)
 from omnigraph.storage.tables import Tables
+
+_FEW_IDS: Final = 64
+"""Up to so many ids are looked up by an index rather than in memory, if memory has none of them."""
 
 Made = TypeVar("Made")
 Used = TypeVar("Used", bound=Sized)
@@ -287,6 +299,8 @@ class WholeTable(Rows):
 
     def ids_of(self, rows: Sequence[tuple[Stretch, Positions]], placement: Placement) -> pa.Array:
         """The ids of rows of another version of the table, by stretch: from memory, or else from its files."""
+        if not self.has("id") and sum(len(positions) for _, positions in rows) <= self._settings.few_rows:
+            return Column.of(self.gone(rows, ["id"])["id"]).arrow.cast(pa.string())
         ids = self._column("id")
         if ids.suits(placement):
             return ids.column.take(np.concatenate([positions for _, positions in rows]))
@@ -296,16 +310,40 @@ class WholeTable(Rows):
         """The positions of ids; -1 where there is no such id."""
         if not self.size:
             return np.full(len(ids), -1, dtype=np.int32)
+        if len(ids) <= _FEW_IDS and self._is_worth_looking_up():
+            return self._looked_up(ids)
         own = self._column("id").column.arrow
         found = self._derived("ids", "id", lambda low, high: ExactIndex(own.slice(low, high - low)), Ids)
         return found.places(ids, self.size, self.live)
+
+    def _is_worth_looking_up(self) -> bool:
+        """Is the table large, are its ids not in memory, and were they not looked up so often that reading them
+        would have paid?"""
+        if self.count <= self._settings.small_table or self.has("id"):
+            return False
+        return self._cache.lookups(self.ref.location) * self._settings.rows_per_lookup < self.count
+
+    def _looked_up(self, ids: pa.Array) -> Positions:
+        """The positions of a few ids, by the index of the table."""
+        self._cache.count_lookup(self.ref.location)
+        there, addresses = addresses_of(self.storage, self.ref, ids)
+        positions = np.append(self.placement.positions_of(addresses), -1).astype(np.int32)
+        return positions[filled(pc.index_in(ids.cast(there.type), value_set=there), -1)]
 
     def text_index(self, name: str) -> TextIndex:
         if not self.size:
             return TextIndex(self.column(name).arrow)
 
+        kind = table_schema(self.entity).field(name).type
+
+        def read(stretches: Sequence[Stretch]) -> pa.ChunkedArray:
+            return self._read(stretches, name)
+
         def make(low: int, high: int) -> Postings:
-            texts = self._column(name).column.arrow.slice(low, high - low)
+            if low and not self.has(name):  # the other texts are not needed, because their words are known
+                texts = rows_between(kind, self.placement, read, low, high)
+            else:
+                texts = self._column(name).column.arrow.slice(low, high - low)
             return Postings.of(texts, self._cache.check, self._settings)
 
         return self._derived(

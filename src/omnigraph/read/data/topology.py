@@ -255,10 +255,12 @@ class _Moved:
         gone = before.rows_beside(table.placement)
         if not gone:
             return cls(Moves(), pa.array([], pa.string()))
-        left, came = _positions(gone), _positions(table.placement.rows_beside(before))
+        new = table.placement.rows_beside(before)
+        left, came = _positions(gone), _positions(new)
         ids, order = table.ids_of(gone, before), np.argsort(left)
         left, ids = left[order], ids.take(pa.array(order))
-        found = filled(pc.index_in(ids, value_set=table.column("id").take(came)), -1)
+        there = table.ids_of(new, table.placement) if new else ids[:0]
+        found = filled(pc.index_in(ids, value_set=there.cast(ids.type)), -1)
         to = np.where(found < 0, -1, np.append(came, np.int32(-1))[found])
         return cls(Moves(left, to.astype(np.int32)), ids)
 

@@ -47,7 +47,7 @@ def _always(operations: tuple[ir.Operation, ...], catalog: Catalog) -> dict[str,
             case ir.Expand():
                 types[operation.target] = catalog.nodes[operation.target_type]
                 if operation.edge_variable is not None:
-                    types[operation.edge_variable] = catalog.edges[operation.edge_type]
+                    types[operation.edge_variable] = catalog.followed(operation.edge_type)
     return types
 
 

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Final, Literal
 
 from omnigraph.lang.query import ir
+from omnigraph.read.data.rows import WholeTable
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Node, Pattern
 
@@ -101,7 +102,9 @@ def _is_connected(pattern: Pattern, start: str) -> bool:
 def _pays(pattern: Pattern, tables: GraphTables) -> bool:
     """Is a large table of the query not in memory, and not looked up often enough for reading it to pay?"""
     nodes = any(_pays_for_nodes(node, tables) for node in pattern.nodes.values())
-    return nodes or any(_pays_for_edges(link.edge_type, tables) for link in pattern.links)
+    return nodes or any(
+        _pays_for_edges(edges, tables) for link in pattern.links for edges in tables.each_edges(link.edge_type)
+    )
 
 
 def _pays_for_nodes(node: Node, tables: GraphTables) -> bool:
@@ -112,8 +115,8 @@ def _pays_for_nodes(node: Node, tables: GraphTables) -> bool:
     return tables.cache.lookups(table.ref.location) * settings.rows_per_lookup < table.count
 
 
-def _pays_for_edges(edge_type: str, tables: GraphTables) -> bool:
-    edges, settings = tables.edges(edge_type), tables.settings
+def _pays_for_edges(edges: WholeTable, tables: GraphTables) -> bool:
+    edge_type, settings = edges.entity.name, tables.settings
     if edges.count <= settings.small_table or tables.has_adjacency(edge_type):
         return False
     lookups = tables.cache.lookups(edges.ref.location)

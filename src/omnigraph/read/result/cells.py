@@ -24,6 +24,8 @@ def python_values(column: pa.ChunkedArray) -> list[Any]:
     """The column's values as Python has them; instants know that they are UTC."""
     if _is_list(column.type):
         return _items(column, python_values)
+    if pa.types.is_struct(column.type):
+        return _structs(column, python_values)
     values: list[Any]
     if pa.types.is_timestamp(column.type):
         values = _wall_clock(column).to_pylist()
@@ -36,6 +38,8 @@ def json_values(column: pa.ChunkedArray) -> list[Any]:
     """The column's values as JSON has them: dates and instants as text, numbers JSON cannot write by name."""
     if _is_list(column.type):
         return _items(column, json_values)
+    if pa.types.is_struct(column.type):
+        return _structs(column, json_values)
     values: list[Any] = _times_as_text(column).to_pylist()
     if pa.types.is_floating(column.type) and pc.all(pc.is_finite(column)).as_py() is False:
         return [value if value is None or math.isfinite(value) else _named(value) for value in values]
@@ -77,6 +81,15 @@ def _items(column: pa.ChunkedArray, convert: Callable[[pa.ChunkedArray], list[An
     items = iter(convert(pc.list_flatten(column)))
     lengths = pc.list_value_length(column).to_pylist()
     return [None if length is None else list(islice(items, length)) for length in lengths]
+
+
+def _structs(column: pa.ChunkedArray, convert: Callable[[pa.ChunkedArray], list[Any]]) -> list[Any]:
+    """Convert the fields of all structs as columns, and put the values of each struct together again."""
+    names = [field.name for field in column.type]
+    fields = [convert(pc.struct_field(column, [index])) for index in range(len(names))]
+    present = column.is_valid().to_pylist()
+    rows = zip(present, zip(*fields, strict=True), strict=True)
+    return [dict(zip(names, values, strict=True)) if is_there else None for is_there, values in rows]
 
 
 def _times_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

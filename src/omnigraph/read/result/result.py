@@ -116,7 +116,11 @@ class Result:
             pa.uint32(): pandas.UInt32Dtype(),
             pa.uint64(): pandas.UInt64Dtype(),
         }
-        return self.table.to_pandas(types_mapper=nullable.get)
+        frame = self.table.to_pandas(types_mapper=nullable.get)
+        for index, column in enumerate(self.table.columns):
+            if pa.types.is_struct(column.type):
+                frame.isetitem(index, pandas.Series(python_values(column), dtype=object))
+        return frame
 
     def to_polars(self) -> pl.DataFrame:
         """The rows as a polars data frame. A repeated column name gets a number, since polars wants them apart."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from functools import partial
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -28,6 +29,7 @@ from omnigraph.read.values.columns import Array, Bools, Column, Ints, filled
 from omnigraph.read.values.comparing import Series
 from omnigraph.read.values.parallel import begun
 from omnigraph.storage.rows.filters import compared, sql_literal
+from omnigraph.storage.tables import TableRef
 
 _TOGETHER: Final = 1_000
 _SIDES: Final = {ir.Direction.OUT: ["src"], ir.Direction.IN: ["dst"], ir.Direction.BOTH: ["src", "dst"]}
@@ -92,7 +94,7 @@ class Lookups(Operators):
         super().__init__(tables, expressions, limits)
         self._needed = needed
         self._bounded = bounded
-        self._begun: dict[tuple[Link, str, str], Future[pa.Table]] = {}
+        self._begun: dict[tuple[Link, TableRef, str, str], Future[pa.Table]] = {}
 
     def look_ahead(self, node: Node, link: Link) -> None:
         """Begin to look up the edges at a node whose key is known, while the node itself is looked up."""
@@ -108,11 +110,16 @@ class Lookups(Operators):
             expected = str(fixed["id"]) if "id" in fixed else kind.id_of(fixed)
         except ValueError:  # a part of the key is missing, or a number is no value of its type
             return
-        edges, columns = self.tables.edges(link.edge_type), self._edge_columns(link)
-        for side in _SIDES[link.direction]:
-            self._begun[link, side, expected] = begun(
-                partial(fetch, self.tables, edges, side, pa.array([expected]), columns)
-            )
+        columns = self._edge_columns(link)
+        for edges in self.tables.each_edges(link.edge_type):
+            for side in _SIDES[link.direction]:
+                self._begun[link, edges.ref, side, expected] = begun(
+                    partial(fetch, self.tables, edges, side, pa.array([expected]), columns)
+                )
+
+    def _scan_of_block(self, frame: Frame, scan: ir.NodeScan, later: Sequence[ir.Operation]) -> Frame:  # noqa: ARG002
+        """Equal values are compared row by row: what would find them is made from whole tables."""
+        return self.scanned(frame, scan.variable, scan.type_name, scan.filters)
 
     def scanned(self, frame: Frame, variable: str, type_name: str, filters: Sequence[ir.Filter]) -> Frame:
         """Each row with each entity that passes the filters; Lance checks those it can, through its indexes."""
@@ -160,10 +167,12 @@ class Lookups(Operators):
         return 0.0
 
     def follow(self, frame: Frame, link: Link, target_type: str) -> Frame:
-        """Each row with each neighbour, found through the index on the ends of edges."""
+        """Each row with each neighbour, found through the index on the ends of edges; equal values in memory."""
+        if link.value is not None:
+            return super().follow(frame, link, target_type)
         frame = self._present(frame, link.source)
         whole = self.tables.nodes(target_type)
-        edges = self.tables.edges(link.edge_type)
+        edges = self.tables.each_edges(link.edge_type)
         if link.is_impossible:
             frame = frame.take(np.zeros(0, dtype=np.int64))
         unique, inverse = np.unique(frame.positions[link.source], return_inverse=True)
@@ -178,26 +187,30 @@ class Lookups(Operators):
         )
         places = filled(pc.index_in(target, value_set=nodes.column("id").arrow), -1)
         owners = filled(pc.index_in(source, value_set=ids), -1)
-        return self._joined(frame, link, inverse, (owners, places), nodes, FetchedRows(edges, found, self.tables))
+        return self._joined(
+            frame, link, inverse, (owners, places), nodes, FetchedRows(edges[0], found, self.tables)
+        )
 
-    def _edges(self, link: Link, edges: WholeTable, ids: pa.Array) -> tuple[pa.Array, pa.Array, pa.Table]:
+    def _edges(
+        self, link: Link, edges: Sequence[WholeTable], ids: pa.Array
+    ) -> tuple[pa.Array, pa.Array, pa.Table]:
         """The edges at some nodes: the near end, the far end and the edge of each."""
         near: list[pa.Array] = []
         far: list[pa.Array] = []
         parts: list[pa.Table] = []
-        for side in _SIDES[link.direction]:
-            table = self._edges_at(link, edges, side, ids)
+        for whole, side in product(edges, _SIDES[link.direction]):
+            table = self._edges_at(link, whole, side, ids)
             if side == "dst" and link.direction is ir.Direction.BOTH:
                 table = table.filter(pc.not_equal(table["src"], table["dst"]))
             other = "dst" if side == "src" else "src"
             near.append(Column.of(table[side]).arrow)
             far.append(Column.of(table[other]).arrow)
             parts.append(table)
-        return pa.concat_arrays(near), pa.concat_arrays(far), pa.concat_tables(parts)
+        return pa.concat_arrays(near), pa.concat_arrays(far), pa.concat_tables(parts, promote_options="default")
 
     def _edges_at(self, link: Link, edges: WholeTable, side: str, ids: pa.Array) -> pa.Table:
         """The edges that have one of the ids at a side; those that `look_ahead` asked for are on their way."""
-        ahead = self._begun.pop((link, side, ids[0].as_py()), None) if len(ids) == 1 else None
+        ahead = self._begun.pop((link, edges.ref, side, ids[0].as_py()), None) if len(ids) == 1 else None
         if ahead is not None:
             return ahead.result()
         return fetch(self.tables, edges, side, ids, self._edge_columns(link))
@@ -205,7 +218,7 @@ class Lookups(Operators):
     def _edge_columns(self, link: Link) -> list[str]:
         if link.edge_variable is None:
             return ["dst", "src"]
-        entity = self.tables.edges(link.edge_type).entity
+        entity = self.tables.catalog.followed(link.edge_type)
         return sorted({"src", "dst", *self.columns(link.edge_variable, entity)})
 
     def _joined(
@@ -242,7 +255,7 @@ class Lookups(Operators):
             "row#connected", frame.rows[link.source], np.arange(frame.count, dtype=np.int32)
         )
         hidden = Link(link.source, f"{link.target}#connected", link.edge_type, link.direction)
-        edge = self.tables.catalog.edges[link.edge_type]
+        edge = self.tables.catalog.followed(link.edge_type)
         grown = self.follow(tagged, hidden, edge.source if link.direction is ir.Direction.IN else edge.target)
         held = np.zeros(frame.count, dtype=np.bool_)
         arrived = self.same(grown, hidden.target, link.target)

@@ -194,7 +194,7 @@ class Operators:
         frame = self._present(self._present(frame, link.source), link.target)
         if link.is_hop and link.edge_variable is None:
             return frame.keep(self.connected(frame, link))
-        edge = self.tables.catalog.edges[link.edge_type]
+        edge = self.tables.catalog.followed(link.edge_type)
         out = link.direction is not ir.Direction.IN
         hidden = replace(link, target=f"{link.target}#")
         grown = self.follow(frame, hidden, edge.target if out else edge.source)

@@ -18,7 +18,7 @@ from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.needs import aggregates_of
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.run.groups.grouping import Groups
+from omnigraph.read.run.groups.grouping import Grouping, Groups
 from omnigraph.read.run.operators import Operators
 from omnigraph.read.run.search.ranking import resolved, scored
 from omnigraph.read.values.columns import Column, Ints
@@ -60,8 +60,8 @@ def arrow_type(value_type: ValueType) -> pa.DataType:
     return column("", value_type).type
 
 
-class _Aggregated(Rows):
-    """The aggregates of groups, as columns of a variable of their own."""
+class _Computed(Rows):
+    """Columns that were computed, as properties of a variable of their own; their names are numbers."""
 
     def __init__(self, count: int, columns: Sequence[pa.Array]) -> None:
         self.count = count
@@ -71,13 +71,34 @@ class _Aggregated(Rows):
         return Column(self._columns[int(name)])
 
 
+def union_table(union: ir.UnionIR, tables: Sequence[pa.Table], window: Window, operators: Operators) -> pa.Table:
+    """The rows of all reads of a union, in its order; each once, unless it keeps those that are equal."""
+    query, expressions, limits = union.whole, operators.expressions, operators.limits
+    kinds = [arrow_type(one.type) for one in query.columns]
+    columns = [
+        pa.chunked_array(
+            [chunk for table in tables for chunk in table.column(i).cast(kind, safe=False).chunks], kind
+        ).combine_chunks()
+        for i, kind in enumerate(kinds)
+    ]
+    rows = _Computed(sum(table.num_rows for table in tables), columns)
+    limits.allocate(rows.count, rows.count * _CELL * len(columns))
+    frame = Frame.of(ir.UNITED, rows, rows.everything)
+    if union.repeats:
+        return row_table(query, frame, (), window, operators)
+    keys = [one.expression for one in query.columns]
+    grouping = Grouping(keys, (), operators.tables.catalog, expressions, limits, operators.tables.settings)
+    grouping.consume(frame)
+    return group_table(query, grouping.finish(), window, expressions)
+
+
 def group_table(query: ir.QueryIR, groups: Groups, window: Window, expressions: Expressions) -> pa.Table:
     """The groups as a table: ties go by the group keys."""
     if not groups.frame.count:
         return _table(query, [pa.array([], arrow_type(one.type)) for one in query.columns])
     aggregates = aggregates_of(query)
     fitting = [_fitting(values, agg, query) for values, agg in zip(groups.aggregates, aggregates, strict=True)]
-    rows = _Aggregated(groups.frame.count, fitting)
+    rows = _Computed(groups.frame.count, fitting)
     frame = groups.frame.bind(_AGGREGATES, rows, rows.everything)
     places = {agg: ir.Prop(_AGGREGATES, str(index)) for index, agg in enumerate(aggregates)}
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import MutableMapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ulid import ULID
 
 from omnigraph.server.observing.logs import Log
 from omnigraph.server.observing.metrics import Metrics
+from omnigraph.server.observing.traces import Traces, describe
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
 
 REQUEST_ID: Final = "X-Request-Id"
 _GIVEN: Final = re.compile(rb"[!-~]{1,128}")
@@ -27,15 +31,24 @@ def request_id_of(scope: MutableMapping[str, Any]) -> str | None:
 class Observed:
     """An application whose requests are counted and logged."""
 
-    def __init__(self, inner: ASGIApp, metrics: Metrics, log: Log) -> None:
+    def __init__(self, inner: ASGIApp, metrics: Metrics, log: Log, traces: Traces | None = None) -> None:
         self._inner = inner
         self._metrics = metrics
         self._log = log
+        self._traces = traces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
+        if self._traces is None:
+            await self._observe(scope, receive, send, None)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        with self._traces.request(scope["method"], headers) as span:
+            await self._observe(scope, receive, send, span)
+
+    async def _observe(self, scope: Scope, receive: Receive, send: Send, span: Span | None) -> None:
         seen = _Seen(scope, receive, send)
         self._metrics.in_flight += 1
         failure: str | None = None
@@ -45,23 +58,28 @@ class Observed:
             failure = repr(error)[:500]
         finally:
             self._metrics.in_flight -= 1
-            self._note(scope, seen, failure)
+            self._note(scope, seen, failure, span)
 
-    def _note(self, scope: Scope, seen: _Seen, failure: str | None) -> None:
+    def _note(self, scope: Scope, seen: _Seen, failure: str | None, span: Span | None) -> None:
         route = scope.get("omnigraph.route", _UNKNOWN)
         seconds = time.monotonic() - seen.started
         status = seen.status or 499
         method = scope["method"] if route != _UNKNOWN else _UNKNOWN
         self._metrics.note(method, route, status, seconds, seen.received, seen.sent)
+        about = {
+            "request_id": seen.request_id,
+            "graph": scope.get("path_params", {}).get("graph"),
+            "actor": scope.get("omnigraph.actor"),
+        }
+        if span is not None:
+            describe(span, method, route, status, about)
         self._log(
             "request",
-            request_id=seen.request_id,
+            **about,
             method=scope["method"],
             route=route,
-            graph=scope.get("path_params", {}).get("graph"),
             status=status,
             seconds=round(seconds, 6),
-            actor=scope.get("omnigraph.actor"),
             received=seen.received,
             sent=seen.sent,
             **({} if failure is None else {"failure": failure}),

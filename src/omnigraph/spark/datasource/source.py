@@ -1,13 +1,14 @@
 """Graphs as a data source of Spark: `spark.read.format("omnigraph")`, `spark.readStream`, and their sinks.
 
 Filters are not pushed down: Spark 4.3 keeps a pushed filter on the loaded relation, where it leaks into every
-other use of the DataFrame. The options `columns` and `filter` choose columns and rows instead.
+other use of the DataFrame. Nor does it tell a source in Python which columns are used. A schema with some of the
+columns, or the options `columns` and `filter`, choose what is read instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -28,7 +29,8 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN
 from omnigraph.spark.datasource.changes import ChangeReader, ChangeSource, wants_changes
-from omnigraph.spark.datasource.opening import STORAGE, entity_of, opened
+from omnigraph.spark.datasource.opening import STORAGE, entity_of, opened, telling
+from omnigraph.spark.datasource.queried import OPTIONS, QueryReader, QueryScan
 from omnigraph.spark.frames import as_spark, spark_schema, spark_types
 from omnigraph.spark.graph import check_filter
 
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 NAME: Final = "omnigraph"
-_OPTIONS: Final = ("path", "type", "edge", "branch", "snapshot", "columns", "filter")
+_OPTIONS: Final = ("path", "type", "edge", "branch", "snapshot", "columns", "filter", "query")
 _LONGEST_VERSION: Final = 20
 
 
@@ -62,35 +64,49 @@ class OmnigraphSource(DataSource):
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         self._options = {name.lower(): value for name, value in options.items()}
-        self._scan: _TableScan | None = None
+        self._scan: _TableScan | QueryScan | None = None
 
     @classmethod
     def name(cls) -> str:
         return NAME
 
+    @telling()
     def schema(self) -> str:
         if wants_changes(self._options):
             return spark_schema(ChangeSource.of(self._options).types)
         return spark_schema(self._plan().types)
 
-    def reader(self, schema: StructType) -> OmnigraphReader:
+    @telling()
+    def reader(self, schema: StructType) -> DataSourceReader:
         if wants_changes(self._options):
             raise RequestError("changes are read as a stream: spark.readStream, with trigger(availableNow=True)")
         scan = self._plan()
-        if schema.fieldNames() != list(scan.types):
-            raise RequestError("the schema is the graph's; to read some columns, use the option 'columns'")
-        return OmnigraphReader(scan)
+        asked = {column.name: column.dataType.simpleString() for column in schema}
+        if isinstance(scan, QueryScan):
+            if asked != scan.types:
+                raise RequestError("the schema of a query's rows is the query's; leave it out")
+            return QueryReader(scan)
+        for name, kind in asked.items():
+            if scan.types.get(name) != kind:
+                known = ", ".join(f"{name} {kind}" for name, kind in scan.types.items())
+                raise RequestError(
+                    f"the schema names columns of the graph, and '{name} {kind}' is none of {known}"
+                )
+        return OmnigraphReader(replace(scan, types=asked))
 
+    @telling()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         from omnigraph.spark.datasource.batch import GraphWriter
 
         return GraphWriter(self._options, schema, overwrite=overwrite)
 
+    @telling()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
         from omnigraph.spark.datasource.stream import GraphSink
 
         return GraphSink(self._options, schema, overwrite=overwrite)
 
+    @telling()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         if not wants_changes(self._options):
             raise RequestError(
@@ -101,8 +117,13 @@ class OmnigraphSource(DataSource):
             raise RequestError("the schema of a stream of changes is the graph's; leave it out")
         return ChangeReader(source)
 
-    def _plan(self) -> _TableScan:
+    def _plan(self) -> _TableScan | QueryScan:
         """Open the graph and pin its state, once. Spark keeps this object for the life of the DataFrame."""
+        if self._scan is None and "query" in self._options:
+            check_names(self._options, OPTIONS)
+            repository = opened(self._options, read_only=True)
+            require_shared(repository.address)
+            self._scan = QueryScan.of(self._options, _snapshot(repository, self._options))
         if self._scan is None:
             check_options(self._options, _OPTIONS)
             repository = opened(self._options, read_only=True)
@@ -132,17 +153,23 @@ class OmnigraphReader(DataSourceReader):
         if piece is None:  # how Spark says that there are no partitions
             return
         types = self._table.types
-        for batch in piece.batches(list(types), self._table.where, whole_blobs=True):
-            yield as_spark(batch, types)
+        with telling():
+            for batch in piece.batches(list(types), self._table.where, whole_blobs=True):
+                yield as_spark(batch, types)
 
 
-def check_options(options: Mapping[str, str], known: tuple[str, ...]) -> None:
-    """Refuse unknown options, and require the address and the type."""
+def check_names(options: Mapping[str, str], known: tuple[str, ...]) -> None:
+    """Refuse unknown options, and require the address."""
     for name in options:
         if name not in known and not name.startswith(STORAGE):
             raise RequestError(f"there is no option '{name}'; {suggest(name, known)}")
     if not options.get("path"):
         raise RequestError("which graph? give its address: load(path), save(path) or option('path', …)")
+
+
+def check_options(options: Mapping[str, str], known: tuple[str, ...]) -> None:
+    """Refuse unknown options, and require the address and the type."""
+    check_names(options, known)
     if ("type" in options) == ("edge" in options):
         raise RequestError("which type? give option('type', …) for nodes or option('edge', …) for edges")
 

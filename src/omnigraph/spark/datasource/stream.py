@@ -24,7 +24,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import MAIN
 from omnigraph.manifest.streams import Batch
 from omnigraph.recovery.jobs import running
-from omnigraph.spark.datasource.opening import STORAGE, opened
+from omnigraph.spark.datasource.opening import STORAGE, opened, telling
 from omnigraph.spark.datasource.staging import StagedPart, Staging, parts_of
 from omnigraph.spark.streaming.records import read_values
 from omnigraph.spark.streaming.stream import QUERY_ID, StreamOptions, load_mode, require_open
@@ -53,6 +53,7 @@ class GraphSink(DataSourceStreamArrowWriter):
         self._read: BlockReader
         self._read = partial(read_values, catalog) if entity is None else partial(read_columns, entity)
 
+    @telling()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPart:
         """On a worker: stage the rows of a partition."""
         context = TaskContext.get()
@@ -63,6 +64,7 @@ class GraphSink(DataSourceStreamArrowWriter):
         outcome = self._staging.stage(job, self._read, title, context.partitionId(), iterator)
         return StagedPart(job, self._staging.folders, outcome, context.getLocalProperty(QUERY_ID))
 
+    @telling()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """In a process of Spark without a session: commit a batch, unless it is done."""
         parts, staging, options = parts_of(messages), self._staging, self._options

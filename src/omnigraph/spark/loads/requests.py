@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
 from omnigraph.bulk.load.job import LoadEngine, load
 from omnigraph.bulk.load.options import LoadOptions, LoadResult
-from omnigraph.bulk.load.sources.files import Location, find_sources
+from omnigraph.bulk.load.sources.finding import Sources, TypedData
 from omnigraph.bulk.pieces import require_shared
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.manifest.repository import Repository
@@ -16,31 +13,34 @@ from omnigraph.spark.loads.frames import FrameRows, FrameSource
 from omnigraph.spark.loads.joins import SparkJoins
 from omnigraph.write.vectors import warn_unembedded
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 
 def load_on_spark(
     repository: Repository,
-    data: Location | Sequence[Location] | None,
-    nodes: Mapping[str, DataFrame | Location] | None,
-    edges: Mapping[str, DataFrame | Location] | None,
+    sources: Sources,
     options: LoadOptions,
     embedder: EmbeddingClient | None,
     choice: SparkChoice,
 ) -> LoadResult:
-    """Find the sources of a load, then a session, then run the job."""
+    """Find a session, then run the job on the files and DataFrames of a load."""
     repository.require_writable()
     require_shared(repository.address)
-    catalog = repository.catalog(options.branch, or_of=options.fork_from)
-    files, frames = find_sources(catalog, repository.address.options, data, nodes or {}, edges or {})
+    frames = [_frame_source(data) for data in sources.frames]
     session = choice.session()
 
     def start() -> LoadEngine:
         runner = choice.runner(session)
-        rows = [FrameRows(runner, FrameSource(entity, frame)) for entity, frame in frames]
-        return LoadEngine(runner, SparkJoins(runner), rows)
+        return LoadEngine(runner, SparkJoins(runner), [FrameRows(runner, frame) for frame in frames])
 
-    done = load(repository, files, options, embedder, start)
+    done = load(repository, sources.files, options, embedder, start)
     warn_unembedded(done.warnings)
     return done
+
+
+def _frame_source(data: TypedData) -> FrameSource:
+    """A DataFrame with the columns of its type, chosen and named as the caller wants."""
+    frame = data.source.data
+    columns = data.layout.columns(data.entity, frame.columns, data.name)
+    if all(name == column for name, column in columns.items()) and len(columns) == len(frame.columns):
+        return FrameSource(data.entity, frame, data.name)
+    chosen = [frame[column].alias(name) for name, column in columns.items()]
+    return FrameSource(data.entity, frame.select(*chosen), data.name)

@@ -24,7 +24,7 @@ from omnigraph.read.run.search.scorers import RelativeScorer, Scorer, scorer_of
 from omnigraph.spark.queries.failures import computation_failure
 from omnigraph.spark.queries.hops import max_hops
 from omnigraph.spark.queries.matching import Matching
-from omnigraph.spark.queries.output import Output, Page, as_frame, as_table
+from omnigraph.spark.queries.output import Output, Page, as_frame, as_table, united
 from omnigraph.spark.queries.ranking import fusing_constants, scored
 from omnigraph.spark.queries.reading import Batch, Values
 from omnigraph.spark.queries.rows import Matched
@@ -48,7 +48,7 @@ def query_frame(
     What Spark cannot do is refused as NotOnSpark before any job runs. If the query scores texts, one job runs here
     already: it counts the words of the whole column.
     """
-    return as_frame(query.ir, _answer(SparkRunner(spark), graph, query, values, embedder))
+    return as_frame(query.ir, _answer(SparkRunner(spark), graph, query.ir, values, embedder))
 
 
 def run_query(
@@ -66,7 +66,7 @@ def run_query(
     The caller can watch and cancel a ``runner`` of its own. A task reads about ``rows_per_task`` rows of a table.
     """
     running = SparkRunner(spark) if runner is None else runner
-    frame = _answer(running, graph, query, values, embedder, rows_per_task)
+    frame = _answer(running, graph, query.ir, values, embedder, rows_per_task)
     try:
         with running.watched(f"query {query.name}"):
             collected = frame.toArrow()
@@ -81,20 +81,30 @@ def run_query(
 def _answer(
     runner: SparkRunner,
     graph: Snapshot,
-    query: CompiledRead,
+    query: ir.ReadIR,
     values: Mapping[str, Value],
     embedder: Embedder,
     rows_per_task: int = ROWS_PER_TASK,
 ) -> DataFrame:
     """The result, under column names of its own: those of a query may repeat."""
-    read = query.ir
-    match = match_of(read, graph.catalog)
     expressions = Expressions(query.name, {ir.NOW: this_moment(), **values}, embedder)
+    if isinstance(query, ir.UnionIR):
+        page = Page.of(query.whole, expressions)
+        frames = [_read(runner, graph, read, expressions, rows_per_task) for read in query.reads]
+        return united(query, frames, page)
+    return _read(runner, graph, query, expressions, rows_per_task)
+
+
+def _read(
+    runner: SparkRunner, graph: Snapshot, read: ir.QueryIR, expressions: Expressions, rows_per_task: int
+) -> DataFrame:
+    """The result of one read."""
+    match = match_of(read, graph.catalog)
     page = Page.of(read, expressions)
     fusing = fusing_constants(read.rankings, expressions)
     for hop in hops_in(match.steps):
         max_hops(hop, graph)
-    unranked = Values(query.name, expressions.params)
+    unranked = Values(read.name, expressions.params)
     check_scans(match, unranked)
 
     pieces = partial(pieces_of, graph, rows=rows_per_task)

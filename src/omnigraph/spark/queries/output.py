@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -17,6 +19,7 @@ from omnigraph.lang.query import ir
 from omnigraph.lang.query.explain import show
 from omnigraph.lang.values import BOOL, INTEGER_BOUNDS, INTEGERS, ValueType
 from omnigraph.read.pattern.needs import aggregates_of, entities_of
+from omnigraph.read.result.nesting import nested
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.output import Window, arrow_type
 from omnigraph.read.run.search.ranking import resolved
@@ -263,18 +266,59 @@ def _kind_of(expression: ir.Expr) -> ValueType:
     return expression.type if isinstance(expression, ir.Agg | ir.Call) else BOOL
 
 
-def as_frame(query: ir.QueryIR, result: DataFrame) -> DataFrame:
-    """The result with the names and types that results have; a sum that is too large fails when it is computed."""
+def united(union: ir.UnionIR, frames: Sequence[DataFrame], page: Page) -> DataFrame:
+    """The rows of all reads of a union, in its order; each once, unless it keeps those that are equal."""
+    query = union.whole
+    names = [f"u{index}" for index in range(len(query.columns))]
+    parts = [
+        frame.select(
+            *(
+                comparable(value.cast(spark_type(one.type)), one.type).alias(name)
+                for value, one, name in zip(_values(read, frame), query.columns, names, strict=True)
+            )
+        )
+        for read, frame in zip(union.reads, frames, strict=True)
+    ]
+    whole = reduce(DataFrame.union, parts)
+    whole = whole if union.repeats else whole.distinct()
+    keys: list[Column] = []
+    for order in query.order:
+        assert isinstance(order.expression, ir.Prop)  # noqa: S101  a union is ordered by its columns
+        keys.append(_directed(fn.col(names[int(order.expression.property)]), descending=order.descending))
+    return page.of_frame(whole.orderBy(*keys) if keys else whole)
+
+
+def _values(query: ir.ReadIR, result: DataFrame) -> list[Column]:
+    """The columns with the types that results have; a sum that is too large fails when it is computed."""
     columns: list[Column] = []
     for one, name in zip(query.columns, result.columns, strict=True):
         value = fn.col(name)
-        if isinstance(one.expression, ir.Agg) and _is_integer_sum(one.expression):
+        if (
+            isinstance(query, ir.QueryIR)
+            and isinstance(one.expression, ir.Agg)
+            and _is_integer_sum(one.expression)
+        ):
             value = _narrow(value, one.expression, query)
         columns.append(value)
-    return result.select(*columns).toDF(*(one.name for one in query.columns))
+    return columns
 
 
-def as_table(query: ir.QueryIR, collected: pa.Table) -> pa.Table:
+def as_frame(query: ir.ReadIR, result: DataFrame) -> DataFrame:
+    """The result with the names and types that results have, and whole nodes and edges as structs."""
+    values = iter(_values(query, result))
+    columns = [_nested(fields, list(islice(values, len(fields)))) for fields in ir.result_columns(query.columns)]
+    return result.select(*columns).toDF(*(fields[0].name for fields in ir.result_columns(query.columns)))
+
+
+def _nested(fields: Sequence[ir.Column], values: Sequence[Column]) -> Column:
+    """A column of the result. A struct without an id is null: there is no node."""
+    if fields[0].field is None:
+        return values[0]
+    struct = fn.struct(*(value.alias(one.field or "") for one, value in zip(fields, values, strict=True)))
+    return fn.when(values[0].isNotNull(), struct) if fields[0].type.nullable else struct
+
+
+def as_table(query: ir.ReadIR, collected: pa.Table) -> pa.Table:
     """The collected rows, with the names and types that results have."""
     fields = [pa.field(one.name, arrow_type(one.type)) for one in query.columns]
     columns = []
@@ -283,7 +327,7 @@ def as_table(query: ir.QueryIR, collected: pa.Table) -> pa.Table:
             columns.append(_typed(column, field.type))
         except pa.ArrowInvalid:
             raise SumOverflow(query.name, show(one.expression)) from None
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+    return nested(query.columns, pa.Table.from_arrays(columns, schema=pa.schema(fields)))
 
 
 def _typed(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import count
 from typing import Final
 
@@ -13,6 +14,7 @@ from pyspark.sql import functions as fn
 from omnigraph.bulk.pieces import Piece
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.query import ir
+from omnigraph.lang.schema.catalog import EdgeType
 from omnigraph.lang.values import BOOL, F64, STRING, ValueType
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.spark.frames import piece_numbers, spark_schema, spark_type
@@ -108,6 +110,12 @@ class Tables:
         return self.spark.range(1).select(fn.col("id").alias(self.fresh()))
 
     def _frame(self, scan: Scan, columns: Mapping[str, Carried]) -> DataFrame:
+        """The rows of a scan; those of several edge types one behind the other."""
+        members = scan.entity.members if isinstance(scan.entity, EdgeType) else ()
+        frames = [self._of_table(replace(scan, entity=one), columns) for one in members or (scan.entity,)]
+        return reduce(DataFrame.unionByName, frames)
+
+    def _of_table(self, scan: Scan, columns: Mapping[str, Carried]) -> DataFrame:
         typed = _typed(columns, scan.entity)
         types = {name: kind for name, (_, kind) in typed.items()}
         checks = list(self._checked_by_lance(scan))

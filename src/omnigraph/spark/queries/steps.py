@@ -128,7 +128,7 @@ class _Arranging:
                     yield Block("absent", self.block(inner, dict(known)))
 
     def _hop(self, expand: ir.Expand, known: dict[str, Entity], pushed: Mapping[str, list[ir.Filter]]) -> Hop:
-        edge = self.catalog.edges[expand.edge_type]
+        edge = self.catalog.followed(expand.edge_type)
         edges = None
         if expand.edge_variable is not None:
             known[expand.edge_variable] = edge

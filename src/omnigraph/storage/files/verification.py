@@ -12,6 +12,7 @@ from lance import LanceDataset, LanceFragment
 
 from omnigraph.errors import RequestError
 from omnigraph.storage.files.checksums import verify_data, verify_deletion, verify_index
+from omnigraph.storage.files.names import name_of
 from omnigraph.storage.files.staged import deletion_path, local_folder
 
 _VARIABLE: Final = "OMNIGRAPH_VERIFY"
@@ -83,7 +84,7 @@ def _files(
             continue
         for file in fragment.data_files():
             root = folder if file.base_id is None else bases[file.base_id]
-            yield root / "data" / file.path, verify_data
+            yield root / "data" / name_of(file), verify_data
         if fragment.num_deletions:
             yield _deletion(fragment, folder, bases), verify_deletion
 

@@ -19,6 +19,9 @@ from lance.file import LanceFileReader
 from omnigraph.errors import ObjectDamaged
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.files.deletions import deleted_rows_of
+from omnigraph.storage.files.names import name_of
+from omnigraph.storage.files.verification import LOOKUP_BYTES
+from omnigraph.storage.rows.filters import sql_literal
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import TableRef, TableVersions
 
@@ -62,8 +65,8 @@ def pieces_of(tables: TableVersions, ref: TableRef) -> tuple[Piece, ...]:
 
 
 def _piece(fragment: Any, own: str, bases: dict[int, str]) -> Piece:
-    files = [file.path for file in fragment.files]
-    files += [f"overlay {overlay.committed_version} {overlay.data_file.path}" for overlay in fragment.overlays]
+    files = [name_of(file) for file in fragment.files]
+    files += [f"overlay {overlay.committed_version} {name_of(overlay.data_file)}" for overlay in fragment.overlays]
     deletions = None
     if fragment.deletion_file is not None:
         told = fragment.deletion_file.asdict()
@@ -156,3 +159,14 @@ def rows_at(tables: TableVersions, piece: Piece, offsets: Offsets, columns: Sequ
     with translated(path):
         reader = LanceFileReader(path, storage_options=tables.options, columns=list(columns))
         return reader.take_rows(offsets.tolist()).to_table()
+
+
+def addresses_of(tables: TableVersions, ref: TableRef, ids: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """Those of some ids that a version has, and the addresses of their rows, through the index of the ids."""
+    handle = tables.verified(ref, LOOKUP_BYTES)
+    wanted = ", ".join(sql_literal(each) for each in ids.unique().drop_null())
+    if not wanted:
+        return ids[:0], np.zeros(0, dtype=np.int64)
+    with translated(tables.shown(ref.location)):
+        found = handle.scanner(columns=["id"], filter=f"`id` in ({wanted})", with_row_address=True).to_table()
+    return found["id"].combine_chunks(), found["_rowaddr"].to_numpy().astype(np.int64)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
 from omnigraph.storage.files.datafiles import has_blobs
+from omnigraph.storage.files.names import name_of
 from omnigraph.storage.rows.pieces import Offsets, Piece, column_numbers, deleted_rows, physical_rows, pieces_of
 from omnigraph.storage.rows.row_ids import row_ids
 from omnigraph.storage.together import side_by_side
@@ -100,7 +101,7 @@ class SmallTables:
         folder, columns, start = self._tables.uri(ref.location, ref.branch), self._columns(ref), 0
         whole = rows.select(schema.names).cast(pa.schema(_nullable(schema)))
         for fragment in fragments:
-            files = tuple(file.path for file in fragment.files)
+            files = tuple(name_of(file) for file in fragment.files)
             self._keep((folder, files, columns), whole.slice(start, fragment.physical_rows))
             start += fragment.physical_rows
 

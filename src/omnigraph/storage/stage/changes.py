@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
+from omnigraph.storage.files.names import name_of
 from omnigraph.storage.files.staged import deletion_name, settle_data, settle_deletions
 from omnigraph.storage.stage.lookups import PROBE_LIMIT, locate_rows
 from omnigraph.storage.unavailable import translated
@@ -253,7 +254,7 @@ def new_fragments(change: Staged) -> list[FragmentMetadata]:
 
 def new_data_files(change: Staged) -> list[str]:
     """The names of the data files that a staged change of rows adds."""
-    return [file.path for fragment in new_fragments(change) for file in fragment.files]
+    return [name_of(file) for fragment in new_fragments(change) for file in fragment.files]
 
 
 def new_deletion_files(change: Staged) -> list[str]:

@@ -85,7 +85,7 @@ def settle(
     known = lock.settled
     if isinstance(known, Settled) and known.branch == branch.ref:
         others = [ref for ref in tables if (ref.location, ref.branch) not in known.own]
-        return known.state, _moved(repository, others), False
+        return known.state, moved_tables(repository, others), False
     sidecars, state, _, *moved = side_by_side(
         repository.address,
         lambda: list_sidecars(repository.objects, repository.cleanups),
@@ -97,12 +97,12 @@ def settle(
     healed = heal_branch(repository, branch.name, lock) if sidecars else []
     if sidecars:
         state = repository.manifest.latest(branch.native)
-        found = _moved(repository, tables)
+        found = moved_tables(repository, tables)
     lock.settled = Settled(branch.ref, state)
     return state, found, bool(healed)
 
 
-def _moved(repository: Repository, tables: Sequence[TableRef]) -> list[TableRef]:
+def moved_tables(repository: Repository, tables: Sequence[TableRef]) -> list[TableRef]:
     """The tables that have moved past these versions."""
     moved = side_by_side(repository.address, *(partial(repository.tables.moved, ref) for ref in tables))
     return [ref for ref, is_moved in zip(tables, moved, strict=True) if is_moved]

@@ -1,4 +1,4 @@
-"""The durable part of a write: sidecar, tables, manifest, sidecar again. The caller holds the branch's lock."""
+"""The durable part of writes: sidecars, tables, manifest, sidecars again. The caller holds the branch's lock."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
-
-from ulid import ULID
 
 from omnigraph.errors import ManifestConflict, OmniError, TableMoved
 from omnigraph.failpoints import hit
-from omnigraph.manifest.drafts import CommitDraft
 from omnigraph.manifest.publisher import Following
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit, ManifestState
@@ -21,61 +17,118 @@ from omnigraph.recovery.sidecar import Sidecar, delete_sidecar, write_sidecar
 from omnigraph.storage.locks import CommitLock, Held
 from omnigraph.storage.tables import TableRef
 from omnigraph.storage.together import side_by_side
-from omnigraph.write.changes import Ready, Result, StagedMove, WriteRequest
+from omnigraph.write.changes import StagedMove
+from omnigraph.write.committing.batches import Planned, Waiting, plan
 from omnigraph.write.committing.entry import Settled
 from omnigraph.write.committing.outcomes import InDoubt
 from omnigraph.write.committing.rebasing import remember
 
 
-def commit(
-    repository: Repository,
-    request: WriteRequest,
-    operation_id: str,
-    ready: Ready[Result],
-    lock: CommitLock,
-    job_lock: Held | None,
-) -> Commit | InDoubt:
-    """Phases A to D. An error before the sidecar is written means that nothing was written. After that, recovery
-    can finish the write as well as this writer, so an error leaves it in doubt."""
-    message = request.message if ready.prepared.message is None else ready.prepared.message
-    parents = request.merged_parents
-    wanted = request.graph_commit_id or str(ULID())
-    draft = CommitDraft(request.writer, wanted, request.actor, message, parents, request.batch)
-    moves = tuple(one.move for one in ready.staged)
-    sidecar = Sidecar(operation_id, request.writer, request.branch.ref, draft, moves, schema=ready.prepared.schema)
+def commit(repository: Repository, own: Waiting, lock: CommitLock, job_lock: Held | None) -> Commit | InDoubt:
+    """Phases A to D of a staged change, and of those of other threads that can be committed right after it.
+
+    An error before the sidecar is written means that nothing was written. After that, recovery can finish the
+    write as well as this writer, so an error leaves it in doubt.
+    """
     lock.verify()
     if job_lock is not None:
         job_lock.verify()
     known = lock.settled
     assert isinstance(known, Settled)  # noqa: S101  the change was revalidated under this lock
-    following = _begin(repository, sidecar, known, lock)
+    planned = plan(repository, own, known, lock)
     try:
-        hit("write.after_sidecar")
-        moved = _move_all(repository, ready.staged, lock)
-        state = _publish(repository, sidecar, moved, lock, following)
-        hit("write.after_publish")
-    except Exception as error:  # noqa: BLE001  whatever it is, recovery may finish the write
-        return InDoubt(sidecar, error)
-    if state.version == known.state.version + 1:
-        remember(repository, sidecar.branch.native, state.version, ready.prepared)
-    if lock.defer(partial(_finish, repository, sidecar, state)) or _finish(repository, sidecar, state):
-        lock.settled = known.followed_by(state, list(moved.values()))
+        _commit_all(repository, planned, known, lock)
+    finally:
+        for each in planned[1:]:
+            lock.answer(each.waiting)
+    assert own.end is not None  # noqa: S101  the first one is committed or in doubt
+    return own.end
+
+
+def _commit_all(repository: Repository, planned: list[Planned], known: Settled, lock: CommitLock) -> None:
+    """Commit changes one after the other, as far as that succeeds. The other sidecars are removed again."""
+    begun = _begin(repository, planned, known, lock)
+    published: list[Sidecar] = []
+    is_certain = True
+    for each, prepared in zip(planned, begun, strict=False):
+        following = prepared if known.state is each.before else Following(known.state)
+        try:
+            hit("write.between_writes" if published else "write.after_sidecar")
+            moved = _move_all(repository, each.waiting.ready.staged, lock)
+            state = _publish(repository, each.sidecar, moved, lock, following)
+            hit("write.after_publish")
+        except Exception as error:  # noqa: BLE001  whatever it is, recovery may finish the write
+            each.waiting.end = InDoubt(each.sidecar, error)
+            is_certain = False
+            break
+        published.append(each.sidecar)
+        each.waiting.end = _commit_of(repository, state, each.sidecar)
+        is_next = state.version == known.state.version + 1
+        if is_next:
+            remember(repository, each.sidecar.branch.native, state.version, each.waiting.ready.prepared)
+        known = known.followed_by(state, list(moved.values()))
+        if len(published) > 1:
+            lock.answer(each.waiting)
+        if not is_next or (following.successor is not None and following.successor is not state):
+            break  # another process has published it: this one does not hold the lock any more
+    lock.commits += len(published)
+    lock.settled = None
+    untouched = [each.sidecar for each in planned[: len(begun)] if each.waiting.end is None]
+    is_certain = _take_back(repository, untouched) and is_certain
+    finish = partial(_finish, repository, published, known.state)
+    if published and (lock.defer(finish) or finish()) and is_certain:
+        lock.settled = known
     hit("write.after_sidecar_delete")
-    return _commit_of(repository, state, sidecar)
 
 
-def _begin(repository: Repository, sidecar: Sidecar, known: Settled, lock: CommitLock) -> Following:
-    """Phase A: write the sidecar. What will be published is prepared beside it, and the write of the thread before
-    comes to its end."""
-    if not sidecar.moves:
-        return Following(known.state)
-    made: tuple[Any, Following] = side_by_side(
-        repository.address,
-        lambda: write_sidecar(repository.objects, sidecar),
-        lambda: repository.manifest.follow(sidecar.branch, known.state, sidecar.change, sidecar.draft),
-        *lock.take_deferred(),
-    )
-    return made[1]
+def _begin(repository: Repository, planned: list[Planned], known: Settled, lock: CommitLock) -> list[Following]:
+    """Phase A: write the sidecars of all changes; as many of them as have one can go on.
+
+    What will be published is prepared beside them, and the writes of the thread before come to their end.
+    """
+    sidecars = [each.sidecar for each in planned]
+    if not sidecars[0].moves:
+        return [Following(known.state)]
+    follow = repository.manifest.follow
+    try:
+        made = side_by_side(
+            repository.address,
+            *(partial(_failure, repository, sidecar) for sidecar in sidecars),
+            *(partial(follow, each.sidecar.branch, each.before, each.after) for each in planned),
+            *lock.take_deferred(),
+        )
+    except Exception:
+        _take_back(repository, sidecars[1:])
+        raise
+    failures: tuple[Exception | None, ...] = made[: len(planned)]
+    whole = next((place for place, failure in enumerate(failures) if failure is not None), len(planned))
+    _take_back(repository, sidecars[max(1, whole) :])
+    if failures[0] is not None:
+        raise failures[0]
+    return list(made[len(planned) : len(planned) + whole])
+
+
+def _failure(repository: Repository, sidecar: Sidecar) -> Exception | None:
+    """Write a sidecar; the error if that fails."""
+    try:
+        write_sidecar(repository.objects, sidecar)
+    except Exception as error:  # noqa: BLE001  it is raised, or the write is prepared again
+        return error
+    return None
+
+
+def _take_back(repository: Repository, sidecars: list[Sidecar]) -> bool:
+    """Remove the sidecars of writes that have moved nothing; are all of them gone? One that stays is undone by
+    recovery."""
+
+    def remove(sidecar: Sidecar) -> bool:
+        try:
+            delete_sidecar(repository.objects, sidecar.key)
+        except OmniError:
+            return False
+        return True
+
+    return all(side_by_side(repository.address, *(partial(remove, sidecar) for sidecar in sidecars)))
 
 
 def _move_all(repository: Repository, staged: list[StagedMove], lock: CommitLock) -> dict[str, TableRef]:
@@ -119,14 +172,14 @@ def _open(repository: Repository, ref: TableRef) -> None:
         repository.tables.open(ref)
 
 
-def _finish(repository: Repository, sidecar: Sidecar, state: ManifestState) -> bool:
-    """Phase D: remove the sidecar and leave a hint about the newest version. Is the sidecar gone?"""
-    _, is_removed = side_by_side(
+def _finish(repository: Repository, sidecars: list[Sidecar], state: ManifestState) -> bool:
+    """Phase D: remove the sidecars and leave a hint about the newest version. Are the sidecars gone?"""
+    _, *removed = side_by_side(
         repository.address,
-        lambda: repository.manifest.note_newest(sidecar.branch.native, state.version),
-        lambda: not sidecar.moves or _is_removed(repository, sidecar),
+        lambda: repository.manifest.note_newest(sidecars[0].branch.native, state.version),
+        *(partial(_is_removed, repository, sidecar) for sidecar in sidecars if sidecar.moves),
     )
-    return is_removed
+    return all(removed)
 
 
 def _commit_of(repository: Repository, state: ManifestState, sidecar: Sidecar) -> Commit:

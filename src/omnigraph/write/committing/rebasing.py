@@ -21,7 +21,7 @@ from omnigraph.recovery.sidecar import TableMove
 from omnigraph.storage.stage.changes import shrunk_fragments
 from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base
-from omnigraph.write.changes import Prepared, Ready, Result, StagedMove
+from omnigraph.write.changes import Fold, Prepared, Ready, Result, StagedMove
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.upkeep.folding import Folding
 
@@ -42,18 +42,37 @@ def rebased(
     ready: Ready[Result], state: ManifestState, folding: Folding, operation_id: str
 ) -> Ready[Result] | None:
     """A staged change on top of a newer state; None if it has to be prepared again."""
+    folding.begin()
+    return _onto(ready, state, {}, folding.reuse, operation_id)
+
+
+def joined(
+    ready: Ready[Result], state: ManifestState, made: Mapping[int, Delta], operation_id: str
+) -> Ready[Result] | None:
+    """A staged change on top of a state that is not published yet; None if it cannot be committed right after it.
+
+    ``made`` has the changes that lead there, by the versions that they will make. A change with files to fold
+    needs a version that it can look into.
+    """
+    if any(len(one.versions) > 1 for one in ready.staged):
+        return None
+    return _onto(ready, state, made, lambda _ref, _change, _operation: (), operation_id)
+
+
+def _onto(
+    ready: Ready[Result], state: ManifestState, made: Mapping[int, Delta], fold: Fold, operation_id: str
+) -> Ready[Result] | None:
     base, prepared = ready.base, ready.prepared
     if not prepared.is_blind or prepared.stages or prepared.schema is not None:
         return None
     if state.schema != base.snapshot.schema_digest or not _only_adds(ready):
         return None
     for version in range(base.snapshot.manifest_version + 1, state.version + 1):
-        other = base.repository.manifest.change_of(base.branch.native, version)
+        other = made.get(version, base.repository.manifest.change_of(base.branch.native, version))
         if other is None or not _is_independent(prepared.delta, _as_delta(other), base.catalog):
             return None
-    folding.begin()
     newer = Base(base.repository, base.branch, base.repository.snapshot(base.branch, state))
-    staged = list(_moved(ready, newer, folding, operation_id))
+    staged = list(_moved(ready, newer, fold, operation_id))
     return None if len(staged) != len(ready.staged) else replace(ready, base=newer, staged=staged)
 
 
@@ -95,7 +114,7 @@ def _any_in(ids: pa.Array, others: pa.Array) -> bool:
     return bool(pc.any(pc.is_in(ids, value_set=others)).as_py())
 
 
-def _moved(ready: Ready[Result], newer: Base, folding: Folding, operation_id: str) -> Iterator[StagedMove]:
+def _moved(ready: Ready[Result], newer: Base, fold: Fold, operation_id: str) -> Iterator[StagedMove]:
     """The staged tables on top of the versions that a newer state has; one that lies elsewhere now is left out."""
     for one in ready.staged:
         pin, before, after = newer.pin(one.move.table_key), one.move.before, one.move.after
@@ -105,7 +124,7 @@ def _moved(ready: Ready[Result], newer: Base, folding: Folding, operation_id: st
         transaction = replace(one.table.staged.transaction, read_version=ref.version)
         staged = replace(one.table.staged, read_version=ref.version, transaction=transaction)
         rows = pin.row_count + one.table.rows - before.row_count
-        versions = (staged, *folding.reuse(ref, staged, operation_id))
+        versions = (staged, *fold(ref, staged, operation_id))
         move = TableMove(
             pin,
             replace(after, table_version=ref.version + len(versions), row_count=rows),

@@ -25,6 +25,7 @@ from omnigraph.errors import OmniError, RequestError
 from omnigraph.settings import WriteSettings
 from omnigraph.storage import layout
 from omnigraph.storage.files.datafiles import has_blobs
+from omnigraph.storage.files.names import name_of
 from omnigraph.storage.stage.changes import Staged, shrunk_fragments
 from omnigraph.storage.stage.compaction import Rewritten
 from omnigraph.storage.stage.folds import (
@@ -206,7 +207,7 @@ class Folding:
         """Do blobs lie in files beside those of the fragment? They would be copied, and may be of any size."""
         found = handle.get_fragment(fragment.number)
         folder = f"{layout.native_prefix(ref.location, ref.branch)}/data"
-        names = [] if found is None else [file.path.removesuffix(".lance") for file in found.data_files()]
+        names = [] if found is None else [name_of(file).removesuffix(".lance") for file in found.data_files()]
         return fragment.is_borrowed or any(self._tables.objects.list(f"{folder}/{name}") for name in names)
 
     def discard_unused(self) -> None:

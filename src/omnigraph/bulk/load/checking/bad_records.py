@@ -20,10 +20,10 @@ import obstore
 import pyarrow as pa
 
 from omnigraph.bulk.load.checking.origins import Origins
-from omnigraph.bulk.load.sources.files import Slice
-from omnigraph.bulk.load.staging.stager import StagePlan, blocks_of, portions
+from omnigraph.bulk.load.sources.reading import blocks_of, portions
+from omnigraph.bulk.load.sources.slices import Slice
+from omnigraph.bulk.load.staging.stager import StagePlan
 from omnigraph.bulk.runner import Runner, TaskResult
-from omnigraph.formats.format import Format
 from omnigraph.formats.jsonl.blocks import TypedRecords
 from omnigraph.formats.rows import with_fresh_ids
 from omnigraph.lang.schema.catalog import NodeType
@@ -123,7 +123,8 @@ class BadRecords:
             for line in sorted(reasons):
                 yield _entry(source, line + before[number], reasons[line], None)
             for row in self.rejected.get(number, ()):
-                yield _entry(source, None, [row.reason], None)
+                kept = self.origins.line_of(number, row.table_key, row.position)
+                yield _entry(source, None if kept is None else kept[1], [row.reason], None)
 
 
 def _entry(source: str, line: int | None, reasons: Sequence[str], record: str | None) -> bytes:
@@ -192,9 +193,9 @@ def _reasons(plan: StagePlan, records: TypedRecords, indexes: Sequence[int]) -> 
 
 
 def _texts(part: Slice, wanted: set[int]) -> dict[int, str]:
-    """The texts of some lines of a slice, cut if they are long. Rows of Parquet have none, nor have lines that are
-    too long to be read."""
-    if part.file.format is Format.PARQUET:
+    """The texts of some lines of JSON of a slice, cut if they are long. Rows of other formats have none, nor have
+    lines that are too long to be read."""
+    if part.file.format.is_table:
         return {}
     texts: dict[int, str] = {}
     before = 0

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.bulk.load.checking.checks import StagedLoad
-from omnigraph.bulk.load.sources.files import Slice
-from omnigraph.bulk.load.staging.stager import SliceReport, lines_of
+from omnigraph.bulk.load.sources.reading import lines_of
+from omnigraph.bulk.load.sources.slices import Slice
+from omnigraph.bulk.load.staging.stager import SliceReport
 from omnigraph.bulk.masks import record_positions
 from omnigraph.bulk.runner import Runner, TaskResult
 from omnigraph.errors import Violation
@@ -44,6 +45,13 @@ class Origins:
             counted.append(lines.get(source, 0))
             lines[source] = counted[-1] + report.lines
         return counted
+
+    def line_of(self, number: int, table_key: str, position: int) -> _SourceLine | None:
+        """The line of a record of a source that cannot be read again, if its report has kept the lines."""
+        lines = self.reports[number].row_lines.get(table_key)
+        if lines is None:
+            return None
+        return self.sources[number], int(lines[position]) + self.lines_before[number]
 
     def invalid_frame_rows(self) -> dict[_Row, _SourceLine]:
         """The lines of the rows of DataFrames that broke a rule when they were read."""
@@ -119,6 +127,11 @@ def _source_lines(
     results = runner.run("finding lines", partial(_line_numbers, load), tasks)
     for (part, _), found in zip(tasks, results, strict=True):
         lines |= {row: (part.file.name, line + before[part.number]) for row, line in found.items()}
+    for row, record in records.items():
+        if record.slice >= len(origins.slices):
+            kept = origins.line_of(record.slice, row[0], record.position)
+            if kept is not None:
+                lines[row] = kept
     return lines
 
 

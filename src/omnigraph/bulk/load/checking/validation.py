@@ -38,11 +38,12 @@ def validate_load(
         _raise_violations(load, ordered)
     except ConstraintViolation as error:
         located = with_source_lines(runner, load, error.violations, origins)
-        raise ConstraintViolation(sorted(located, key=_by_line), error.total) from None
+        raise ConstraintViolation(sorted(located, key=by_line), error.total) from None
     return [result.ends for result in ordered if result.ends is not None]
 
 
-def _by_line(violation: Violation) -> tuple[bool, str, int, str]:
+def by_line(violation: Violation) -> tuple[bool, str, int, str]:
+    """The order of violations: by source and line, those without a line last."""
     return violation.source is None, violation.source or "", violation.line or 0, violation.rule
 
 

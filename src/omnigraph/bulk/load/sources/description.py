@@ -98,6 +98,10 @@ class Source:
         return layout
 
 
+Rows = Source | Location | Sequence[Location] | Any
+"""Rows of one type: a source, or what a `Source` takes as its data."""
+
+
 def _mapping(columns: object) -> dict[str, str] | None:
     """The columns of properties as the caller gave them, by property."""
     if columns is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
@@ -11,18 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from omnigraph.bulk.load.sources.files import Slice
+from omnigraph.bulk.load.sources.reading import blocks_of
+from omnigraph.bulk.load.sources.slices import Slice
 from omnigraph.bulk.meters import note
-from omnigraph.bulk.ranges import Lines, open_file, read_ranges, unpacked
 from omnigraph.bulk.runner import TaskResult
 from omnigraph.embed.client import EmbeddingClient
-from omnigraph.errors import OmniError, SourceUnusable, Violation
-from omnigraph.formats.columnar import check_columns, read_columns
+from omnigraph.errors import OmniError, Violation
 from omnigraph.formats.format import Format
-from omnigraph.formats.jsonl.blocks import Block, TypedRecords, Unreadable, read_block
-from omnigraph.formats.jsonl.records import too_long
+from omnigraph.formats.jsonl.blocks import Block, TypedRecords, Unreadable
 from omnigraph.formats.rows import with_fresh_ids
 from omnigraph.lang.schema.catalog import Catalog, NodeType
 from omnigraph.settings import BulkSettings
@@ -68,7 +65,8 @@ class SliceReport:
 
     Lines are counted from the start of the slice. ``invalid`` has the positions of records that break a rule by
     themselves, among the records of their type, if the plan needs them; ``invalid_tables`` names the tables of
-    such records. A slice ``is_partial`` if its task stopped at the limit of errors.
+    such records. A slice ``is_partial`` if its task stopped at the limit of errors. ``row_lines`` has the lines of
+    readable records by table, for sources that cannot be read again to find them.
     """
 
     slice: int
@@ -84,6 +82,7 @@ class SliceReport:
     invalid: dict[str, list[int]] = field(default_factory=dict)
     invalid_tables: set[str] = field(default_factory=set)
     is_partial: bool = False
+    row_lines: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
 
     @property
     def errors(self) -> int:
@@ -231,55 +230,19 @@ def stage_slice(plan: StagePlan, part: Slice) -> TaskResult[SliceReport]:
 
 
 def _size(part: Slice) -> int:
-    is_range = part.file.compression is None and part.file.format is Format.JSONL
-    return part.stop - part.start if is_range else part.file.size
-
-
-def portions(part: Slice) -> Iterator[Lines]:
-    """The lines of a slice of JSON Lines, in portions of the size that is read at a time."""
     file = part.file
-    if file.compression is None:
-        yield from read_ranges(file.name, file.options, part.start, part.stop)
-    else:
-        yield from unpacked(file.name, file.options, file.compression, part.read_bytes)
+    is_range = file.compression is None and (file.format is Format.JSONL or file.format.is_delimited)
+    return part.stop - part.start if is_range else file.size
 
 
-def _row_group_blocks(part: Slice, catalog: Catalog) -> Iterator[Block]:
-    assert part.file.table_key is not None  # noqa: S101  Parquet files get their type when they are found
-    entity = catalog.entity(part.file.table_key)
-    try:
-        with open_file(part.file.name, part.file.options) as opened:
-            groups = list(range(part.start, part.stop))
-            file = pq.ParquetFile(opened)
-            row_bytes = part.file.size / max(1, file.metadata.num_rows)
-            for batch in file.iter_batches(batch_size=_PARQUET_BATCH, row_groups=groups):
-                check_columns(entity, batch.schema.names, part.file.name)
-                yield read_columns(entity, batch)
-                note(size=int(batch.num_rows * row_bytes))
-    except (pa.ArrowException, OSError) as error:
-        raise SourceUnusable(part.file.name, f"it cannot be read as Parquet: {error}") from error
-
-
-def lines_of(part: Slice, catalog: Catalog, tables: Collection[str]) -> dict[str, npt.NDArray[np.int64]]:
-    """The lines, within the slice, of the records of some tables, in the order in which they are staged."""
-    found: dict[str, list[npt.NDArray[np.int64]]] = {key: [] for key in tables}
-    before = 0
-    for block in blocks_of(part, catalog):
-        for key in set(tables) & block.records.keys():
-            found[key].append(block.records[key].lines + before)
-        before += block.lines
-    return {key: np.concatenate(lines) if lines else np.zeros(0, np.int64) for key, lines in found.items()}
-
-
-def blocks_of(part: Slice, catalog: Catalog) -> Iterator[Block]:
-    """The blocks of a slice, one after the other; a line that is too long is a block of its own."""
-    if part.file.format is Format.PARQUET:
-        yield from _row_group_blocks(part, catalog)
-        return
-    for lines in portions(part):
-        yield read_block(lines.data, catalog)
-        if lines.overlong is not None:
-            yield Block({}, [Unreadable(1, 1, too_long(lines.overlong))], 1)
+def stage_block(plan: StagePlan, name: str, number: int, block: Block) -> SliceReport:
+    """Stage the records of one block of a source that cannot be read again; the report keeps their lines."""
+    stager = SliceStager(plan, number, name)
+    stager.add_block(block)
+    report = stager.finish()
+    report.row_lines = {key: records.lines for key, records in block.records.items()}
+    report.is_partial = stager.is_at_limit
+    return report
 
 
 BlockReader = Callable[[pa.RecordBatch], Block]

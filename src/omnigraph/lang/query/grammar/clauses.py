@@ -94,6 +94,11 @@ class ClauseParser(ExpressionParser):
             if start.text == "optional":
                 self.advance()
                 return OptionalBlock(self.clause_block("optional"), start.span.to(self.last))
+        if self.at_word("not") and self._negates_a_traversal():
+            self.fail(
+                "`not` in front of a traversal",
+                remedy=f"write it as a block: `not {{ ${self.peek().text} … ${self.peek(3).text} }}`",
+            )
         if start.kind is VARIABLE:
             after = self.peek()
             if after.kind == ":":
@@ -109,18 +114,26 @@ class ClauseParser(ExpressionParser):
                 )
         return self._condition()
 
+    def _negates_a_traversal(self) -> bool:
+        """`not $a edge $b`, where the word is none of an operator."""
+        edge = self.peek(2)
+        ends = self.peek().kind is VARIABLE and self.peek(3).kind is VARIABLE
+        return ends and edge.kind is IDENT and edge.text not in ("and", "or", "is", "not", *WORD_OPERATORS)
+
     def _at_traversal(self) -> bool:
-        """`$a edge $b`, `$a edge{…} $b` or `$a <edge> …`: a bare variable and then an edge.
+        """`$a edge $b`, `$a edge{…} $b`, `$a edge|… $b` or `$a <edge> …`: a bare variable and then an edge.
 
         The word operators are edges only between two bare variables, and of these the type checker knows better.
         """
         after, behind = self.peek(), self.peek(2)
+        if after.kind is IDENT and behind.kind == "|":
+            return True
         if after.kind is IDENT and after.text in WORD_OPERATORS:
             is_value = behind.kind is VARIABLE and self.peek(3).kind == "."
             return not is_value and (behind.kind is VARIABLE or not _may_begin_expression(behind.kind))
         if after.kind is IDENT and after.text != "not":
             return behind.kind in (VARIABLE, "{") or (after.text != "is" and behind.kind != "(")
-        return after.kind == "<" and behind.kind in (IDENT, TYPE_NAME) and self.peek(3).kind == ">"
+        return after.kind == "<" and behind.kind in (IDENT, TYPE_NAME) and self.peek(3).kind in (">", "|")
 
     def _binding(self) -> Binding:
         variable = self.variable("a variable")
@@ -169,6 +182,25 @@ class ClauseParser(ExpressionParser):
             edge_variable = self.variable("an edge variable")
             self.expect(":", f"`:` and the edge that `${edge_variable.name}` stands for")
         undirected = self.accept("<") is not None
+        edge, others = self._edge(), list[Name]()
+        while self.accept("|"):
+            others.append(self._edge())
+        if undirected:
+            self.expect(">", "`>`")
+        hops = self._hops() if self.token.kind == "{" else None
+        target = self._target(edge.text)
+        return Traversal(
+            source,
+            edge,
+            target,
+            edge_variable,
+            undirected,
+            hops,
+            tuple(others),
+            source.span.to(self.last),
+        )
+
+    def _edge(self) -> Name:
         if self.token.kind is TYPE_NAME:
             spelled = self.token.text[0].lower() + self.token.text[1:]
             self.fail(
@@ -176,19 +208,7 @@ class ClauseParser(ExpressionParser):
                 remedy=f"edges are written with a lower-case first letter: `{shorten(spelled)}`",
             )
         edge = self.expect(IDENT, "an edge")
-        if undirected:
-            self.expect(">", "`>`")
-        hops = self._hops() if self.token.kind == "{" else None
-        target = self._target(edge.text)
-        return Traversal(
-            source,
-            Name(edge.text, edge.span),
-            target,
-            edge_variable,
-            undirected,
-            hops,
-            source.span.to(self.last),
-        )
+        return Name(edge.text, edge.span)
 
     def _target(self, edge: str) -> Variable:
         target = self.variable(f"the variable that `{shorten(edge)}` leads to")

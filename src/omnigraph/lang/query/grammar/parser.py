@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from omnigraph.lang.diagnostics import Diagnostics, suggest
 from omnigraph.lang.parsing import SyntaxProblem, describe
 from omnigraph.lang.query.grammar.clauses import ClauseParser
@@ -175,15 +177,22 @@ class _Parser(ClauseParser):
         self.fail(f"expected {wanted}, found {describe(self.token)}", remedy=remedy)
 
     def _read(self) -> ReadBody:
-        self.advance()
-        clauses = self.clause_block("match")
-        self.expect_word("return", "a query reads `match { … } return { … }`")
-        distinct = self.accept_word("distinct") is not None
-        self.expect("{", "`{`")
-        projections = [self._projection()]
-        while not self.accept("}"):
-            projections.append(self._projection())
-        having = self._having() if self.accept_word("having") else ()
+        """A read: matches and returns united by `union`, then the order and the page of all rows."""
+        first, others = self._returned(), list[ReadBody]()
+        repeats: bool | None = None
+        while self.at_word("union"):
+            start = self.advance()
+            keeps = self.accept_word("all") is not None
+            if repeats is not None and keeps != repeats:
+                self.fail(
+                    "a query has `union` or `union all`, not both",
+                    span=start.span.to(self.last),
+                    remedy="`union` leaves out equal rows, `union all` keeps them",
+                )
+            repeats = keeps
+            if not self.at_word("match"):
+                self._misplaced(("match",), "`match` behind `union`")
+            others.append(self._returned())
         order: list[Ordering] = []
         if self.accept_word("order"):
             self.expect("{", "`{`")
@@ -200,7 +209,22 @@ class _Parser(ClauseParser):
             offset = self._count("offset")
         if self.token.kind != "}":
             self._section_out_of_place()
-        return ReadBody(clauses, tuple(projections), distinct, tuple(order), limit, offset, having)
+        return replace(
+            first, order=tuple(order), limit=limit, offset=offset, united=tuple(others), repeats=bool(repeats)
+        )
+
+    def _returned(self) -> ReadBody:
+        """`match { … } return { … } having { … }`."""
+        self.advance()
+        clauses = self.clause_block("match")
+        self.expect_word("return", "a query reads `match { … } return { … }`")
+        distinct = self.accept_word("distinct") is not None
+        self.expect("{", "`{`")
+        projections = [self._projection()]
+        while not self.accept("}"):
+            projections.append(self._projection())
+        having = self._having() if self.accept_word("having") else ()
+        return ReadBody(clauses, tuple(projections), distinct, having=having)
 
     def _having(self) -> tuple[Requirement, ...]:
         self.expect("{", "`{`")
@@ -220,12 +244,18 @@ class _Parser(ClauseParser):
         return tuple(conditions)
 
     def _section_out_of_place(self) -> None:
+        if self.at_word("union"):
+            self.fail(
+                "`union` comes in front of `order` and `limit`",
+                remedy="they are of all rows together: `… union match { … } return { … } order { … }`",
+            )
         if self.at_word("match", "return", "having", "order", "limit", "offset", "distinct"):
             self.fail(
                 f"`{self.token.text}` is out of place",
                 remedy="the order is `match`, `return`, `having`, `order`, `limit`, `offset`, each at most once",
             )
-        self._misplaced(("having", "order", "limit", "offset"), "`having`, `order`, `limit`, `offset` or `}`")
+        words = ("having", "order", "limit", "offset", "union")
+        self._misplaced(words, "`having`, `order`, `limit`, `offset` or `}`")
 
     def _projection(self) -> Projection:
         start = self.token

@@ -37,11 +37,13 @@ from omnigraph.lang.query.syntax.expressions import (
     TextCall,
     TextFunction,
     Variable,
+    Whole,
 )
 from omnigraph.lang.source import Name
 from omnigraph.lang.tokens import FLOAT, IDENT, INTEGER, STRING, VARIABLE, Token
 
-_NAMES = (*AGGREGATES, *TEXT_PREDICATES, *SCORES, *FUNCTIONS, "now", "date", "datetime")
+_NAMES = (*AGGREGATES, *TEXT_PREDICATES, *SCORES, "now", "date", "datetime")
+"""What is called by a name and is no row of the function table."""
 
 
 class PrimaryParser(Cursor, ABC):
@@ -72,7 +74,8 @@ class PrimaryParser(Cursor, ABC):
             self.advance()
             return AliasRef(token.text, token.span)
         literal = self._literal()
-        if isinstance(literal, IntegerLiteral) and self.at_word(*DURATIONS):
+        is_duration = self.at_word(*DURATIONS) and self.peek().kind != "("
+        if isinstance(literal, IntegerLiteral) and is_duration:
             word = self.advance().text
             return Duration(literal.value, DURATIONS[word], literal.span.to(self.last))
         return literal
@@ -93,19 +96,22 @@ class PrimaryParser(Cursor, ABC):
         token = self.expect(VARIABLE, wanted)
         return Variable(token.text, token.span)
 
-    def _variable_or_property(self) -> Variable | PropertyRef:
+    def _variable_or_property(self) -> Variable | PropertyRef | Whole:
         token = self.advance()
         variable = Variable(token.text, token.span)
         if not self.accept("."):
             return variable
+        if star := self.accept("*"):
+            return Whole(variable, token.span.to(star.span))
         name = self.expect(IDENT, f"a property of `${token.text}`")
         return PropertyRef(variable, Name(name.text, name.span), token.span.to(name.span))
 
     def _call(self) -> Expression:
         name = self.advance()
         function = name.text
-        if function not in _NAMES:
-            self.fail(f"unknown function `{shorten(function)}`", span=name.span, remedy=suggest(function, _NAMES))
+        if function not in _NAMES and function not in FUNCTIONS:
+            remedy = suggest(function, (*_NAMES, *FUNCTIONS))
+            self.fail(f"unknown function `{shorten(function)}`", span=name.span, remedy=remedy)
         self.advance()
         if function == "now":
             self.expect(")", "`)`; `now()` takes no arguments")

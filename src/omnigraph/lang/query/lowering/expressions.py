@@ -24,6 +24,7 @@ from omnigraph.lang.query.syntax.expressions import (
     StringLiteral,
     TextCall,
     Variable,
+    Whole,
 )
 from omnigraph.lang.query.typecheck.rankings import RULES
 from omnigraph.lang.query.typecheck.scope import Scope
@@ -64,7 +65,7 @@ def lower_expression(expression: Expression, scope: Scope, params: Mapping[str, 
         case _ if isinstance(expression, COMPUTED):
             typing = Typing(scope, params)
             return lower_computed(expression, lambda part: lower_expression(part, scope, params), typing)
-        case Everything():
+        case Everything() | Whole():
             raise TypeError("`*` is no value")
         case _:
             return lower_literal(expression)

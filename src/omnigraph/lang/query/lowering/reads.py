@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.functions.signature import unified
 from omnigraph.lang.query.lowering.computed import conditions_of
 from omnigraph.lang.query.lowering.dependencies import Known, Waiting, introduced_by, mentioned_by, untouched_by
 from omnigraph.lang.query.lowering.expressions import lower_expression
@@ -19,11 +21,14 @@ from omnigraph.lang.query.syntax.expressions import (
     IntegerLiteral,
     ScoreCall,
     Variable,
+    Whole,
 )
-from omnigraph.lang.query.syntax.queries import Ordering, QuerySyntax, ReadBody
+from omnigraph.lang.query.syntax.queries import Ordering, QuerySyntax
 from omnigraph.lang.query.typecheck.patterns import Condition, Pattern, Step
-from omnigraph.lang.query.typecheck.results import ResultColumn, without_aliases
+from omnigraph.lang.query.typecheck.reads import CheckedRead
+from omnigraph.lang.query.typecheck.results import ResultColumn, column_name, without_aliases
 from omnigraph.lang.query.typecheck.scope import Scope
+from omnigraph.lang.query.typecheck.wholes import ENDS, fields_of
 from omnigraph.lang.values import STRING, U64, ValueType
 
 _REVERSED = {
@@ -33,25 +38,48 @@ _REVERSED = {
 }
 
 
-def lower_read(
-    query: QuerySyntax,
-    body: ReadBody,
-    pattern: Pattern,
-    columns: list[ResultColumn],
-    params: Mapping[str, ValueType],
-) -> ir.QueryIR:
-    """The pipeline and projection of a read that has passed the type checker."""
+def lower_read(query: QuerySyntax, checked: Sequence[CheckedRead], params: Mapping[str, ValueType]) -> ir.ReadIR:
+    """The pipelines and projections of a read that has passed the type checker."""
+    first, *others = checked
+    name = query.name.text
+    if not others:
+        return _read(name, first, params)
+    page = replace(first.body, order=(), limit=None, offset=None)
+    reads = tuple(_read(name, one, params) for one in (replace(first, body=page), *others))
+    columns = tuple(map(_united, zip(*(read.columns for read in reads), strict=True)))
+    return ir.UnionIR(
+        name=name,
+        params=params,
+        reads=reads,
+        columns=columns,
+        repeats=first.body.repeats,
+        order=tuple(
+            ir.Order(ir.Alias(column_name(one.expression)), descending=one.direction == "desc")
+            for one in first.body.order
+        ),
+        limit=_count(first.body.limit),
+        offset=_count(first.body.offset),
+    )
+
+
+def _united(columns: Sequence[ir.Column]) -> ir.Column:
+    """The column that those of all reads become."""
+    shared = unified([column.type for column in columns])
+    assert shared is not None  # noqa: S101  the checker refuses columns without a shared type
+    return replace(columns[0], type=shared)
+
+
+def _read(name: str, checked: CheckedRead, params: Mapping[str, ValueType]) -> ir.QueryIR:
+    body, pattern, columns = checked.body, checked.pattern, checked.columns
     scope = pattern.scope
     lowering = _Lowering(params)
     pipeline = tuple(lowering.block(pattern, Known()))
     by_name = {column.name: column for column in columns}
     return ir.QueryIR(
-        name=query.name.text,
+        name=name,
         params=params,
         pipeline=pipeline,
-        columns=tuple(
-            ir.Column(c.name, lower_expression(c.expression, scope, params), c.type or STRING) for c in columns
-        ),
+        columns=tuple(made for column in columns for made in _columns(column, scope, params)),
         distinct=body.distinct,
         order=tuple(_order(ordering, by_name, scope, params) for ordering in body.order),
         limit=_count(body.limit),
@@ -62,6 +90,19 @@ def lower_read(
             for condition in conditions_of(_of_groups(one.condition, by_name, scope, params))
         ),
     )
+
+
+def _columns(column: ResultColumn, scope: Scope, params: Mapping[str, ValueType]) -> Iterator[ir.Column]:
+    """What is computed for a column of the result: of a whole node or edge its fields."""
+    if not isinstance(column.expression, Whole):
+        yield ir.Column(column.name, lower_expression(column.expression, scope, params), column.type or STRING)
+        return
+    variable = column.expression.variable.name
+    bound = scope.find(variable)
+    assert bound is not None  # noqa: S101  the checker found it
+    for field, kind in fields_of(bound):
+        value = ir.Var(variable) if field == "id" else ir.Prop(variable, ENDS.get(field, field))
+        yield ir.Column(column.name, value, kind, field)
 
 
 def _of_groups(

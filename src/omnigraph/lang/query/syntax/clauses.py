@@ -38,7 +38,7 @@ class Hops:
 
 @dataclass(frozen=True, slots=True)
 class Traversal:
-    """`$a edge $b`, `$a $e:edge $b`, `$a <edge> $b`, `$a edge{1,3} $b`."""
+    """`$a edge $b`, `$a $e:edge $b`, `$a <edge> $b`, `$a edge{1,3} $b`, `$a edge|other $b`."""
 
     source: Variable
     edge: Name
@@ -46,7 +46,13 @@ class Traversal:
     edge_variable: Variable | None = None
     undirected: bool = False
     hops: Hops | None = None
+    others: tuple[Name, ...] = ()
+    """The further edges that a hop may follow instead of the first one."""
     span: Span = field(default=NOWHERE, compare=False)
+
+    @property
+    def edges(self) -> tuple[Name, ...]:
+        return self.edge, *self.others
 
 
 @dataclass(frozen=True, slots=True)

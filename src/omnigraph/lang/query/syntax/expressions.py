@@ -114,6 +114,14 @@ class PropertyRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """`$x.*`: a whole node or edge."""
+
+    variable: Variable
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class AliasRef:
     """A bare name: the alias of a projection."""
 
@@ -296,6 +304,7 @@ Expression = (
     | Everything
     | Variable
     | PropertyRef
+    | Whole
     | AliasRef
     | Aggregate
     | TextCall

@@ -37,7 +37,11 @@ class Ordering:
 
 @dataclass(frozen=True, slots=True)
 class ReadBody:
-    """`match { … } return { … } having { … } order { … } limit n offset m`."""
+    """`match { … } return { … } having { … } order { … } limit n offset m`.
+
+    The reads that are ``united`` with it, by `union`, have a match, a return and a having of their own; order and
+    limit are of all rows together.
+    """
 
     match: tuple[Clause, ...]
     projections: tuple[Projection, ...]
@@ -46,6 +50,9 @@ class ReadBody:
     limit: IntegerLiteral | Variable | None = None
     offset: IntegerLiteral | Variable | None = None
     having: tuple[Requirement, ...] = ()
+    united: tuple[ReadBody, ...] = ()
+    repeats: bool = False
+    """Does `union all` keep rows that are equal?"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from omnigraph.lang.query.syntax.expressions import (
     StringLiteral,
     TextCall,
     Variable,
+    Whole,
 )
 from omnigraph.lang.query.typecheck.computed import computed_type, require_truth
 from omnigraph.lang.query.typecheck.scope import Context, Scope, property_type
@@ -127,7 +128,18 @@ def value_type(expression: Expression, scope: Scope, context: Context, role: str
             return None
         case Aggregate():
             context.report(
-                "T7", f"an aggregate cannot be {role}", expression.span, "aggregates belong in `return`"
+                "T7",
+                f"an aggregate cannot be {role}",
+                expression.span,
+                "aggregates belong in `return`, and conditions on them in `having { … }`",
+            )
+            return None
+        case Whole(variable):
+            context.report(
+                "T7",
+                f"`${variable.name}.*` is a whole node or edge and cannot be {role}",
+                expression.span,
+                f"use one of its properties: `${variable.name}.…`; only `return` takes all of it",
             )
             return None
         case AliasRef(name):
@@ -156,13 +168,10 @@ def _role(condition: Expression) -> str:
 
 
 def _check_presence(operand: Expression, scope: Scope, context: Context) -> None:
-    """A node variable that is tested for null."""
+    """A node or edge variable that is tested for null: an optional block may have left it without a value."""
     assert isinstance(operand, Variable)  # noqa: S101
-    bound = scope.find(operand.name)
-    if bound is None:
+    if scope.find(operand.name) is None:
         unknown_variable(operand, scope, context)
-    elif isinstance(bound.type, EdgeType):
-        bare_edge(operand, context)
 
 
 def _variable_type(variable: Variable, scope: Scope, context: Context, role: str) -> ValueType | None:

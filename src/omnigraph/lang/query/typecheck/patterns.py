@@ -26,12 +26,13 @@ from omnigraph.lang.query.syntax.expressions import (
     NullTest,
     PropertyRef,
     Variable,
+    Whole,
 )
 from omnigraph.lang.query.syntax.parts import of_properties, parts_of
 from omnigraph.lang.query.typecheck.fits import check_match
 from omnigraph.lang.query.typecheck.operands import check_condition, check_text_call, unknown_variable
 from omnigraph.lang.query.typecheck.scope import Bound, Context, Scope
-from omnigraph.lang.schema.catalog import EdgeType, NodeType
+from omnigraph.lang.schema.catalog import EdgeType, NodeType, united
 
 Condition = Comparison | NullTest | TextPredicate | Requirement
 
@@ -125,7 +126,7 @@ class _PatternChecker:
         if source.name not in self.context.parameters or scope.find(source.name) is not None:
             return clause
         for operator in WORD_OPERATORS:
-            if clause.edge.text == operator:
+            if clause.edge.text == operator and not clause.others:
                 return Comparison(source, operator, clause.target, clause.span)
         return clause
 
@@ -236,14 +237,7 @@ class _PatternChecker:
 
     def _traversal(self, clause: Traversal, scope: Scope, pattern: Pattern) -> None:
         context = self.context
-        edge = context.catalog.edge(clause.edge.text)
-        if edge is None:
-            context.report(
-                "T4",
-                f"unknown edge `{clause.edge}`",
-                clause.edge.span,
-                lambda: suggest(clause.edge.text, context.catalog.edge_spellings),
-            )
+        edge = self._followed(clause)
         hops = self._hops(clause)
         if edge is not None and clause.undirected and not edge.symmetric:
             context.report(
@@ -267,6 +261,27 @@ class _PatternChecker:
             self._bind_end(name, type_name, end, edge, scope, pattern)
         edge_variable = self._edge_variable(clause, edge, scope, pattern)
         pattern.steps.append(Step(edge, direction, source, target, source_type, target_type, *hops, edge_variable))
+
+    def _followed(self, clause: Traversal) -> EdgeType | None:
+        """The edge type of a traversal, several as one; None after reporting why there is none."""
+        context, found = self.context, list[EdgeType]()
+        for name in clause.edges:
+            edge = context.catalog.edge(name.text)
+            if edge is None:
+                remedy = partial(suggest, name.text, context.catalog.edge_spellings)
+                context.report("T4", f"unknown edge `{name}`", name.span, remedy)
+                continue
+            found.append(edge)
+            if (edge.source, edge.target) != (found[0].source, found[0].target):
+                context.report(
+                    "T27",
+                    f"one hop follows edges between the same types, and {edge.name} leads from {edge.source} to "
+                    f"{edge.target}, {found[0].name} from {found[0].source} to {found[0].target}",
+                    name.span,
+                    "match them one by one, and unite what they return: `… union …`",
+                )
+                return None
+        return united(found) if len(found) == len(clause.edges) else None
 
     def _hops(self, clause: Traversal) -> tuple[int, int]:
         hops = clause.hops
@@ -373,5 +388,5 @@ def mentioned_in(expression: Expression) -> Iterator[str]:
         match part:
             case Variable(name):
                 yield name
-            case PropertyRef(variable):
+            case PropertyRef(variable) | Whole(variable):
                 yield variable.name

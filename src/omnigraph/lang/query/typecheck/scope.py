@@ -9,7 +9,7 @@ from functools import partial
 from omnigraph.lang.diagnostics import Diagnostics, Remedy, suggest
 from omnigraph.lang.query.syntax.expressions import PropertyRef, Variable
 from omnigraph.lang.query.syntax.queries import ParameterSyntax
-from omnigraph.lang.schema.catalog import Catalog, EntityType, NodeType
+from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.lang.source import Span
 from omnigraph.lang.values import SCALAR_NAMES, ValueType
 
@@ -94,7 +94,7 @@ def property_type(reference: PropertyRef, scope: Scope, context: Context) -> Val
     variable, name = reference.variable, reference.property.text
     bound = scope.find(variable.name)
     if bound is None:
-        _unbound_property(variable, scope, context)
+        unbound_property(variable, scope, context)
         return None
     if bound.type is None:
         return None
@@ -104,12 +104,15 @@ def property_type(reference: PropertyRef, scope: Scope, context: Context) -> Val
         remedy: Remedy = partial(suggest, name, bound.type.properties)
         if name in ("id", "src", "dst", "from", "to"):
             remedy = "ids are not properties; return the variable itself for a node's id"
+        elif isinstance(bound.type, EdgeType) and bound.type.members:
+            remedy = "it stands for edges of several types; use what all of them have"
         context.report("T6", f"{kind} {bound.type.name} has no property `{name}`", reference.property.span, remedy)
         return None
     return found.type.or_null() if bound.nullable else found.type
 
 
-def _unbound_property(variable: Variable, scope: Scope, context: Context) -> None:
+def unbound_property(variable: Variable, scope: Scope, context: Context) -> None:
+    """Report T6: a property of a variable that is not bound."""
     if variable.name in context.parameters:
         remedy: Remedy = f"`${variable.name}` is a parameter, and parameters have no properties"
     else:

@@ -61,12 +61,23 @@ class Listed:
 
 
 def _deviations(groups: Ints, values: Floats, sizes: Ints) -> pa.Array:
-    """The standard deviation of samples; null for fewer than two values."""
+    """The standard deviation of samples; null for fewer than two values.
+
+    Distances from the mean are measured in the largest one of the group, so that their squares do not overflow.
+    What is left of them on average, because the mean is rounded, is taken off.
+    """
     count = len(sizes)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         means = np.bincount(groups, weights=values, minlength=count) / sizes
-        squares = np.bincount(groups, weights=(values - means[groups]) ** 2, minlength=count)
-        return pa.array(np.sqrt(squares / (sizes - 1)), mask=sizes < 2)
+        away = values - means[groups]
+        largest = np.zeros(count)
+        np.maximum.at(largest, groups, np.abs(away))
+        scales = np.where(largest > 0, largest, 1.0)
+        away /= scales[groups]
+        squares = np.bincount(groups, weights=away**2, minlength=count)
+        left = np.bincount(groups, weights=away, minlength=count)
+        variance = np.maximum(squares - left**2 / sizes, 0.0) / (sizes - 1)
+        return pa.array(np.sqrt(variance) * scales, mask=sizes < 2)
 
 
 def _quantiles(groups: Ints, values: Floats, sizes: Ints, share: float) -> pa.Array:

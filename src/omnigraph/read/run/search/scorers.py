@@ -104,6 +104,19 @@ class Bm25Scorer(RelativeScorer[Statistics]):
         scores[index.is_null if positions is None else index.is_null[positions]] = np.nan
         return scores
 
+    def candidates(self, rows: Rows, count: int, among: Array | None = None) -> Ints | None:
+        if self.whole is not None or count <= 0:
+            return None
+        if among is None and rows.live is not None:
+            among = rows.everything
+        scores = self.scores(rows, among)
+        held = np.flatnonzero(scores > 0)
+        if len(held) > count:
+            best = scores[held]
+            border = np.partition(best, len(best) - count)[len(best) - count]
+            held = held[best >= border]
+        return held if among is None else np.sort(among[held])
+
     def counted(self, batches: Iterable[Rows]) -> Statistics:
         terms = terms_of(self.query)
         return Statistics.sum_of(Statistics.of(rows.column(self.property).arrow, terms) for rows in batches)

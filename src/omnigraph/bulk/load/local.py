@@ -1,0 +1,263 @@
+"""Loads of all sources: where they run, and those that run in this process.
+
+Small ones are one change in memory, larger ones are staged as files by threads. Sources are read in chunks or
+slices, so that a load of any size takes the memory of a few of them and of its keys.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+from omnigraph.bulk.load import job
+from omnigraph.bulk.load.checking.rejected import LocalJoins
+from omnigraph.bulk.load.inputs import is_location
+from omnigraph.bulk.load.job import LoadEngine
+from omnigraph.bulk.load.options import LoadOptions, LoadResult
+from omnigraph.bulk.load.small import Part, load_small
+from omnigraph.bulk.load.sources.description import Location, Source
+from omnigraph.bulk.load.sources.files import SourceFile
+from omnigraph.bulk.load.sources.finding import Sources, are_locations, find_sources
+from omnigraph.bulk.load.sources.held import (
+    Chunk,
+    HeldRows,
+    held_records,
+    held_rows,
+    held_text,
+    size_of,
+)
+from omnigraph.bulk.load.sources.reading import blocks_of
+from omnigraph.bulk.load.sources.slices import slices_of
+from omnigraph.bulk.load.staging.stager import SliceReport, StagePlan, in_order, stage_block
+from omnigraph.bulk.runner import Engine, LocalRunner, TaskResult
+from omnigraph.embed.client import EmbeddingClient
+from omnigraph.errors import BranchNotFound, JavaUnavailable, MissingExtra, RequestError, ResourceLimit
+from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.manifest.refs.branches import Branch
+from omnigraph.manifest.repository import Repository
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.storage.address import Scheme
+from omnigraph.write.protocol import repeated_if_schema_changed
+from omnigraph.write.vectors import warn_unembedded
+
+
+@dataclass(frozen=True, slots=True)
+class LoadData:
+    """What a caller passed to a load: ``data``, which may be of all types, rows by type, and an engine.
+
+    ``is_spark_given`` says that the caller passed a session or an address, which selects Spark for files.
+    """
+
+    data: Any = None
+    nodes: Mapping[str, Any] = field(default_factory=dict)
+    edges: Mapping[str, Any] = field(default_factory=dict)
+    engine: Engine = Engine.AUTO
+    is_spark_given: bool = False
+
+    @property
+    def locations(self) -> Location | Sequence[Location] | None:
+        """The data, if it says where files are."""
+        return self.data if are_locations(self.data) and not self.is_text else None
+
+    @property
+    def is_text(self) -> bool:
+        """Is the data the records themselves, as JSON Lines?"""
+        return isinstance(self.data, bytes) or (isinstance(self.data, str) and not is_location(self.data))
+
+    @property
+    def is_spent(self) -> bool:
+        """Can anything among the data be read only once?"""
+        given = [self.data, *self.nodes.values(), *self.edges.values()]
+        every = [one.data if isinstance(one, Source) else one for one in given]
+        return any(isinstance(one, Iterator) or hasattr(one, "read_next_batch") for one in every)
+
+    def find(self, catalog: Catalog, options: Mapping[str, str]) -> Sources:
+        """The files and typed rows, checked against the schema."""
+        if self.data is not None and self.locations is None and not (self.nodes or self.edges):
+            return Sources()
+        return find_sources(catalog, options, self.locations, self.nodes, self.edges)
+
+    def held(self, sources: Sources, catalog: Catalog) -> list[HeldRows]:
+        """What this process holds: records of all types, then rows by type."""
+        typed = [held_rows(one, catalog) for one in sources.held]
+        if self.data is None or self.locations is not None:
+            return typed
+        every = held_text(self.data, catalog) if self.is_text else held_records(self.data, catalog)
+        return [every, *typed]
+
+
+def _runs_on_spark(data: LoadData, sources: Sources, options: LoadOptions) -> bool:
+    """Does a load run on Spark? RequestError if it cannot run on the engine that the caller named."""
+    engine = data.engine
+    holds_some = bool(sources.held) or (data.data is not None and data.locations is None)
+    if sources.frames and (engine is Engine.LOCAL or holds_some):
+        what = "cannot be loaded together with rows of this process" if holds_some else "are loaded on Spark only"
+        raise RequestError(f"Spark DataFrames {what}; give `df.toArrow()` to load their rows in this process")
+    if engine is Engine.SPARK and holds_some:
+        raise RequestError("records in memory are loaded in this process; write them to a file for Spark")
+    if sources.frames or engine is Engine.SPARK:
+        return True
+    is_large = data.is_spark_given or sources.file_bytes > options.settings.local_load
+    return engine is Engine.AUTO and is_large and not holds_some
+
+
+class _BegunRows:
+    """Rows that are being read: the first chunks, which tell how large they are, and the rest."""
+
+    def __init__(self, rows: HeldRows) -> None:
+        self.rows = rows
+        self.first: list[Chunk] = []
+        self.rest = rows.chunks()
+
+    def fits(self, room: int) -> int:
+        """Read until all is read or more than ``room`` bytes are; how many bytes are left of the room."""
+        for chunk in self.rest:
+            self.first.append(chunk)
+            room -= size_of(chunk)
+            if room < 0:
+                break
+        return room
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All chunks. They are read again if they have been read, and can be."""
+        if self.rest is None:
+            return self.rows.chunks()
+        found, self.rest = chain(self.first, self.rest), None  # type: ignore[assignment]
+        self.first = []
+        return found
+
+    def blocks(self) -> Iterable[Any]:
+        """The records of all chunks."""
+        return (self.rows.read(chunk) for chunk in self.chunks())
+
+
+@dataclass(frozen=True, slots=True)
+class _ChunkedRows:
+    """Held rows as a source of one job, whose chunks are staged by threads while more of them are read."""
+
+    runner: LocalRunner
+    begun: _BegunRows
+
+    @property
+    def name(self) -> str:
+        return self.begun.rows.name
+
+    def stage(self, plan: StagePlan, first: int) -> list[SliceReport]:
+        """Stage all chunks; with a limit of errors, none is read after one that has as many."""
+        if plan.writes_bad_records:
+            plan = replace(plan, error_limit=sys.maxsize)  # these rows cannot be read a second time
+        over: list[int] = []
+
+        def stage(task: tuple[int, Chunk]) -> TaskResult[SliceReport]:
+            number, chunk = task
+            report = stage_block(plan, self.name, number, self.begun.rows.read(chunk))
+            if report.is_partial:
+                over.append(number)
+            return TaskResult(report, sum(report.records.values()), size_of(chunk))
+
+        tasks = _until(enumerate(self.begun.chunks()), over)
+        reports = self.runner.run_each(f"reading and staging {self.name}", stage, tasks)
+        return in_order(reports, first)
+
+
+def _until(tasks: Iterator[tuple[int, Chunk]], over: Sequence[int]) -> Iterator[tuple[int, Chunk]]:
+    for task in tasks:
+        if over:
+            return
+        yield task
+
+
+def load(
+    repository: Repository,
+    data: LoadData,
+    options: LoadOptions,
+    embedder: EmbeddingClient | None,
+    start: Callable[[], LocalRunner],
+    on_spark: Callable[[Sources], LoadResult],
+) -> LoadResult:
+    """Load everything that a caller passed as one commit, in this process or on Spark.
+
+    ``start`` makes a runner for an attempt in this process. There is a second attempt if the schema was changed
+    meanwhile, unless something can be read only once.
+    """
+    if options.max_errors is not None and options.max_errors < 1:
+        raise RequestError(f"max_errors is {options.max_errors}; it is at least 1")
+
+    def attempt() -> LoadResult:
+        state = repository.snapshot(_schema_giver(repository, options))
+        sources = data.find(state.catalog, repository.address.options)
+        if _runs_on_spark(data, sources, options):
+            try:
+                return on_spark(sources)
+            except (MissingExtra, JavaUnavailable):
+                if data.engine is Engine.SPARK or sources.frames:
+                    raise
+        return _load_here(repository, data, sources, state, options, embedder, start)
+
+    done = attempt() if data.is_spent else repeated_if_schema_changed(attempt)
+    warn_unembedded(done.warnings)
+    return done
+
+
+def _load_here(
+    repository: Repository,
+    data: LoadData,
+    sources: Sources,
+    state: Snapshot,
+    options: LoadOptions,
+    embedder: EmbeddingClient | None,
+    start: Callable[[], LocalRunner],
+) -> LoadResult:
+    in_memory = repository.address.scheme is Scheme.MEMORY
+    if in_memory and (options.skip_bad or options.bad_records is not None):
+        raise RequestError("bad records are not set apart in a graph in memory; load into one on disk or on S3")
+    begun = [_BegunRows(rows) for rows in data.held(sources, state.catalog)]
+    is_small = _is_small(sources.files, begun, options)
+    if in_memory and not is_small:
+        limit = options.settings.small_load
+        raise ResourceLimit("bytes loaded into a graph in memory", limit, limit + 1)
+    if is_small:
+        parts = _parts(sources.files, begun, options, state.catalog)
+        return load_small(repository, state, parts, options, embedder)
+
+    def engine() -> LoadEngine:
+        runner = start()
+        return LoadEngine(runner, LocalJoins(), [_ChunkedRows(runner, one) for one in begun])
+
+    unlimited = replace(options, settings=replace(options.settings, key_budget=sys.maxsize))
+    is_spent = any(one.rows.is_spent for one in begun)
+    return job.load(repository, sources.files, unlimited, embedder, engine, repeats=not is_spent)
+
+
+def _is_small(files: Sequence[SourceFile], begun: Sequence[_BegunRows], options: LoadOptions) -> bool:
+    """Does everything fit one change in memory? Of what this process holds, no more than that is read."""
+    if options.skip_bad or options.bad_records is not None:
+        return False
+    room = options.settings.small_load - sum(file.unpacked_size for file in files)
+    for one in begun:
+        if room < 0:
+            break
+        room = one.fits(room)
+    return room >= 0
+
+
+def _parts(
+    files: Sequence[SourceFile], begun: Sequence[_BegunRows], options: LoadOptions, catalog: Catalog
+) -> Iterator[Part]:
+    for part in slices_of(files, 1, options.settings):
+        yield part.file.name, blocks_of(part, catalog)
+    for one in begun:
+        yield one.rows.name, one.blocks()
+
+
+def _schema_giver(repository: Repository, options: LoadOptions) -> Branch:
+    """The branch whose schema the records have to fit: the one that they are loaded into, or else its parent."""
+    try:
+        return repository.branches.find(options.branch)
+    except BranchNotFound:
+        if options.fork_from is None:
+            raise
+    return repository.branches.find(options.fork_from)

@@ -1,0 +1,100 @@
+"""Reading the slices of files: blocks of records, whatever the format. Tasks of every engine read with this."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnigraph.bulk.load.sources.opening import arrow_batches, opened
+from omnigraph.bulk.load.sources.slices import Slice
+from omnigraph.bulk.ranges import Lines, read_bytes, read_ranges, unpacked
+from omnigraph.formats.columnar import numbered_ends, read_columns
+from omnigraph.formats.delimited import Delimited, read_delimited
+from omnigraph.formats.format import Format
+from omnigraph.formats.jsonl.blocks import Block, Unreadable, read_block
+from omnigraph.formats.jsonl.flat import FlatForm, read_flat_block
+from omnigraph.formats.jsonl.records import too_long
+from omnigraph.lang.schema.catalog import Catalog
+
+_BATCH_ROWS: Final = 100_000
+
+
+def blocks_of(part: Slice, catalog: Catalog) -> Iterator[Block]:
+    """The blocks of a slice, one after the other; a line that is too long is a block of its own."""
+    match part.file.format:
+        case Format.JSONL:
+            yield from _line_blocks(part, catalog)
+        case Format.PARQUET | Format.ARROW:
+            yield from _batch_blocks(part, catalog)
+        case _:
+            yield from _delimited_blocks(part, catalog)
+
+
+def lines_of(part: Slice, catalog: Catalog, tables: Collection[str]) -> dict[str, npt.NDArray[np.int64]]:
+    """The lines, within the slice, of the records of some tables, in the order in which they are staged."""
+    found: dict[str, list[npt.NDArray[np.int64]]] = {key: [] for key in tables}
+    before = 0
+    for block in blocks_of(part, catalog):
+        for key in set(tables) & block.records.keys():
+            found[key].append(block.records[key].lines + before)
+        before += block.lines
+    return {key: np.concatenate(lines) if lines else np.zeros(0, np.int64) for key, lines in found.items()}
+
+
+def portions(part: Slice) -> Iterator[Lines]:
+    """The lines of a slice of JSON Lines, in portions of the size that is read at a time."""
+    file = part.file
+    if file.compression is None:
+        yield from read_ranges(file.name, file.options, part.start, part.stop)
+    else:
+        yield from unpacked(file.name, file.options, file.compression, part.read_bytes)
+
+
+def _line_blocks(part: Slice, catalog: Catalog) -> Iterator[Block]:
+    file, form = part.file, None
+    if file.table_key is not None:
+        entity = catalog.entity(file.table_key)
+        form = FlatForm(entity, file.columns, numbered_ends(catalog, entity), file.ignores_others)
+    for lines in portions(part):
+        yield read_block(lines.data, catalog) if form is None else read_flat_block(lines.data, form)
+        if lines.overlong is not None:
+            yield Block({}, [Unreadable(1, 1, too_long(lines.overlong))], 1)
+
+
+def _batch_blocks(part: Slice, catalog: Catalog) -> Iterator[Block]:
+    file = part.file
+    assert file.table_key is not None  # noqa: S101  such files get their type when they are found
+    entity = catalog.entity(file.table_key)
+    numbered = numbered_ends(catalog, entity)
+    for batch in _batches(part):
+        arranged = pa.RecordBatch.from_pydict({name: batch[column] for name, column in file.columns.items()})
+        yield read_columns(entity, arranged, numbered)
+
+
+def _batches(part: Slice) -> Iterator[pa.RecordBatch]:
+    file = part.file
+    if file.format is Format.ARROW:
+        with arrow_batches(file, part.start, part.stop) as batches:
+            yield from batches
+        return
+    with opened(file) as stream:
+        groups, wanted = list(range(part.start, part.stop)), list(dict.fromkeys(file.columns.values()))
+        yield from pq.ParquetFile(stream).iter_batches(batch_size=_BATCH_ROWS, row_groups=groups, columns=wanted)
+
+
+def _delimited_blocks(part: Slice, catalog: Catalog) -> Iterator[Block]:
+    file = part.file
+    assert file.table_key is not None  # noqa: S101  such files get their type when they are found
+    form = Delimited(catalog.entity(file.table_key), file.dialect, file.names, file.columns)
+    has_header = file.dialect.names is None and part.start == 0
+    if file.compression is None and (part.start, part.stop) != (0, file.size):
+        content = read_bytes(file.name, file.options, part.start, part.stop)
+        yield from read_delimited(pa.BufferReader(content), form, has_header=has_header)
+        return
+    with opened(file) as stream:
+        yield from read_delimited(stream, form, has_header=has_header)

@@ -1,0 +1,168 @@
+"""Writes of several threads that one of them commits in a row: each is a commit of its own, whole or not there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.faults.store import Rule, faulty_store
+from tests.processes import see_killed
+from tests.recovery.lines import INSERT, in_line, insert_and_die, insert_in_line
+from tests.recovery.racers import errors
+from tests.recovery.scenes import PERSON, assert_settled, contents, new_graph, sidecars
+from tests.recovery.victims import connect
+from tests.stores import S3Server, Store
+
+import omnigraph
+from omnigraph import Graph, failpoints
+from omnigraph.errors import ConstraintViolation, OmniError, StorageUnavailable
+from omnigraph.recovery.classify import Decision, Movement, classify, decide, ref_before
+
+NAMES = [f"p{number}" for number in range(5)]
+
+
+def people(graph: Graph, branch: str = "main") -> set[str]:
+    return {row[0] for row in contents(graph, branch)[PERSON]} - {"Ada", "Bo"}
+
+
+@pytest.mark.parametrize("branch", ["main", "dev"])
+def test_each_is_a_commit_of_its_own(store: Store, branch: str) -> None:
+    graph = new_graph(store)
+    graph.mutate(INSERT, {"n": "first"}, branch=branch)
+    before = graph.snapshot(branch).manifest_version
+    made = [result.commit for result in insert_in_line(graph, NAMES, branch)]
+    assert sorted(commit.manifest_version for commit in made) == [before + 1 + number for number in range(5)]
+    for commit in made:
+        found = graph.snapshot(at=commit.graph_commit_id).tables[PERSON].row_count
+        assert found == 3 + commit.manifest_version - before
+    assert people(graph, branch) == {"first", *NAMES}
+    assert_settled(graph)
+
+
+def test_they_share_the_lock_and_the_looks(s3_server: S3Server) -> None:
+    with faulty_store(s3_server) as place:
+        graph = new_graph(place.store)
+        graph.mutate(INSERT, {"n": "first"})
+        place.forget()
+        insert_in_line(graph, NAMES)
+        requests = place.journal()
+    taken = [
+        request for request in requests if request.key.startswith("__locks/branch") and request.method == "PUT"
+    ]
+    looks = [request for request in requests if request.method == "LIST"]
+    assert len(taken) == 2
+    assert len(looks) == 1 + len(NAMES)
+    assert people(graph) == {"first", *NAMES}
+
+
+def test_one_that_is_against_the_rules_by_then_is_refused_alone(local_store: Store) -> None:
+    """Two of them give the same mail: whichever comes second is prepared again, and refused."""
+    graph = omnigraph.init(local_store.uri, "node Person { name: String @key  mail: String? @unique }")
+    text = "query q($n: String, $m: String) { insert Person { name: $n, mail: $m } }"
+    mails = {"a": "x", "b": "y", "c": "x"}
+    results = in_line(graph, lambda name: graph.mutate(text, {"n": name, "m": mails[name]}), list(mails))
+    (error,) = errors(results)
+    assert isinstance(error, ConstraintViolation)
+    assert graph.snapshot().tables[PERSON].row_count == 2
+    assert_settled(graph)
+
+
+def test_the_same_row_twice_is_written_twice(local_store: Store) -> None:
+    """They change the same row, so they cannot be moved onto each other and are prepared one after the other."""
+    graph = new_graph(local_store)
+    results = insert_in_line(graph, ["twin", "twin", "other"])
+    assert len({result.commit.graph_commit_id for result in results}) == 3
+    assert people(graph) == {"twin", "other"}
+    assert_settled(graph)
+
+
+KILLED = {
+    "recovery.sidecar_write": 0,
+    "write.after_sidecar": 0,
+    "write.after_tables": 1,
+    "publish.before_commit": 1,
+    "publish.after_commit": 1,
+    "write.after_publish": 1,
+    "write.between_writes": 1,
+}
+"""Where a process is killed that commits several writes in a row, and how many of them there are afterwards."""
+
+
+@pytest.mark.parametrize(("failpoint", "whole"), KILLED.items())
+@pytest.mark.parametrize("branch", ["main", "dev"])
+def test_a_kill_leaves_whole_writes(local_store: Store, failpoint: str, whole: int, branch: str) -> None:
+    check_killed(local_store, failpoint, whole, branch)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("failpoint", "whole"), KILLED.items())
+def test_a_kill_leaves_whole_writes_on_an_object_store(s3_store: Store, failpoint: str, whole: int) -> None:
+    check_killed(s3_store, failpoint, whole, "main")
+
+
+def test_a_kill_between_two_writes_on_an_object_store(s3_store: Store) -> None:
+    check_killed(s3_store, "write.between_writes", 1, "main")
+
+
+def check_killed(store: Store, failpoint: str, whole: int, branch: str) -> None:
+    new_graph(store)
+    see_killed(failpoint, insert_and_die, store, NAMES, branch)
+    pending = len(sidecars(connect(store)._repository))
+    graph = omnigraph.open(store.uri, storage_options=store.options)
+    assert len(people(graph, branch)) == whole
+    assert len(graph._repository.manifest.latest(None).commits) >= whole
+    assert_settled(graph)
+    assert pending == (0 if failpoint == "recovery.sidecar_write" else len(NAMES))
+    insert_in_line(graph, ["q1", "q2"], branch)
+    assert people(graph, branch) >= {"q1", "q2"}
+    assert len(people(graph, branch)) == whole + 2
+    assert graph.doctor().is_healthy
+
+
+def test_a_write_that_fails_takes_none_along(local_store: Store) -> None:
+    """The one in the middle is undone and says why; those behind it are prepared again."""
+    graph = new_graph(local_store)
+    left = [StorageUnavailable("the store", "it is gone")]
+
+    def fail() -> None:
+        if left:
+            raise left.pop()
+
+    with failpoints.armed("write.between_writes", fail):
+        results = insert_in_line(graph, NAMES)
+    (error,) = errors(results)
+    assert isinstance(error, StorageUnavailable)
+    assert len(people(graph)) == 4
+    assert_settled(graph)
+
+
+def test_a_sidecar_that_cannot_be_written_is_of_one_write_only(s3_server: S3Server) -> None:
+    with faulty_store(s3_server) as place:
+        graph = new_graph(place.store)
+        place.forget()
+        graph.mutate(INSERT, {"n": "first"})
+        place.arm(Rule("PUT", "__recovery/*.json", 3, "refuse"))
+        results = insert_in_line(graph, NAMES)
+    assert len(people(graph)) == 1 + len([result for result in results if not isinstance(result, OmniError)])
+    assert len(errors(results)) <= 1
+    assert_settled(graph)
+
+
+def test_a_write_that_was_to_follow_an_undone_one_is_undone(local_store: Store) -> None:
+    graph = new_graph(local_store)
+    repository = graph._repository
+    with failpoints.armed("write.after_sidecar", _die), pytest.raises(KeyboardInterrupt):
+        graph.mutate(INSERT, {"n": "dead"})
+    (sidecar,) = sidecars(repository)
+    (move,) = sidecar.moves
+    before, after = (replace(pin, table_version=pin.table_version + 1) for pin in (move.before, move.after))
+    later = replace(move, before=before, after=after)
+    pin = graph.snapshot().tables[PERSON]
+    assert not repository.tables.exists(ref_before(later))
+    assert classify(later, "another", pin, repository.tables) is Movement.NOT_REACHED
+    assert decide({PERSON: Movement.NOT_REACHED}) is Decision.ROLL_BACK
+    assert decide({PERSON: Movement.NOT_REACHED, "node:City": Movement.NO_MOVEMENT}) is Decision.ROLL_BACK
+
+
+def _die() -> None:
+    raise KeyboardInterrupt
