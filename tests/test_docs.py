@@ -6,6 +6,8 @@ import contextlib
 import doctest
 import io
 import re
+import shlex
+import shutil
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 import typer
 from docs.generate import PAGES, broken_links
+from typer.testing import CliRunner
 
 from omnigraph import lang
 from omnigraph.cli.main import app
@@ -54,6 +57,22 @@ def test_schemas_and_queries_in_the_guides_parse(path: Path) -> None:
 def test_generated_pages_are_current() -> None:
     for path, make in PAGES.items():
         assert path.read_text(encoding="utf-8") == make(), f"run `make docs` to renew {path.name}"
+
+
+ID = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
+
+
+def test_the_quickstart_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command of the page, one after the other, in a copy of its files; ids differ each time."""
+    place = shutil.copytree(ROOT / "examples/flights", tmp_path / "flights")
+    monkeypatch.chdir(place)
+    shown = "".join(blocks(ROOT / "docs/quickstart.md", "console"))
+    steps = re.findall(r"^\$ omnigraph ([^\n]+)\n((?:(?!\$ )[^\n]*\n)*)", shown, re.MULTILINE)
+    assert len(steps) > 10
+    for words, said in steps:
+        done = CliRunner().invoke(app, shlex.split(words))
+        assert done.exit_code == 0, done.output
+        assert ID.sub("ID", done.stdout).replace(f"{place}/", "") == said, words
 
 
 COMMAND = re.compile(r"`omnigraph ([^`\n]+)`|^\$ omnigraph ([^\n]+)", re.MULTILINE)

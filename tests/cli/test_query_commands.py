@@ -75,8 +75,13 @@ class TestForms:
 
     def test_jsonl_csv_and_kv(self, folder: Path) -> None:
         lines = omnigraph("query", "-e", PILOTS, "--format", "jsonl", cwd=folder).out.splitlines()
-        assert json.loads(lines[0])["kind"] == "metadata"
-        assert [json.loads(line)["p.call"] for line in lines[1:]] == CALLS
+        assert [json.loads(line)["p.call"] for line in lines] == CALLS
+        described = omnigraph(
+            "query", "-e", PILOTS, "--format", "jsonl", "--metadata", cwd=folder
+        ).out.splitlines()
+        assert json.loads(described[0])["kind"] == "metadata"
+        assert described[1:] == lines
+        assert omnigraph("query", "-e", PILOTS, "--metadata", cwd=folder).code == 2
         shown = omnigraph("query", "-e", PILOTS, "--format", "csv", cwd=folder).out
         assert [row[0] for row in csv.reader(io.StringIO(shown))] == ["p.call", *CALLS]
         assert (
@@ -120,7 +125,7 @@ class TestForms:
         ) as process:
             assert process.stdout
             assert process.stderr
-            assert b"metadata" in process.stdout.readline()
+            assert b"a.call" in process.stdout.readline()
             process.stdout.close()
             assert process.stderr.read() == b""
             process.wait(timeout=60)
@@ -172,7 +177,6 @@ class TestQuestions:
     @pytest.mark.parametrize(
         "wrong",
         [
-            ("--json", "--format", "csv"),
             ("--format", "xml"),
             ("--branch", "review", "--snapshot", "1"),
             ("--timeout", "0"),

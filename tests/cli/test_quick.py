@@ -56,7 +56,6 @@ GIVEN = [
     ["here", "--size", "many"],
     ["here", "--name", "a", "--name", "b", "--loud"],
     ["here", "--unknown"],
-    ["--help"],
 ]
 
 

@@ -18,7 +18,6 @@ app = typer.Typer(
     help="A typed property-graph database over Lance tables.",
     cls=VerbGroup,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 _LOST_RACE = 4
 _INTERRUPTED = 130
+_WIDEST_CELL = 80
 _live: Console | None = None
 _TERMINAL_VARIABLES = {"FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
 """By these a user tells rich that standard output is a terminal though it does not look like one."""
@@ -53,18 +54,16 @@ def print_text(*parts: str | Text) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under a header: a table on a terminal, tab-separated lines in a pipe."""
+    """Print rows under a header: a table as those of results on a terminal, tab-separated lines in a pipe."""
     out = None if _is_piped() else console()
     if out is None or not out.is_terminal:
         for row in (header, *rows):
             sys.stdout.write("\t".join(row) + "\n")
         return
-    from rich.table import Table
+    from omnigraph.read.result.display import aligned
 
-    table = Table(*header)
-    for row in rows:
-        table.add_row(*row)
-    out.print(table)
+    for line in aligned(header, [*zip(*rows, strict=True)] or [()] * len(header), _WIDEST_CELL):
+        out.print(line)
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import typer
 from typer.core import TyperArgument, TyperOption
@@ -18,8 +18,16 @@ from typer.core import TyperArgument, TyperOption
 _UNKNOWN: Final = object()
 
 
+_WORDS: Final = {str: "TEXT", Path: "PATH", int: "NUMBER", float: "NUMBER"}
+
+
 class _QuickOption(TyperOption):
-    """An option that takes plain values as they are."""
+    """An option that takes plain values as they are. Help says what a value is, and nothing of a flag."""
+
+    def display_type_rich(self, ctx: Any) -> str | None:
+        if self.is_flag:
+            return None
+        return _described(self) or super().display_type_rich(ctx=ctx)
 
     def process_value(self, ctx: Any, value: Any) -> Any:
         plain = _plain(self, value)
@@ -29,9 +37,22 @@ class _QuickOption(TyperOption):
 class _QuickArgument(TyperArgument):
     """An argument that takes plain values as they are."""
 
+    def display_type_rich(self, ctx: Any) -> str | None:
+        return _described(self) or super().display_type_rich(ctx=ctx)
+
     def process_value(self, ctx: Any, value: Any) -> Any:
         plain = _plain(self, value)
         return super().process_value(ctx, value) if plain is _UNKNOWN else _used(self, ctx, plain)
+
+
+def _described(parameter: TyperOption | TyperArgument) -> str | None:
+    """What a value of a parameter is, in a word for people; None if its own description says it."""
+    kind: Any = parameter.type_descriptor.annotation
+    item = get_args(kind)[0] if str(kind).startswith("list[") else kind
+    is_described = parameter.metavar is not None and isinstance(parameter, TyperOption)
+    if is_described or not isinstance(item, type) or item not in _WORDS:
+        return None
+    return f"{_WORDS[item]}{'' if item is kind else '…'}"
 
 
 def take_plain_values(command: Any) -> None:

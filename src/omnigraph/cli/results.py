@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
 import typer
 
+from omnigraph.cli.output import counted
 from omnigraph.cli.scope.config import read_config
 from omnigraph.errors import RequestError
 
@@ -41,6 +42,10 @@ ResultFormat = Annotated[
 OutFile = Annotated[
     Path | None, typer.Option("--out", dir_okay=False, writable=True, help="Write the rows to this file.")
 ]
+Metadata = Annotated[
+    bool,
+    typer.Option("--metadata", help="With --format jsonl: begin with a line about the query and its state."),
+]
 BINARY: Final = frozenset({Format.ARROW, Format.PARQUET})
 MAX_COLUMN_WIDTH: Final = 80
 
@@ -59,24 +64,27 @@ def chosen_format(wanted: Format | None, as_json: bool, out: Path | None) -> For
     return chosen
 
 
-def write_result(result: Result, form: Format, out: Path | None) -> None:
+def write_result(result: Result, form: Format, out: Path | None, *, metadata: bool = False) -> None:
     """Write a result to a file, or to standard output. Text is UTF-8 everywhere."""
+    if metadata and form is not Format.JSONL:
+        raise typer.BadParameter("--metadata goes with --format jsonl")
+    lines = {**_LINES, Format.JSONL: _described_json_lines} if metadata else _LINES
     if out is None:
-        _write(result, form, sys.stdout.buffer)
+        _write(result, form, sys.stdout.buffer, lines)
         sys.stdout.buffer.flush()
         return
     try:
         with out.open("wb") as file:
-            _write(result, form, file)
+            _write(result, form, file, lines)
     except OSError as error:
         raise RequestError(f"cannot write {out}: {error.strerror or error}") from None
 
 
-def _write(result: Result, form: Format, sink: BinaryIO) -> None:
+def _write(result: Result, form: Format, sink: BinaryIO, lines: _Lines) -> None:
     if form in BINARY:
         _write_binary(result, form, sink)
     else:
-        sink.writelines(f"{line}\n".encode() for line in _LINES[form](result))
+        sink.writelines(f"{line}\n".encode() for line in lines[form](result))
 
 
 def _write_binary(result: Result, form: Format, sink: BinaryIO) -> None:
@@ -93,7 +101,7 @@ def _write_binary(result: Result, form: Format, sink: BinaryIO) -> None:
 
 
 def _header(result: Result) -> str:
-    return f"{len(result)} rows from {result.target} via {result.query_name}"
+    return f"{counted(len(result), 'row')} from {result.target} via {result.query_name}"
 
 
 def _text_rows(result: Result) -> Iterator[tuple[str, ...]]:
@@ -142,9 +150,15 @@ class _Echo:
 def _json_lines(result: Result) -> Iterator[str]:
     from omnigraph.read.result.display import to_compact_json
 
+    yield from map(to_compact_json, result.iter_json_rows())
+
+
+def _described_json_lines(result: Result) -> Iterator[str]:
+    from omnigraph.read.result.display import to_compact_json
+
     metadata = {"kind": "metadata", "query_name": result.query_name, "target": result.target.as_json()}
     yield to_compact_json(metadata | {"row_count": len(result)})
-    yield from map(to_compact_json, result.iter_json_rows())
+    yield from _json_lines(result)
 
 
 def _json(result: Result) -> Iterator[str]:
@@ -167,7 +181,8 @@ def _json(result: Result) -> Iterator[str]:
 
 
 _pretty: Final[Callable[[Any], str]] = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-_LINES: Final[Mapping[Format, Callable[[Result], Iterator[str]]]] = {
+_Lines = Mapping[Format, Callable[["Result"], Iterator[str]]]
+_LINES: Final[_Lines] = {
     Format.TABLE: _table,
     Format.KV: _key_values,
     Format.CSV: _csv,

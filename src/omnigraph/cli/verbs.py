@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import json
+import sys
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, Final
 
@@ -70,6 +72,28 @@ class VerbGroup(TyperGroup):
         super().__init__(**attributes)
         self.commands = _Imported()
         take_plain_values(self)
+
+    def main(  # type: ignore[override]
+        self, args: Any = None, prog_name: str | None = None, **more: Any
+    ) -> Any:
+        """Run a verb. A usage error of one with `--json` is one JSON object, as any other error of it is."""
+        words = sys.argv[1:] if args is None else list(args)
+        if not more.pop("standalone_mode", True):
+            return super().main(args, prog_name, standalone_mode=False, **more)
+        if "--json" not in words:
+            return super().main(args, prog_name, **more)
+        from typer._click.exceptions import ClickException
+
+        try:
+            code = super().main(args, prog_name, standalone_mode=False, **more)
+        except ClickException as error:
+            sys.stdout.write(json.dumps(_usage(error), indent=2, ensure_ascii=False) + "\n")
+            sys.exit(error.exit_code)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage(error: Any) -> dict[str, str]:
+    return {"error": error.format_message(), "code": "usage", "outcome": "nothing_written"}
 
 
 class _Imported(MutableMapping[str, Any]):

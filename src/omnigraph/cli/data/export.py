@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
+from omnigraph.cli.output import Json, counted, print_json, print_text, reports_errors, styled
 from omnigraph.cli.progress import watched
 from omnigraph.cli.spark import Engine, EngineName, Master, Remote
 from omnigraph.cli.stores import Address, At, Store, open_graph, parse_state
@@ -95,7 +95,8 @@ def _print_export(done: ExportResult) -> None:
     state = done.branch if done.graph_commit_id is None else f"{done.branch} at {done.graph_commit_id}"
     print_text(
         styled("exported ", "green"),
-        f"{done.total_entities} records of {state} to {done.target} ({len(done.files) or 1} files, {done.engine})",
+        f"{counted(done.total_entities, 'record')} of {state} to {done.target} "
+        f"({counted(len(done.files) or 1, 'file')}, {done.engine})",
     )
     for kind, counts in (("node", done.nodes), ("edge", done.edges)):
         for name, count in counts.items():

@@ -239,7 +239,7 @@ def _report(done: LoadResult, address: str, as_json: bool) -> None:
     created = f" (forked from {done.base_branch})" if done.branch_created else ""
     print_text(
         styled("committed ", "green"),
-        f"{done.total_entities} records on {done.branch}{created} as {done.commit.graph_commit_id}",
+        f"{counted(done.total_entities, 'record')} on {done.branch}{created} as {done.commit.graph_commit_id}",
     )
     for kind, counts in (("node", done.nodes), ("edge", done.edges)):
         for name, count in counts.items():

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from omnigraph.cli.output import Json, reports_errors
-from omnigraph.cli.results import OutFile, ResultFormat, chosen_format, write_result
+from omnigraph.cli.results import Metadata, OutFile, ResultFormat, chosen_format, write_result
 from omnigraph.cli.sources import (
     Exact,
     Params,
@@ -51,6 +51,7 @@ def query(
     exact: Exact = False,
     form: ResultFormat = None,
     out: OutFile = None,
+    metadata: Metadata = False,
     timeout: Annotated[
         float | None, typer.Option("--timeout", min=0.001, metavar="SECONDS", help="Give up after this long.")
     ] = None,
@@ -78,7 +79,7 @@ def query(
     chosen = chosen_format(form, as_json, out)
     given = read_parameters(params, params_file)
     if name is not None and is_stored(name, query, text):
-        write_result(connect(store).invoke(name, given, branch=branch, at=state), chosen, out)
+        write_result(connect(store).invoke(name, given, branch=branch, at=state), chosen, out, metadata=metadata)
         return
     source = read_query(query, text)
     graph = open_graph(store, read_only=True)
@@ -94,4 +95,4 @@ def query(
         engine=engine.value,
         spark=remote or master,
     )
-    write_result(found, chosen, out)
+    write_result(found, chosen, out, metadata=metadata)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli.arrow import leave_out_pandas
-from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
+from omnigraph.cli.output import Json, counted, print_json, print_table, print_text, reports_errors, styled
 from omnigraph.cli.sources import read_source
 from omnigraph.cli.stores import Actor, Address, At, Store, open_graph, parse_at
 
@@ -32,7 +32,7 @@ def init(
     if as_json:
         print_json({"uri": graph.address, **snapshot.as_json()})
     else:
-        print_text(styled("created ", "green"), f"{graph.address} with {len(snapshot.tables)} tables")
+        print_text(styled("created ", "green"), f"{graph.address} with {counted(len(snapshot.tables), 'table')}")
 
 
 @reports_errors

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnigraph.cli.history.diff import Kinds, Ops, Types, print_change
-from omnigraph.cli.output import Json, print_error, print_json, print_text, reports_errors, styled
+from omnigraph.cli.output import Json, counted, print_error, print_json, print_text, reports_errors, styled
 from omnigraph.cli.stores import Store, open_graph
 from omnigraph.errors import OmniError
 
@@ -128,7 +128,7 @@ def baseline(
         print_json(done.as_json())
         return
     state = f"{done.branch} at {done.snapshot_commit_id}"
-    print_text(styled("wrote ", "green"), f"{done.total_entities} records of {state} to {done.target}")
+    print_text(styled("wrote ", "green"), f"{counted(done.total_entities, 'record')} of {state} to {done.target}")
     print_text(styled("cursor ", "cyan"), done.resume_cursor)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from omnigraph.cli.output import Json, diagnostic_text, print_json, print_text, reports_errors, styled
 from omnigraph.cli.sources import read_catalog, read_source
+from omnigraph.cli.stores import Address, Store, open_graph
 
 if TYPE_CHECKING:
     from omnigraph.lang.query.lint import LintReport
@@ -17,24 +18,40 @@ if TYPE_CHECKING:
 
 @reports_errors
 def lint(
+    uri: Address = None,
     schema: Annotated[
-        Path, typer.Option("--schema", exists=True, dir_okay=False, readable=True, help="A .pg schema file.")
-    ],
+        Path | None,
+        typer.Option(
+            "--schema",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="A .pg schema file. Default: the schema of a graph.",
+        ),
+    ] = None,
     query: Annotated[
         Path | None,
         typer.Option("--query", exists=True, dir_okay=False, readable=True, help="A .gq query file."),
     ] = None,
+    store: Store = None,
+    branch: Annotated[str | None, typer.Option("--branch", help="A branch of the graph; main by default.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a schema, and every query of a file against it. Exit code 1 if anything is wrong."""
-    catalog = read_catalog(schema)
+    """Check a schema, and every query of a file against it or a graph. Exit code 1 if anything is wrong."""
+    if schema is not None and (uri or store or branch):
+        raise typer.BadParameter("give --schema FILE, or a graph, not both")
+    if schema is not None:
+        catalog, shown = read_catalog(schema), str(schema)
+    else:
+        graph = open_graph(uri, store, read_only=True)
+        catalog, shown = graph.snapshot(branch).catalog, graph.address
     if query is None:
-        _report_schema(catalog, schema, as_json)
+        _report_schema(catalog, shown, as_json)
         return
     from omnigraph.lang.query.lint import lint_queries
 
     source = read_source(query)
-    report = lint_queries(source.text, catalog, source.name, str(schema))
+    report = lint_queries(source.text, catalog, source.name, shown)
     if as_json:
         print_json(report.as_json())
     else:
@@ -43,14 +60,14 @@ def lint(
         raise typer.Exit(1)
 
 
-def _report_schema(catalog: Catalog, path: Path, as_json: bool) -> None:
+def _report_schema(catalog: Catalog, path: str, as_json: bool) -> None:
     counts: dict[str, Any] = {
         "nodes": len(catalog.nodes),
         "edges": len(catalog.edges),
         "interfaces": len(catalog.interfaces),
     }
     if as_json:
-        print_json({"status": "ok", "schema_source": str(path), "shape_hash": catalog.hash, **counts})
+        print_json({"status": "ok", "schema_source": path, "shape_hash": catalog.hash, **counts})
     else:
         print_text(f"{path}: ", styled("ok", "green"), f", {_listed(counts)}")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
+from omnigraph.cli.output import Json, counted, print_json, print_table, print_text, reports_errors, styled
 from omnigraph.cli.stores import Address, Store, open_target, require_consent, resolve_target
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _print_report(report: CleanupReport) -> None:
             verb = "can be read no more" if report.confirmed else "could be read no more"
             rest = f"; the oldest left is commit {branch.oldest_commit}" if branch.oldest_commit else ""
             print_text(f"{branch.branch}: {branch.states_removed} states {verb}{rest}")
-    total = f"{report.files_removed} files, {_size(report.bytes_removed)}"
+    total = f"{counted(report.files_removed, 'file')}, {_size(report.bytes_removed)}"
     more = f", and what {others} jobs, schemas and hints left" if others else ""
     if report.confirmed:
         print_text(styled("removed ", "green"), total + more)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
+from omnigraph.cli.output import Json, counted, print_json, print_text, reports_errors, styled
 from omnigraph.cli.progress import copying
 from omnigraph.cli.stores import open_graph, parse_at
 
@@ -45,7 +45,7 @@ def print_copy(what: str, done: CopyReport, *, as_json: bool) -> None:
         return
     print_text(styled(f"{what} ", "green"), f"{done.source} to {done.target}: {amount(done.files, done.bytes)}")
     if done.files_kept:
-        print_text(f"  {done.files_kept:,} files were there already")
+        print_text(f"  {counted(done.files_kept, 'file')} there already")
     for name, commit in done.branches.items():
         print_text(f"  branch {name} at {commit or 'its beginning'}")
     for tag in done.tags:
@@ -56,5 +56,5 @@ def amount(files: int, size: int) -> str:
     """How many files and bytes, for people."""
     for unit, limit in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= limit:
-            return f"{files:,} files, {size / limit:.1f} {unit}"
-    return f"{files:,} files, {size} bytes"
+            return f"{counted(files, 'file')}, {size / limit:.1f} {unit}"
+    return f"{counted(files, 'file')}, {counted(size, 'byte')}"

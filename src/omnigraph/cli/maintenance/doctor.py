@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.output import Json, console, print_json, print_text, reports_errors, styled
+from omnigraph.cli.output import Json, console, counted, print_json, print_text, reports_errors, styled
 from omnigraph.cli.stores import Address, Store, resolve_store
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _print_report(report: DoctorReport) -> None:
     for finding in report.findings:
         _print_finding(finding)
     branches = "1 branch" if len(report.branches) == 1 else f"{len(report.branches)} branches"
-    looked = f"{branches}, {report.tables} tables, {len(report.checks)} checks"
+    looked = f"{branches}, {counted(report.tables, 'table')}, {counted(len(report.checks), 'check')}"
     if not report.findings:
         print_text(styled("healthy", "green"), f": {looked}")
         return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.output import Json, print_json, print_text, reports_errors, styled
+from omnigraph.cli.output import Json, counted, print_json, print_text, reports_errors, styled
 from omnigraph.cli.stores import Actor, Address, Store, open_graph
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _print_report(done: IndexReport, branch: str) -> None:
     else:
         print_text(
             styled("committed ", "green"),
-            f"{len(done.built)} indexes on {branch} as {done.commit.graph_commit_id}",
+            f"{counted(len(done.built), 'index', 'indexes')} on {branch} as {done.commit.graph_commit_id}",
         )
     for built in done.built:
         print_text(f"  {built.table_key} {built.column}: {built.kind} {built.name}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.output import Json, print_error, print_json, print_text, reports_errors, styled
+from omnigraph.cli.output import Json, counted, print_error, print_json, print_text, reports_errors, styled
 from omnigraph.cli.stores import Actor, Address, Store, open_graph
 
 if TYPE_CHECKING:
@@ -93,15 +93,15 @@ def _print_report(done: MaintenanceReport) -> None:
     if done.is_idle:
         print_text("nothing to do")
     if done.recovered:
-        print_text(f"recovered {len(done.recovered)} interrupted writes")
+        print_text(f"recovered {counted(len(done.recovered), 'interrupted write')}")
     if done.jobs:
-        print_text(f"removed what {len(done.jobs)} killed jobs left")
+        print_text(f"removed what {counted(len(done.jobs), 'killed job')} left")
     for branch in done.branches:
         for table in branch.tables:
             if table.committed:
                 print_text(styled("optimized ", "green"), f"{table.table_key} on {branch.branch}: {table.shown}")
     if done.cleanup is not None and done.cleanup.files_removed:
-        print_text(styled("removed ", "green"), f"{done.cleanup.files_removed} files of old states")
+        print_text(styled("removed ", "green"), f"{counted(done.cleanup.files_removed, 'file')} of old states")
     for failure in done.failures:
         where = "" if failure.branch is None else f" on {failure.branch}"
         print_text(styled("failed ", "red"), f"{failure.step}{where}: {failure.reason}")

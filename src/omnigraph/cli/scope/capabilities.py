@@ -37,6 +37,7 @@ _BY_CAPABILITY: Final[Mapping[Capability, tuple[str, ...]]] = {
         "reset",
         "snapshot",
         "explain",
+        "lint",
         "schema",
         "branch",
         "tag",
@@ -62,7 +63,7 @@ _BY_CAPABILITY: Final[Mapping[Capability, tuple[str, ...]]] = {
         "cleanup",
         "serve",
     ),
-    Capability.LOCAL: ("lint", "fmt", "version", "policy", "alias", "profile", "login", "logout"),
+    Capability.LOCAL: ("fmt", "version", "policy", "alias", "profile", "login", "logout"),
 }
 
 CAPABILITIES: Final[Mapping[str, Capability]] = {

@@ -117,9 +117,9 @@ def _properties(table: Table, names: Mapping[str, str], guesses: Mapping[str, An
     for column, guess in guesses.items():
         if table.sample.kind is not None and column == "id":
             continue
-        key = " @key" if column == table.key and table.sample.kind != "edge" else ""
+        key = " @key" if column == table.key and guesses is table.guesses else ""
         note = f" // {guess.note}" if guess.note else ""
-        found.append(f"  {names[column]}: {guess.spelled}{key if table.sample.kind != 'edge' else ''}{note}")
+        found.append(f"  {names[column]}: {guess.spelled}{key}{note}")
     if table.key is None and table.sample.kind != "edge" and guesses is table.guesses:
         found.append("  // no column tells the rows apart: each load adds all of them again")
     return found
