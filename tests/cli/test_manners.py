@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ from omnigraph.cli.output import counted
 from omnigraph.cli.verbs import VERBS
 
 SCHEMA = "node Person { name: String @key }  edge Knows: Person -> Person"
+FLIGHTS = Path(__file__).parents[2] / "examples" / "flights"
+EDGE = "Flight=flights.csv:from=origin,to=dest,flight=flight,date=date,minutes=minutes,delay=delay"
 ADA = '{"type": "Person", "data": {"name": "Ada"}}\n'
 KNOWS = '{"edge": "Knows", "from": "Ada", "to": "Ada"}\n'
 
@@ -103,6 +106,21 @@ def test_a_schema_is_inferred_to_files_and_a_graph_is_made_of_it(folder: Path) -
     assert (folder / "p.yaml").read_text() == "nodes: {Person: people.csv}\n"
     assert run("schema", "infer", "people.csv", "--out", "p.pg")[0] == 2
     assert run("init", "new.omni", "--schema", "p.pg")[0] == 0
+
+
+def test_csv_is_loaded_with_a_proposed_schema_and_mapping_and_no_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = shutil.copytree(FLIGHTS, tmp_path / "flights")
+    monkeypatch.chdir(place)
+    assert run("schema", "infer", "airports.csv", "flights.csv", "--out", "p.pg", "--map", "p.yaml")[0] == 0
+    assert run("init", "g.omni", "--schema", "p.pg")[0] == 0
+    load = ("load", "g.omni", "--mode", "merge", "--skip-bad", "--json")
+    for words in (("--map", "p.yaml"), ("--node", "Airport=airports.csv", "--edge", EDGE)):
+        code, out, _ = run(*load, *words)
+        done = json.loads(out)
+        assert (code, done["total_entities"], done["edges_without_identity"]) == (0, 620, 0)
+    assert omnigraph.open("g.omni").snapshot().tables["edge:Flight"].row_count == 590
 
 
 def test_queries_are_checked_against_a_graph(folder: Path) -> None:
