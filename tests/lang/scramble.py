@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from omnigraph.lang.diagnostics import Diagnostics
+from omnigraph.lang.query.functions.signature import DURATIONS
 from omnigraph.lang.source import Source
 from omnigraph.lang.tokens import END, IDENT, INTEGER, TYPE_NAME, Token, lex
 
@@ -33,6 +34,10 @@ def scrambled(draw: st.DrawFn, text: str) -> str:
         touches = token.start == before.end
         if touches and before.kind in _WORDS and token.kind in _WORDS:
             parts.append("")
+        elif token.kind == "-":
+            parts.append(text[before.end : token.start])  # a minus that begins a line begins a clause
+        elif touches and token.kind == "(" and before.text in DURATIONS:
+            parts.append("")  # behind a number, `year(` is a function and `year (` the end of a duration
         elif not touches and not gap and token.kind != END:
             parts.append(" ")
         else:

@@ -74,7 +74,9 @@ class PrimaryParser(Cursor, ABC):
             self.advance()
             return AliasRef(token.text, token.span)
         literal = self._literal()
-        is_duration = self.at_word(*DURATIONS) and self.peek().kind != "("
+        after = self.peek()
+        is_call = after.kind == "(" and after.start == self.token.end
+        is_duration = self.at_word(*DURATIONS) and not is_call
         if isinstance(literal, IntegerLiteral) and is_duration:
             word = self.advance().text
             return Duration(literal.value, DURATIONS[word], literal.span.to(self.last))
