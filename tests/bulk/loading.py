@@ -25,7 +25,7 @@ from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.bulk.load.sources.description import Location
 from omnigraph.bulk.load.sources.finding import find_sources
 from omnigraph.bulk.runner import Engine, TaskResult
-from omnigraph.errors import ConstraintViolation, KeyConflict, OmniError, RecordError
+from omnigraph.errors import ConstraintViolation, ErrorGroup, KeyConflict, OmniError, RecordError
 from omnigraph.graph import Graph
 from omnigraph.settings import BulkSettings, Settings
 from omnigraph.write.vectors import warn_unembedded
@@ -170,13 +170,18 @@ def _told(error: OmniError, shown: str) -> tuple[Any, ...]:
             (_place(v.source, shown), v.line, v.rule, v.table_key, _masked(v.row_id), _masked(v.message))
             for v in error.violations
         ]
-        return "ConstraintViolation", error.total, listed
+        return "ConstraintViolation", error.total, listed, _summary(error.groups)
     if isinstance(error, RecordError):
         problems = [(_place(p.source, shown), p.line, p.column, p.message) for p in error.problems]
-        return "RecordError", error.total, problems
+        return "RecordError", error.total, problems, _summary(error.groups)
     if isinstance(error, KeyConflict):
         return "KeyConflict", error.total, error.table_key, sorted(error.ids)
     return type(error).__name__, str(error)
+
+
+def _summary(groups: Sequence[ErrorGroup]) -> list[tuple[Any, ...]]:
+    """How many errors there are of each reason, and of each missing id."""
+    return sorted((group.rule, group.reason, group.count, _summary(group.ids)) for group in groups)
 
 
 def _place(source: str | None, shown: str) -> str | None:
