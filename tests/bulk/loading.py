@@ -152,7 +152,8 @@ def outcome(
     try:
         done = load_with(engine, graph, data, mode=mode, **options)
     except OmniError as error:
-        return {"error": _told(error, shown), "branches": [b.name for b in graph.branches()]}
+        summary = _summary(getattr(error, "groups", ()))
+        return {"error": _told(error, shown), "summary": summary, "branches": [b.name for b in graph.branches()]}
     return {
         "counts": (dict(done.nodes), dict(done.edges)),
         "warnings": done.warnings,
@@ -170,10 +171,10 @@ def _told(error: OmniError, shown: str) -> tuple[Any, ...]:
             (_place(v.source, shown), v.line, v.rule, v.table_key, _masked(v.row_id), _masked(v.message))
             for v in error.violations
         ]
-        return "ConstraintViolation", error.total, listed, _summary(error.groups)
+        return "ConstraintViolation", error.total, listed
     if isinstance(error, RecordError):
         problems = [(_place(p.source, shown), p.line, p.column, p.message) for p in error.problems]
-        return "RecordError", error.total, problems, _summary(error.groups)
+        return "RecordError", error.total, problems
     if isinstance(error, KeyConflict):
         return "KeyConflict", error.total, error.table_key, sorted(error.ids)
     return type(error).__name__, str(error)

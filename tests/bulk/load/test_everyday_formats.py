@@ -212,9 +212,9 @@ def comparable(found: Outcome, headers: int) -> Outcome:
     """An outcome in which a source has no name, and its rows are counted without a header."""
     if "error" not in found or found["error"][0] != "ConstraintViolation":
         return found
-    name, total, listed, summary = found["error"]
+    name, total, listed = found["error"]
     told = [(None if line is None else line - headers, *rest) for _, line, *rest in listed]
-    return {**found, "error": (name, total, sorted(told, key=repr), summary)}
+    return {**found, "error": (name, total, sorted(told, key=repr))}
 
 
 def test_csv_and_parquet_in_a_bucket(s3_store: Store) -> None:
