@@ -97,6 +97,39 @@ class RecordProblem:
         return {"source": self.source, "line": self.line, "column": self.column, "message": self.message}
 
 
+@dataclass(frozen=True, slots=True)
+class ErrorGroup:
+    """Rows or records that are wrong for the same reason: how many there are, and the first of them.
+
+    If ends of edges are missing, ``ids`` are the most frequent of them, each a group whose reason is the id.
+    """
+
+    rule: str
+    reason: str
+    count: int
+    first: Violation | RecordProblem | None = None
+    ids: tuple[ErrorGroup, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines(""))
+
+    def _lines(self, indent: str) -> list[str]:
+        first = self.first
+        place = "" if first is None or first.source is None else f", first at {first.source}:{first.line}"
+        own = f"{indent}{self.count} × {self.reason}{place}"
+        return [own, *(line for group in self.ids for line in group._lines(indent + "  "))]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule,
+            "reason": self.reason,
+            "count": self.count,
+            "source": None if self.first is None else self.first.source,
+            "line": None if self.first is None else self.first.line,
+            "ids": [{**group.as_json(), "id": group.reason} for group in self.ids],
+        }
+
+
 def _cells(character: str) -> int:
     """How many terminal cells a character takes."""
     if unicodedata.combining(character):

@@ -25,7 +25,7 @@ from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.bulk.load.sources.description import Location
 from omnigraph.bulk.load.sources.finding import find_sources
 from omnigraph.bulk.runner import Engine, TaskResult
-from omnigraph.errors import ConstraintViolation, KeyConflict, OmniError, RecordError
+from omnigraph.errors import ConstraintViolation, ErrorGroup, KeyConflict, OmniError, RecordError
 from omnigraph.graph import Graph
 from omnigraph.settings import BulkSettings, Settings
 from omnigraph.write.vectors import warn_unembedded
@@ -152,7 +152,8 @@ def outcome(
     try:
         done = load_with(engine, graph, data, mode=mode, **options)
     except OmniError as error:
-        return {"error": _told(error, shown), "branches": [b.name for b in graph.branches()]}
+        summary = _summary(getattr(error, "groups", ()))
+        return {"error": _told(error, shown), "summary": summary, "branches": [b.name for b in graph.branches()]}
     return {
         "counts": (dict(done.nodes), dict(done.edges)),
         "warnings": done.warnings,
@@ -177,6 +178,11 @@ def _told(error: OmniError, shown: str) -> tuple[Any, ...]:
     if isinstance(error, KeyConflict):
         return "KeyConflict", error.total, error.table_key, sorted(error.ids)
     return type(error).__name__, str(error)
+
+
+def _summary(groups: Sequence[ErrorGroup]) -> list[tuple[Any, ...]]:
+    """How many errors there are of each reason, and of each missing id."""
+    return sorted((group.rule, group.reason, group.count, _summary(group.ids)) for group in groups)
 
 
 def _place(source: str | None, shown: str) -> str | None:

@@ -272,7 +272,9 @@ def test_a_refusal_is_the_same(name: str, pair: Pair) -> None:
     with pytest.raises(OmniError) as found:
         REFUSALS[name](pair.remote)
     assert type(found.value) is type(expected.value)
-    assert plain(vars(found.value)) == plain(vars(expected.value))
+    # Loads over HTTP have no options for bad records, so there is no hint at them either.
+    known = {name: value for name, value in vars(expected.value).items() if name != "hint"}
+    assert plain(vars(found.value)) == plain(known)
     assert found.value.outcome is expected.value.outcome
 
 

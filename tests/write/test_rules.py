@@ -134,5 +134,6 @@ def test_twenty_are_listed_and_all_are_counted() -> None:
     check_rows(PERSON, table_of(PERSON, rows), found)
     assert (len(found.listed), found.total) == (20, 25)
     assert found.listed[-1].row_id == "p39"
-    found.note(Violation("node:Person", "p", "unique", "one more"), 3)
+    found.note([Violation("node:Person", "p", "unique", "one more")], 3, "not unique")
     assert (len(found.listed), found.total) == (20, 28)
+    assert [(group.rule, group.count) for group in found.tally.summary()] == [("range", 25), ("unique", 3)]

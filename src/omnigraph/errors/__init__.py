@@ -250,6 +250,7 @@ from omnigraph.errors.storage import (
 )
 from omnigraph.problems import (
     Diagnostic,
+    ErrorGroup,
     RecordProblem,
     Violation,
 )
@@ -284,6 +285,7 @@ __all__ = [
     "Diagnostic",
     "DivisionByZero",
     "EmbeddingUnavailable",
+    "ErrorGroup",
     "ExportRefused",
     "ForkedProcess",
     "GraphClosed",

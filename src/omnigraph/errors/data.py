@@ -6,47 +6,70 @@ from collections.abc import Sequence
 from typing import Any
 
 from omnigraph.errors.base import OmniError
-from omnigraph.problems import RecordProblem, Violation
+from omnigraph.problems import ErrorGroup, RecordProblem, Violation
 
 
 class DataError(OmniError):
     """The data does not fit the schema or the limits. Nothing of it was written."""
 
 
-class ConstraintViolation(DataError):
-    """Rows that break a constraint of the schema. ``violations`` lists the first of them, ``total`` counts all."""
+class _ListedError(DataError):
+    """Many errors at once: the first are listed, all are counted, and ``groups`` summarises them by reason.
 
-    def __init__(self, violations: Sequence[Violation], total: int) -> None:
-        super().__init__(tuple(violations), total)
+    ``hint`` says what can be done, if the error ended a load.
+    """
+
+    total: int
+    groups: tuple[ErrorGroup, ...]
+    hint: str | None = None
+
+    def _text(self, listed: Sequence[Violation | RecordProblem]) -> str:
+        """The listed errors; if there are more, the summary and the hint follow."""
+        lines = [str(each) for each in listed]
+        if self.total > len(lines):
+            lines.append(f"… and {self.total - len(lines)} more")
+            if self.groups:
+                lines += [f"{self.total} in all:", *map(str, self.groups)]
+            if self.hint is not None:
+                lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+    def _about_all(self) -> dict[str, Any]:
+        return {"total": self.total, "groups": [group.as_json() for group in self.groups], "hint": self.hint}
+
+
+class ConstraintViolation(_ListedError):
+    """Rows that break a constraint of the schema. ``violations`` lists the first of them, ``total`` counts them,
+    and ``groups`` says how many there are by rule and by missing id."""
+
+    def __init__(self, violations: Sequence[Violation], total: int, groups: Sequence[ErrorGroup] = ()) -> None:
+        super().__init__(tuple(violations), total, tuple(groups))
         self.violations = tuple(violations)
         self.total = total
+        self.groups = tuple(groups)
 
     def __str__(self) -> str:
-        lines = [str(violation) for violation in self.violations]
-        if self.total > len(lines):
-            lines.append(f"… and {self.total - len(lines)} more")
-        return "\n".join(lines)
+        return self._text(self.violations)
 
     def as_json(self) -> dict[str, Any]:
-        return {"error": str(self), "violations": [v.as_json() for v in self.violations], "total": self.total}
+        return {"error": str(self), "violations": [v.as_json() for v in self.violations], **self._about_all()}
 
 
-class RecordError(DataError):
-    """Records of a load that cannot be read. ``problems`` lists the first of them, ``total`` counts all."""
+class RecordError(_ListedError):
+    """Records of a load that cannot be read. ``problems`` lists the first of them, ``total`` counts them,
+    and ``groups`` says how many there are by reason."""
 
-    def __init__(self, problems: Sequence[RecordProblem], total: int) -> None:
-        super().__init__(tuple(problems), total)
+    def __init__(self, problems: Sequence[RecordProblem], total: int, groups: Sequence[ErrorGroup] = ()) -> None:
+        super().__init__(tuple(problems), total, tuple(groups))
         self.problems = tuple(problems)
         self.total = total
+        self.groups = tuple(groups)
 
     def __str__(self) -> str:
-        lines = [str(problem) for problem in self.problems]
-        if self.total > len(lines):
-            lines.append(f"… and {self.total - len(lines)} more")
-        return "\n".join(lines)
+        return self._text(self.problems)
 
     def as_json(self) -> dict[str, Any]:
-        return {"error": str(self), "problems": [p.as_json() for p in self.problems], "total": self.total}
+        return {"error": str(self), "problems": [p.as_json() for p in self.problems], **self._about_all()}
 
 
 class BadValue(DataError):

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from omnigraph import errors
 from omnigraph.bulk.load.options import LoadResult
-from omnigraph.errors import Conflict, ConflictKind, Diagnostic, OmniError, RecordProblem, Violation
+from omnigraph.errors import Conflict, ConflictKind, Diagnostic, ErrorGroup, OmniError, RecordProblem, Violation
 from omnigraph.history.blame import Blame, PropertyBlame
 from omnigraph.history.diff import Change, Op
 from omnigraph.history.feed.blocks import ChangeBlock
@@ -62,6 +62,7 @@ _KNOWN: Final = (
     MutationResult,
     PropertyBlame,
     RecordProblem,
+    ErrorGroup,
     Recovery,
     SchemaPlan,
     SchemaResult,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO, Final, Literal
 from urllib.parse import quote
@@ -16,7 +16,14 @@ from omnigraph.arguments import optional_text, text_argument
 from omnigraph.bulk.export.job import ExportResult
 from omnigraph.bulk.load.inputs import Data, read_data
 from omnigraph.bulk.load.options import LoadResult
-from omnigraph.errors import ConstraintViolation, ExportRefused, InvalidArgument, OmniError, RecordError
+from omnigraph.errors import (
+    ConstraintViolation,
+    ErrorGroup,
+    ExportRefused,
+    InvalidArgument,
+    OmniError,
+    RecordError,
+)
 from omnigraph.keywords import At, LoadMode, mode_named, shown_state
 from omnigraph.lang.query.lint import LintReport, lint_queries
 from omnigraph.manifest.state import MAIN
@@ -312,6 +319,20 @@ class RemoteGraph(RemoteVersions, RemoteBlobs):
 def _located(error: RecordError | ConstraintViolation, source: str) -> OmniError:
     """An error about records that names the source they came from here, as the server cannot."""
     if isinstance(error, RecordError):
-        return RecordError([replace(each, source=source) for each in error.problems], error.total)
+        return RecordError(
+            [replace(each, source=source) for each in error.problems], error.total, _placed(error.groups, source)
+        )
     named = [each if each.source is None else replace(each, source=source) for each in error.violations]
-    return ConstraintViolation(named, error.total)
+    return ConstraintViolation(named, error.total, _placed(error.groups, source))
+
+
+def _placed(groups: Sequence[ErrorGroup], source: str) -> tuple[ErrorGroup, ...]:
+    """A summary that names the source of the records."""
+    return tuple(
+        replace(
+            group,
+            first=replace(group.first, source=source) if group.first and group.first.source else group.first,
+            ids=_placed(group.ids, source),
+        )
+        for group in groups
+    )

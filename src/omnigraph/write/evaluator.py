@@ -43,7 +43,7 @@ def validate(delta: Delta, base: Base, limit: int = SHOWN) -> None:
         else:
             check_kept_edges(entity, change, delta, base, found)
     if found.total:
-        raise ConstraintViolation(found.listed, found.total)
+        raise ConstraintViolation(found.listed, found.total, found.tally.summary())
 
 
 def read_set(delta: Delta, catalog: Catalog) -> set[str]:
@@ -85,18 +85,24 @@ def check_unique(change: TableDelta, group: Sequence[str], base: Base, found: Vi
     holders = numbered.group_by(list(group)).aggregate(counted)
     shared = holders.filter(pc.greater(holders["id_count"], 1))
     name = base.entity(change.table_key).name
+    violations: list[Violation] = []
     for row in shared.slice(0, found.limit).to_pylist():
         message = unique_message(name, group, [row[column] for column in group], row["id_min"], row["id_max"])
         last = mine["id"][row[f"{_NUMBER}_max"]].as_py()
-        found.note(Violation(change.table_key, last, "unique", message))
-    found.total += max(0, shared.num_rows - found.limit)
+        violations.append(Violation(change.table_key, last, "unique", message))
+    found.note(violations, shared.num_rows, unique_reason(name, group))
+
+
+def unique_reason(name: str, group: Sequence[str]) -> str:
+    """What is wrong with rows that share values which must be unique."""
+    where = group[0] if len(group) == 1 else f"({', '.join(group)})"
+    return f"@unique violation on {name}.{where}"
 
 
 def unique_message(name: str, group: Sequence[str], values: Sequence[object], low: str, high: str) -> str:
     """The message about two rows that share values which must be unique."""
-    where = f"{name}.{group[0]}" if len(group) == 1 else f"{name}.({', '.join(group)})"
     value = str(values[0]) if len(group) == 1 else "(" + ", ".join(map(str, values)) + ")"
-    return f"@unique violation on {where}: value '{value}' held by '{low}' and '{high}'"
+    return f"{unique_reason(name, group)}: value '{value}' held by '{low}' and '{high}'"
 
 
 def _one_zero(rows: pa.Table) -> pa.Table:
@@ -126,7 +132,13 @@ def missing_ends(edge: EdgeType, column: str, ends: pa.ChunkedArray, delta: Delt
 def note_dangling(edge: EdgeType, column: str, rows: pa.Table, missing: pa.Array, found: Violations) -> None:
     """Add a violation for each edge whose end on one side is missing; ``rows`` have that column and the id."""
     broken = pc.is_in(rows[column], value_set=missing)
-    found.add(rows, broken, "endpoint", endpoint_describer(edge, column))
+    describe, reason = endpoint_describer(edge, column), endpoint_reason(edge, column)
+    found.add(rows, broken, "endpoint", describe, reason, by=column)
+
+
+def endpoint_reason(edge: EdgeType, column: str) -> str:
+    """What is wrong with edges whose ends on one side are missing."""
+    return f"{column} of edge {edge.name} not found in {edge.source if column == 'src' else edge.target}"
 
 
 def endpoint_describer(edge: EdgeType, column: str) -> Describe:
@@ -175,7 +187,8 @@ def check_kept_edges(node: NodeType, change: TableDelta, delta: Delta, base: Bas
             if edges is not None:
                 kept = without(kept, edges.replaced)
             every = pc.is_valid(kept["id"])
-            found.add(kept, every, "endpoint", endpoint_describer(edge, column))
+            describe, reason = endpoint_describer(edge, column), endpoint_reason(edge, column)
+            found.add(kept, every, "endpoint", describe, reason, by=column)
 
 
 def check_cardinality(edge: EdgeType, change: TableDelta, delta: Delta, base: Base, found: Violations) -> None:
@@ -201,10 +214,21 @@ def check_cardinality(edge: EdgeType, change: TableDelta, delta: Delta, base: Ba
         (f"(min {edge.minimum})", pc.less(numbers, edge.minimum)),
     ):
         wrong = counted.filter(broken).sort_by("src")
-        for row in wrong.slice(0, found.limit).to_pylist():
-            message = cardinality_message(edge, row["src"], row["count_all"] or 0, bound)
-            found.note(Violation(edge.table_key, row["src"], "card", message))
-        found.total += max(0, wrong.num_rows - found.limit)
+        violations = [
+            Violation(
+                edge.table_key,
+                row["src"],
+                "card",
+                cardinality_message(edge, row["src"], row["count_all"] or 0, bound),
+            )
+            for row in wrong.slice(0, found.limit).to_pylist()
+        ]
+        found.note(violations, wrong.num_rows, cardinality_reason(edge, bound))
+
+
+def cardinality_reason(edge: EdgeType, bound: str) -> str:
+    """What is wrong with nodes that have too many edges, or too few."""
+    return f"@card violation on edge {edge.name} {bound}"
 
 
 def cardinality_message(edge: EdgeType, source: str, count: int, bound: str) -> str:

@@ -5,49 +5,83 @@ These functions need no graph and no store, so the same code checks a mutation h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import Violation
+from omnigraph.errors import ErrorGroup, Violation
 from omnigraph.lang.schema.catalog import EntityType, NodeType
 from omnigraph.lang.schema.patterns import matches
 from omnigraph.lang.values import FLOATS
+from omnigraph.write.tally import KEPT, Tally
 
 SHOWN: Final = 20
 """How many violations an error lists, if the caller sets no other limit."""
 
 
 class Violations:
-    """Collects violations: up to ``limit`` are listed, all are counted."""
+    """Collects violations: up to ``limit`` are listed, all are counted, by reason too."""
 
     def __init__(self, limit: int = SHOWN) -> None:
         self.limit = limit
         self.listed: list[Violation] = []
         self.total = 0
+        self.tally = Tally()
 
-    def add(self, rows: pa.Table, broken: pa.ChunkedArray | pa.Array, rule: str, describe: Describe) -> None:
-        """Add a violation for each row of the mask ``broken``; ``describe`` makes the message of one row."""
+    def add(
+        self,
+        rows: pa.Table,
+        broken: pa.ChunkedArray | pa.Array,
+        rule: str,
+        describe: Describe,
+        reason: str,
+        by: str | None = None,
+    ) -> None:
+        """Add a violation for each row of the mask ``broken``; ``describe`` makes the message of one row.
+
+        ``reason`` is what all of them have in common; ``by`` names a column by whose ids they are counted as well.
+        """
         count = pc.sum(broken).as_py() or 0
         if not count:
             return
         self.total += count
-        room = self.limit - len(self.listed)
-        if room > 0:
-            for row in rows.filter(broken).slice(0, room).to_pylist():
-                table_key, message = describe(row)
-                self.listed.append(Violation(table_key, row["id"], rule, message))
+        wrong = rows.filter(broken)
 
-    def note(self, violation: Violation, count: int = 1) -> None:
-        """Add one violation that stands for ``count`` rows."""
-        self.total += count
-        if len(self.listed) < self.limit:
-            self.listed.append(violation)
+        def violation(row: dict[str, Any]) -> Violation:
+            table_key, message = describe(row)
+            return Violation(table_key, row["id"], rule, message)
+
+        room = max(1, self.limit - len(self.listed))
+        found = [violation(row) for row in wrong.slice(0, room).to_pylist()]
+        self.listed += found[: max(0, self.limit - len(self.listed))]
+        ids = () if by is None else _by_id(wrong, by, rule, violation)
+        self.tally.add(ErrorGroup(rule, reason, count, found[0], ids))
+
+    def note(self, violations: Sequence[Violation], total: int, reason: str) -> None:
+        """Add violations of one rule, of which there are ``total``."""
+        if total:
+            self.total += total
+            self.listed += violations[: max(0, self.limit - len(self.listed))]
+            self.tally.add(ErrorGroup(violations[0].rule, reason, total, violations[0]))
+
+
+def _by_id(
+    rows: pa.Table, column: str, rule: str, violation: Callable[[dict[str, Any]], Violation]
+) -> tuple[ErrorGroup, ...]:
+    """Rows by the ids of a column: how many have each, and the first that has it."""
+    counted = rows.group_by(column, use_threads=False).aggregate([("id", "first"), ([], "count_all")])
+    largest = counted.sort_by([("count_all", "descending")]).slice(0, KEPT).to_pylist()
+    return tuple(
+        ErrorGroup(
+            rule, str(row[column]), row["count_all"], violation({column: row[column], "id": row["id_first"]})
+        )
+        for row in largest
+    )
 
 
 Describe = Callable[[dict[str, object]], tuple[str, str]]
@@ -64,11 +98,17 @@ class _Broken:
     before: str
     after: str
 
+    @property
+    def reason(self) -> str:
+        """What is wrong with all of the rows."""
+        return f"{self.before}{'' if self.rule == 'required' else '…'}{self.after}"
+
 
 def check_rows(entity: EntityType, rows: pa.Table, found: Violations) -> None:
     """Check every rule that concerns single rows of one type."""
     for broken in _broken(entity, rows):
-        found.add(rows.select(["id", broken.column]), broken.mask, broken.rule, _describer(entity, broken))
+        concerned = rows.select(["id", broken.column])
+        found.add(concerned, broken.mask, broken.rule, _describer(entity, broken), broken.reason)
 
 
 def broken_rows(entity: EntityType, rows: pa.Table) -> pa.ChunkedArray:

@@ -204,7 +204,7 @@ class TestResults:
         assert [p.line for p in error.problems] == list(range(2, 42, 2))
         assert error.total == 25
         assert str(error).splitlines()[0] == f"{path}:2:1: a record has either 'type' or 'edge'"
-        assert str(error).splitlines()[-1] == "… and 5 more"
+        assert "… and 5 more" in str(error).splitlines()
 
     def test_an_unknown_mode(self, graph: Graph) -> None:
         with pytest.raises(InvalidArgument, match="'replace' is no mode of a load; there are overwrite, append"):

@@ -108,7 +108,7 @@ def test_what_others_do_meanwhile_decides_what_is_bad(tmp_path: Path, spark: Spa
     with failpoints.armed("write.after_stage", meanwhile):
         done = graph.load(path, mode="append", spark=spark, skip_bad=True, bad_records=bad, message="m")
     assert done.commit is not None
-    assert done.commit.message == "m (left out 1 bad records)"
+    assert done.commit.message == "m (left out 1 bad record)"
     assert [line for line, _, _ in bad_in(bad)] == [3]
     assert dict(done.edges) == {"Knows": 1}
     assert [row["dst"] for row in rows_of(graph)["edge:Knows"]] == ["dee"]

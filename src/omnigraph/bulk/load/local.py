@@ -34,7 +34,15 @@ from omnigraph.bulk.load.sources.slices import slices_of
 from omnigraph.bulk.load.staging.stager import SliceReport, StagePlan, in_order, stage_block
 from omnigraph.bulk.runner import Engine, LocalRunner, TaskResult
 from omnigraph.embed.client import EmbeddingClient
-from omnigraph.errors import BranchNotFound, JavaUnavailable, MissingExtra, RequestError, ResourceLimit
+from omnigraph.errors import (
+    BranchNotFound,
+    ConstraintViolation,
+    JavaUnavailable,
+    MissingExtra,
+    RecordError,
+    RequestError,
+    ResourceLimit,
+)
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
@@ -89,7 +97,7 @@ class LoadData:
         return [every, *typed]
 
 
-def _runs_on_spark(data: LoadData, sources: Sources, options: LoadOptions) -> bool:
+def runs_on_spark(data: LoadData, sources: Sources, options: LoadOptions) -> bool:
     """Does a load run on Spark? RequestError if it cannot run on the engine that the caller named."""
     engine = data.engine
     holds_some = bool(sources.held) or (data.data is not None and data.locations is None)
@@ -189,7 +197,7 @@ def load(
     def attempt() -> LoadResult:
         state = repository.snapshot(_schema_giver(repository, options))
         sources = data.find(state.catalog, repository.address.options)
-        if _runs_on_spark(data, sources, options):
+        if runs_on_spark(data, sources, options):
             try:
                 return on_spark(sources)
             except (MissingExtra, JavaUnavailable):
@@ -197,9 +205,21 @@ def load(
                     raise
         return _load_here(repository, data, sources, state, options, embedder, start)
 
-    done = attempt() if data.is_spent else repeated_if_schema_changed(attempt)
+    try:
+        done = attempt() if data.is_spent else repeated_if_schema_changed(attempt)
+    except (RecordError, ConstraintViolation) as error:
+        error.hint = _hint(options)
+        raise
     warn_unembedded(done.warnings)
     return done
+
+
+def _hint(options: LoadOptions) -> str:
+    """What can be done about bad records that the options do not say already."""
+    skip = "--skip-bad (skip_bad=True) loads the rest"
+    if options.bad_records is not None:
+        return f"all of them are in {options.bad_records}; {skip}"
+    return f"{skip}, --bad-records PATH (bad_records=PATH) writes all of them to a file"
 
 
 def _load_here(

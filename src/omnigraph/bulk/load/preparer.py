@@ -15,6 +15,7 @@ from omnigraph.bulk.load.sources.slices import Slice
 from omnigraph.bulk.load.staging.merge import Matches, replaced_rows, superseded_rows
 from omnigraph.bulk.load.staging.stager import SliceReport, StagePlan
 from omnigraph.bulk.load.staging.transactions import table_stages
+from omnigraph.bulk.load.staging.unreadable import later
 from omnigraph.bulk.load.topology import EndsFile, kept_ends, save_topologies
 from omnigraph.bulk.masks import ExcludedRows, excluded_records, record_positions
 from omnigraph.bulk.runner import Runner
@@ -25,6 +26,7 @@ from omnigraph.storage.files.datafiles import StagedFile
 from omnigraph.write.base import Base
 from omnigraph.write.evaluator import read_set
 from omnigraph.write.protocol import Prepared
+from omnigraph.write.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,11 @@ class LoadPreparer:
             for report, source, before in zip(origins.reports, origins.sources, origins.lines_before, strict=True)
             for bad in report.unreadable
         ]
-        raise RecordError(problems[: self.plan.error_limit], total)
+        tally = Tally()
+        for report, before in zip(origins.reports, origins.lines_before, strict=True):
+            for group in report.unreadable_groups.groups():
+                tally.add(later(group, before))
+        raise RecordError(problems[: self.plan.error_limit], total, tally.summary())
 
     def check(self, base: Base) -> tuple[StagedLoad, Matches]:
         """Check the staged rows on top of a state of the branch; raise what is wrong with them."""

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.bulk.load.checking.validation import by_line, repeated_key
+from omnigraph.bulk.load.checking.validation import by_line, located, repeated_key, repeated_keys
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
+from omnigraph.bulk.load.staging.unreadable import unreadable_group
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import (
     BranchExists,
@@ -34,6 +35,7 @@ from omnigraph.write.base import capture
 from omnigraph.write.delta import TableDelta, last_per_id
 from omnigraph.write.evaluator import validate
 from omnigraph.write.protocol import Prepared, WriteRequest, commit_write
+from omnigraph.write.tally import Tally
 from omnigraph.write.vectors import fill_vectors
 
 Part = tuple[str, Iterable[Block]]
@@ -57,8 +59,7 @@ class RecordLines:
 
     def located(self, error: ConstraintViolation) -> ConstraintViolation:
         """The error with the line of each violation that a record of the load causes, sorted by line."""
-        located = [self._located(violation) for violation in error.violations]
-        return ConstraintViolation(sorted(located, key=by_line), error.total)
+        return located(error, lambda violations: [self._located(violation) for violation in violations])
 
     def _located(self, violation: Violation) -> Violation:
         """A violation with the line of the last record of its row. The row of a cardinality is a node's."""
@@ -124,6 +125,7 @@ def _read_records(parts: Iterable[Part], limit: int) -> tuple[dict[str, tuple[Ty
     sources: list[str] = []
     before: dict[str, int] = {}
     total = 0
+    tally = Tally()
     for name, blocks in parts:
         sources.append(name)
         for block in blocks:
@@ -133,12 +135,14 @@ def _read_records(parts: Iterable[Part], limit: int) -> tuple[dict[str, tuple[Ty
                 RecordProblem(name, bad.line + earlier, bad.column, bad.reason)
                 for bad in block.unreadable[: max(0, limit - len(problems))]
             ]
+            for bad in block.unreadable:
+                tally.add(unreadable_group(name, replace(bad, line=bad.line + earlier)))
             for key, records in block.records.items():
                 located = replace(records, lines=records.lines + earlier)
                 found.setdefault(key, []).append((located, len(sources) - 1))
             before[name] = earlier + block.lines
     if total:
-        raise RecordError(problems, total)
+        raise RecordError(problems, total, tally.summary())
     return {key: _together(of_type) for key, of_type in found.items()}, sources
 
 
@@ -164,7 +168,7 @@ def _refuse_repeated_ids(entity: EntityType, lines: RecordLines, limit: int) -> 
     violations = [
         repeated_key(entity, row_id, count, *lines.places_of(table_key, row_id)[1]) for row_id, count in listed
     ]
-    raise ConstraintViolation(sorted(violations, key=by_line), len(repeated))
+    raise repeated_keys(entity, sorted(violations, key=by_line), len(repeated))
 
 
 def load_small(

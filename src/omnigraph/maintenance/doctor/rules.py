@@ -107,6 +107,7 @@ class _TableRules:
             broken,
             "key",
             lambda row: (entity.table_key, f"{entity.name} '{row['id']}' has not the id that its key gives"),
+            f"{entity.name} has not the id that its key gives",
         )
 
     def _check_ids(self) -> None:
@@ -115,7 +116,8 @@ class _TableRules:
             ids = rows_of(self._tables, self._ref, ["id"], piece, "id")
             counted = ids.group_by("id").aggregate([([], "count_all")])
             twice = counted.filter(pc.greater(counted["count_all"], 1)).sort_by("id")
-            self.broken["duplicate_id"].add(twice, pc.is_valid(twice["id"]), "id", self._twice)
+            reason = f"{self._entity.name} is there more than once"
+            self.broken["duplicate_id"].add(twice, pc.is_valid(twice["id"]), "id", self._twice, reason)
 
     def _twice(self, row: dict[str, object]) -> tuple[str, str]:
         return self._entity.table_key, f"{self._entity.name} '{row['id']}' is there {row['count_all']} times"

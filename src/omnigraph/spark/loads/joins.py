@@ -21,7 +21,7 @@ from omnigraph.bulk.load.options import Mode
 from omnigraph.bulk.masks import ExcludedRows, packed_mask
 from omnigraph.bulk.matches import MatchFile, write_matches
 from omnigraph.bulk.pieces import Piece, pieces_of
-from omnigraph.errors import Violation
+from omnigraph.errors import ErrorGroup, Violation
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.spark.frames import piece_numbers
 from omnigraph.spark.loads.keys import (
@@ -35,8 +35,15 @@ from omnigraph.spark.loads.keys import (
 )
 from omnigraph.spark.loads.rejected import find_rejected
 from omnigraph.spark.runner import SparkRunner
-from omnigraph.write.evaluator import cardinality_message, endpoint_describer, unique_message
-from omnigraph.write.rules import Describe
+from omnigraph.write.evaluator import (
+    cardinality_message,
+    cardinality_reason,
+    endpoint_describer,
+    endpoint_reason,
+    unique_message,
+    unique_reason,
+)
+from omnigraph.write.tally import KEPT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -136,6 +143,7 @@ def _unique(runner: SparkRunner, load: StagedLoad, columns: Sequence[str], resul
         values = [row[column] for column in group]
         message = unique_message(name, columns, values, row["_low"], row["_high"])
         result.violations.append(Violation(result.table_key, row["_own"], "unique", message))
+    _count(result, result.violations, result.total, unique_reason(name, columns))
 
 
 def _ends(runner: SparkRunner, load: StagedLoad, edge: EdgeType, side: str, result: CheckResult) -> None:
@@ -143,7 +151,7 @@ def _ends(runner: SparkRunner, load: StagedLoad, edge: EdgeType, side: str, resu
     edges = staged_frame(runner, load, edge.table_key, ["id", side])
     dangling = edges.join(nodes.withColumnRenamed("id", side), side, "left_anti")
     result.total, rows = _first(dangling.orderBy("at"), load.error_limit)
-    _add_dangling(endpoint_describer(edge, side), rows, result)
+    _add_dangling(edge, side, dangling, rows, result.total, result)
 
 
 def _kept(runner: SparkRunner, load: StagedLoad, node: NodeType, result: CheckResult) -> None:
@@ -159,13 +167,44 @@ def _kept(runner: SparkRunner, load: StagedLoad, node: NodeType, result: CheckRe
                 dangling = edges.join(removed.withColumnRenamed("id", side), side, "left_semi")
                 total, rows = _first(dangling, load.error_limit)
                 result.total += total
-                _add_dangling(endpoint_describer(edge, side), rows, result)
+                _add_dangling(edge, side, dangling, rows, total, result)
 
 
-def _add_dangling(describe: Describe, rows: Sequence[dict[str, Any]], result: CheckResult) -> None:
-    for row in rows:
+def _add_dangling(
+    edge: EdgeType, side: str, dangling: DataFrame, rows: Sequence[dict[str, Any]], total: int, result: CheckResult
+) -> None:
+    """Add edges whose ends on one side are missing: the first of them, and how many miss each id."""
+    from pyspark.sql import functions as f
+
+    if not total:
+        return
+    describe = endpoint_describer(edge, side)
+
+    def violation(row: dict[str, Any]) -> Violation:
         table_key, message = describe(row)
-        result.violations.append(Violation(table_key, row["id"], "endpoint", message))
+        return Violation(table_key, row["id"], "endpoint", message)
+
+    found = [violation(row) for row in rows]
+    result.violations += found
+    order = "at" if "at" in dangling.columns else "id"
+    counted = dangling.groupBy(side).agg(
+        f.count("*").alias("count"), f.min_by("id", order).alias("id"), f.min(order).alias("first")
+    )
+    largest = counted.orderBy(f.desc("count"), "first").limit(KEPT).toArrow().to_pylist()
+    ids = tuple(ErrorGroup("endpoint", row[side], row["count"], violation(row)) for row in largest)
+    _count(result, found, total, endpoint_reason(edge, side), ids)
+
+
+def _count(
+    result: CheckResult,
+    found: Sequence[Violation],
+    total: int,
+    reason: str,
+    ids: tuple[ErrorGroup, ...] = (),
+) -> None:
+    """Add violations to the summary of a check."""
+    if total:
+        result.groups += (ErrorGroup(found[0].rule, reason, total, found[0], ids),)
 
 
 def _card(runner: SparkRunner, load: StagedLoad, edge: EdgeType, result: CheckResult) -> None:
@@ -188,9 +227,14 @@ def _card(runner: SparkRunner, load: StagedLoad, edge: EdgeType, result: CheckRe
     for bound, violating in bounds:
         total, rows = _first(violating.orderBy("src"), load.error_limit)
         result.total += total
-        for row in rows:
-            message = cardinality_message(edge, row["src"], row["edges"], bound)
-            result.violations.append(Violation(edge.table_key, row["src"], "card", message))
+        found = [
+            Violation(
+                edge.table_key, row["src"], "card", cardinality_message(edge, row["src"], row["edges"], bound)
+            )
+            for row in rows
+        ]
+        result.violations += found
+        _count(result, found, total, cardinality_reason(edge, bound))
 
 
 def _first(frame: DataFrame, limit: int) -> tuple[int, list[dict[str, Any]]]:

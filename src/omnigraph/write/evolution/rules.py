@@ -46,7 +46,7 @@ def check_table(change: TableChange, before: Base, after: Base, found: Violation
 def require_kept(found: Violations) -> None:
     """Raise ConstraintViolation if any row breaks a rule."""
     if found.total:
-        raise ConstraintViolation(found.listed, found.total)
+        raise ConstraintViolation(found.listed, found.total, found.tally.summary())
 
 
 def _names_with_new_rules(change: TableChange) -> list[str]:

@@ -90,7 +90,7 @@ class BadRecords:
         count = unreadable + self.readable_counts().total()
         if not self.skip or not count:
             return message
-        skipped = f"left out {count} bad records"
+        skipped = f"left out {count} bad record{'' if count == 1 else 's'}"
         return skipped if message is None else f"{message} ({skipped})"
 
     def write(self, runner: Runner, address: Address, plan: StagePlan) -> None:

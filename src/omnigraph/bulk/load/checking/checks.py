@@ -21,7 +21,7 @@ from omnigraph.bulk.load.options import Mode
 from omnigraph.bulk.load.topology import EndsFile, keep_ends
 from omnigraph.bulk.masks import ExcludedRows
 from omnigraph.bulk.runner import TaskResult
-from omnigraph.errors import Violation
+from omnigraph.errors import ErrorGroup, Violation
 from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
@@ -160,11 +160,13 @@ class Check:
 @dataclass(slots=True)
 class CheckResult:
     """What a check found: violations, ids that several records have, ids that exist already; the first of each,
-    and how many there are. A check of ends may have kept their positions."""
+    and how many there are. ``groups`` counts the violations by reason. A check of ends may have kept their
+    positions."""
 
     table_key: str
     violations: list[Violation] = field(default_factory=list)
     total: int = 0
+    groups: tuple[ErrorGroup, ...] = ()
     repeated: list[tuple[str, int]] = field(default_factory=list)
     repeated_total: int = 0
     existing: list[str] = field(default_factory=list)
@@ -270,7 +272,7 @@ def _run_check(load: StagedLoad, check: Check, known: KnownIds) -> CheckResult:
             concerned = [key for key in load.files if key == check.table_key or key in incident]
             delta = {key: load.change(key, ["id"]) for key in concerned}
             check_kept_edges(entity, delta[check.table_key], delta, load.base(), found)
-    result.violations, result.total = found.listed, found.total
+    result.violations, result.total, result.groups = found.listed, found.total, found.tally.groups()
     return result
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 
@@ -11,8 +12,10 @@ from omnigraph.bulk.load.checking.joins import KeyJoins
 from omnigraph.bulk.load.checking.origins import Origins, with_source_lines
 from omnigraph.bulk.load.topology import EndsFile
 from omnigraph.bulk.runner import Runner
-from omnigraph.errors import ConstraintViolation, KeyConflict, OmniError, Violation
+from omnigraph.errors import ConstraintViolation, ErrorGroup, KeyConflict, OmniError, Violation
 from omnigraph.lang.schema.catalog import EntityType
+from omnigraph.write.evaluator import unique_reason
+from omnigraph.write.tally import Tally
 
 
 def validate_load(
@@ -37,9 +40,24 @@ def validate_load(
     try:
         _raise_violations(load, ordered)
     except ConstraintViolation as error:
-        located = with_source_lines(runner, load, error.violations, origins)
-        raise ConstraintViolation(sorted(located, key=by_line), error.total) from None
+        raise located(error, partial(with_source_lines, runner, load, origins=origins)) from None
     return [result.ends for result in ordered if result.ends is not None]
+
+
+def located(
+    error: ConstraintViolation, find: Callable[[Sequence[Violation]], Sequence[Violation]]
+) -> ConstraintViolation:
+    """The error with the places that ``find`` adds to its violations, sorted by place, and to its summary."""
+    groups = [*error.groups, *(one for group in error.groups for one in group.ids)]
+    firsts = [group.first for group in groups if isinstance(group.first, Violation)]
+    found = find([*error.violations, *firsts])
+    listed, places = found[: len(error.violations)], dict(zip(firsts, found[len(error.violations) :], strict=True))
+
+    def placed(group: ErrorGroup) -> ErrorGroup:
+        first = places.get(group.first) if isinstance(group.first, Violation) else None
+        return replace(group, first=first, ids=tuple(map(placed, group.ids)))
+
+    return ConstraintViolation(sorted(listed, key=by_line), error.total, tuple(map(placed, error.groups)))
 
 
 def by_line(violation: Violation) -> tuple[bool, str, int, str]:
@@ -58,20 +76,26 @@ def _raise_violations(load: StagedLoad, results: Sequence[CheckResult]) -> None:
     total = sum(result.total for result in results)
     if total:
         listed = [violation for result in results for violation in result.violations]
-        raise ConstraintViolation(listed[: load.error_limit], total)
+        tally = Tally(group for result in results for group in result.groups)
+        raise ConstraintViolation(listed[: load.error_limit], total, tally.summary())
 
 
 def _repeated_ids(entity: EntityType, result: CheckResult) -> OmniError:
     if not entity.key:
         return KeyConflict(entity.table_key, [row_id for row_id, _ in result.repeated], result.repeated_total)
     violations = [repeated_key(entity, row_id, count) for row_id, count in result.repeated]
-    return ConstraintViolation(violations, result.repeated_total)
+    return repeated_keys(entity, violations, result.repeated_total)
+
+
+def repeated_keys(entity: EntityType, violations: Sequence[Violation], total: int) -> ConstraintViolation:
+    """The error about keys that several records have."""
+    group = ErrorGroup("unique", unique_reason(entity.name, entity.key), total, violations[0])
+    return ConstraintViolation(violations, total, [group])
 
 
 def repeated_key(
     entity: EntityType, row_id: str, count: int, source: str | None = None, line: int | None = None
 ) -> Violation:
     """The violation of a key that several records of a load have."""
-    key = entity.key[0] if len(entity.key) == 1 else f"({', '.join(entity.key)})"
-    message = f"@unique violation on {entity.name}.{key}: value '{row_id}' is in {count} records"
+    message = f"{unique_reason(entity.name, entity.key)}: value '{row_id}' is in {count} records"
     return Violation(entity.table_key, row_id, "unique", message, source, line)

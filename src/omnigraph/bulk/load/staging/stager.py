@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from omnigraph.bulk.load.sources.reading import blocks_of
 from omnigraph.bulk.load.sources.slices import Slice
+from omnigraph.bulk.load.staging.unreadable import unreadable_group
 from omnigraph.bulk.meters import note
 from omnigraph.bulk.runner import TaskResult
 from omnigraph.embed.client import EmbeddingClient
@@ -25,6 +26,7 @@ from omnigraph.lang.schema.catalog import Catalog, NodeType
 from omnigraph.settings import BulkSettings
 from omnigraph.storage.files.datafiles import Destination, StagedFile, compressed, write_file
 from omnigraph.write.rules import SHOWN, Violations, broken_rows, check_rows
+from omnigraph.write.tally import Tally
 from omnigraph.write.vectors import fill_vectors
 
 _HELD_FILES: Final = 4
@@ -76,6 +78,7 @@ class SliceReport:
     lines: int = 0
     unreadable: list[Unreadable] = field(default_factory=list)
     unreadable_total: int = 0
+    unreadable_groups: Tally = field(default_factory=Tally)
     violations: list[Violation] = field(default_factory=list)
     violations_total: int = 0
     unembedded: set[str] = field(default_factory=set)
@@ -126,6 +129,8 @@ class SliceStager:
         report.unreadable_total += len(found)
         room = max(0, self.plan.error_limit - len(report.unreadable))
         report.unreadable += [Unreadable(bad.line + before, bad.column, bad.reason) for bad in found[:room]]
+        for bad in found:
+            report.unreadable_groups.add(unreadable_group(self.source, replace(bad, line=bad.line + before)))
 
     def _add(self, records: TypedRecords, before: int) -> None:
         """Complete, check and stage the records of one type."""
