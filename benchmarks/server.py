@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -242,12 +242,25 @@ def show(seen: dict[tuple[str, str, int], list[Seen]]) -> None:
     for who, what, clients in sorted(seen, key=lambda each: (each[1], each[0], each[2])):
         rounds = seen[who, what, clients]
         timed = rounds[1:]
-        rate = statistics.median(one.statuses[200] / one.seconds for one in timed)
         latencies = sorted(latency for one in timed for latency in one.latencies)
         shown = [f"{latencies[int(len(latencies) * share)] * 1e3:.1f}" for share in (0.5, 0.95, 0.99)]
         refused = [str(sum(one.statuses[status] for one in timed)) for status in (409, 429)]
-        table.add_row(who, what, str(clients), f"{rate:,.0f}", *shown, *refused)
+        table.add_row(who, what, str(clients), f"{rate(rounds):,.0f}", *shown, *refused)
     Console(width=120).print(table)
+    show_gains(seen)
+
+
+def show_gains(seen: dict[tuple[str, str, int], list[Seen]]) -> None:
+    """How many times the writes of one caller, who waits for each, several callers reach together."""
+    for (who, what, clients), rounds in seen.items():
+        if what == "write" and clients > 1 and (who, what, 1) in seen:
+            gain = rate(rounds) / rate(seen[who, what, 1])
+            print(f"{who}: {clients} clients write {gain:.1f} times as much a second as one")
+
+
+def rate(rounds: Sequence[Seen]) -> float:
+    """Answered requests a second: the median of all rounds but the first, which warms up."""
+    return statistics.median(one.statuses[200] / one.seconds for one in rounds[1:])
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from tests.cli.command import omnigraph as command
 
 import omnigraph
 from omnigraph import Graph
-from omnigraph.errors import InvalidAddress, InvalidArgument, OmniError, StorageUnavailable
+from omnigraph.errors import InvalidAddress, InvalidArgument, OmniError, SourceUnusable, StorageUnavailable
 
 SCHEMA = "node P { k: String @key }"
 ADD = 'query add() { insert P { k: "a" } }'
@@ -105,10 +105,17 @@ def test_an_address_that_no_store_can_have(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", ["x" * 5000, "y" * 300, "nul\0", Path("nul\0")], ids=["long", "name", "null", "path"]
+    ("data", "error"),
+    [
+        ("x" * 5000, StorageUnavailable),
+        ("y" * 300, StorageUnavailable),
+        ("nul\0", SourceUnusable),
+        (Path("nul\0"), SourceUnusable),
+    ],
+    ids=["long", "name", "null", "path"],
 )
-def test_data_from_a_file_that_cannot_be(graph: Graph, data: Any) -> None:
-    with pytest.raises(StorageUnavailable):
+def test_data_from_a_file_that_cannot_be(graph: Graph, data: Any, error: type[OmniError]) -> None:
+    with pytest.raises(error):
         graph.load(data, mode="merge")
 
 

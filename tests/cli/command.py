@@ -20,8 +20,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
-from omnigraph.cli.main import main
+from omnigraph.cli.main import app, main
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "aviation"
 MAIN = "import sys; sys.argv[0] = 'omnigraph'; from omnigraph.cli.main import main; main()"
@@ -52,6 +53,14 @@ class Ran:
         value = json.loads(self.out)
         assert isinstance(value, dict)
         return value
+
+
+def every_command() -> set[str]:
+    """All commands by the words that call them: `query`, `branch list`, …"""
+    found = set()
+    for verb, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        found |= {f"{verb} {each}" for each in getattr(command, "commands", ())} or {verb}
+    return found
 
 
 class _Pipe(io.TextIOWrapper):

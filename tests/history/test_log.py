@@ -149,8 +149,8 @@ class TestCommand:
         assert (len(second["commits"]), second["next"]) == (1, None)
         assert run(*place, "--until", "2000-01-01").json["commits"] == []
         assert run(*place, "--since", "soon").json["argument"] == "since"
-        assert "is not a filter" in run(*place, "--filter", "color=red").err
-        assert "two values for actor" in run(*place, "--actor", "a", "--filter", "actor=b").err
+        assert "is not a filter" in run(*place, "--filter", "color=red").json["error"]
+        assert "two values for actor" in run(*place, "--actor", "a", "--filter", "actor=b").json["error"]
 
     def test_json(self, graph: Graph) -> None:
         (entry,) = run("log", "--branch", "dev", "--store", graph.address, "--json", "--limit", "1").json[

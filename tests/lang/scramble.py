@@ -36,7 +36,8 @@ def scrambled(draw: st.DrawFn, text: str) -> str:
         elif not touches and not gap and token.kind != END:
             parts.append(" ")
         else:
-            parts.append(gap.replace("{}", str(number)))
+            apart = " " if before.kind == "/" and gap.startswith("/") else ""  # or else it would begin a comment
+            parts.append(apart + gap.replace("{}", str(number)))
         parts.append(text[token.start : token.end])
         before = token
     return "".join(parts)

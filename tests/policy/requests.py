@@ -133,7 +133,51 @@ COMMANDS: dict[str, tuple[Verb, Words]] = {
     "commit list": (VERBS["commits"], words("commit", "list")),
     "commit show": (VERBS["commit"], words("commit", "show", "{}")),
     "changes poll": (VERBS["changes"], words("changes", "poll")),
+    "commit changes": (VERBS["commit_changes"], words("commit", "changes", "{}")),
+    "changes baseline": (VERBS["baseline"], words("changes", "baseline", "--out", "base.jsonl", "--force")),
+    "blob get": (VERBS["blob"], words("blob", "get", "Person", "ada", "photo")),
+    "blob put": (VERBS["put_blob"], words("blob", "put", "Person", "ada", "photo")),
+    "schema get": (VERBS["schema_source"], words("schema", "get")),
+    "schema plan": (VERBS["plan_schema"], words("schema", "plan", "--to", "schema.pg")),
+    "schema apply": (VERBS["apply_schema"], words("schema", "apply", "--to", "schema.pg")),
+    "lint": (VERBS["catalog"], words("lint", "--query", "all.gq")),
+    "queries validate": (VERBS["catalog"], words("queries", "validate", ".")),
+    "queries list": (ROUTES["queries"][0], words("queries", "list")),
     "recovery list": (VERBS["recoveries"], words("recovery", "list")),
     "graphs list": (Verb(lambda _: [Need(Action.GRAPH_LIST)], CHANGED.run), words("graphs", "list")),
 }
 """The row of each command that asks a server."""
+
+OF_STORAGE = {
+    "backup",
+    "backups",
+    "cleanup",
+    "clone",
+    "diff",
+    "doctor",
+    "embed",
+    "index",
+    "init",
+    "jobs",
+    "maintain",
+    "optimize",
+    "repair",
+    "restore",
+    "serve",
+}
+"""Commands that work on the files of a graph: their user can read and write these without any policy."""
+WITHOUT_A_GRAPH = {
+    "alias",
+    "fmt",
+    "login",
+    "logout",
+    "policy actions",
+    "policy explain",
+    "policy test",
+    "policy validate",
+    "profile list",
+    "profile show",
+    "schema infer",
+    "version",
+}
+"""Commands that ask no graph anything."""

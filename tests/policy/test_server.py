@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 import urllib3
 import yaml
+from tests.cli.command import every_command
 from tests.cli.command import omnigraph as run_command
-from tests.policy.requests import COMMANDS, FREE_ROUTES, ROUTES, Sent
+from tests.policy.requests import COMMANDS, FREE_ROUTES, OF_STORAGE, ROUTES, WITHOUT_A_GRAPH, Sent
 from tests.policy.verbs import HEAVY, RECORD, SCHEMA, Cell, all_cells, policy_of
 from tests.processes import children
 
 import omnigraph
 from omnigraph import Graph
+from omnigraph.cli.scope.capabilities import CAPABILITIES, Capability
 from omnigraph.policy.policy import Policy
 from omnigraph.server.answers.stored import read_stored
 from omnigraph.server.application import Server
@@ -138,12 +140,26 @@ def test_an_unknown_actor_is_denied_everywhere_without_the_body_being_looked_at(
         assert status == (404 if name == "invoke" else 403), name
 
 
+def test_every_command_has_a_row() -> None:
+    """A new command fails here until it has a row, or is listed among those that no policy is asked about."""
+    assert every_command() == COMMANDS.keys() | OF_STORAGE | WITHOUT_A_GRAPH
+
+
+def test_commands_that_no_policy_is_asked_about_take_no_server() -> None:
+    direct = {verb for verb, capability in CAPABILITIES.items() if capability is Capability.DIRECT}
+    local = {verb for verb, capability in CAPABILITIES.items() if capability is Capability.LOCAL}
+    assert {name.split()[0] for name in OF_STORAGE} == direct
+    assert {name.split()[0] for name in WITHOUT_A_GRAPH} == local | {"schema"}
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_are_allowed_and_denied(
     guarded: Guarded, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     verb, words = COMMANDS[name]
     monkeypatch.setenv("OMNIGRAPH_HOME", str(tmp_path))
+    (tmp_path / "schema.pg").write_text(SCHEMA)
+    (tmp_path / "all.gq").write_text(STORED)
     for cell in (each for each in COMMAND_CELLS if each.verb == name):
         prepared = verb.prepare(guarded.owner, cell.n)
         monkeypatch.setenv("OMNIGRAPH_BEARER_TOKEN", f"token-{cell.actor}")

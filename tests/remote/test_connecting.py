@@ -94,7 +94,7 @@ def test_what_only_the_store_itself_can_do(graph_place: Path, tmp_path: Path) ->
             graph.query(NAMES, colour="red")
         done = graph.export(tmp_path / "out.jsonl")
         assert (tmp_path / "out.jsonl").stat().st_size == done.bytes
-        with pytest.raises(ExportRefused, match="there is a file already"):
+        with pytest.raises(ExportRefused, match="it exists; force replaces it"):
             graph.export(tmp_path / "out.jsonl")
         graph.export(tmp_path / "out.jsonl", force=True)
         assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["out.jsonl"]

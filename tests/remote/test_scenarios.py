@@ -8,8 +8,10 @@ import inspect
 import io
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,6 +116,10 @@ def following(graph: AnyGraph) -> Any:
     page = graph.changes(cursor=start)
     sink = io.BytesIO()
     baseline = graph.baseline(sink, kinds=["edge"])
+    with tempfile.TemporaryDirectory() as folder:
+        filed = graph.baseline(Path(folder) / "base.jsonl", kinds=["edge"])
+        assert filed.target == str(Path(folder) / "base.jsonl")
+        assert [each.read_bytes() for each in Path(folder).iterdir()] == [sink.getvalue()]
     head = graph.commits(limit=1)[0].graph_commit_id
     return [
         page.blocks,

@@ -71,12 +71,12 @@ class VerbGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = _Imported()
-        take_plain_values(self)
 
     def main(  # type: ignore[override]
         self, args: Any = None, prog_name: str | None = None, **more: Any
     ) -> Any:
         """Run a verb. A usage error of one with `--json` is one JSON object, as any other error of it is."""
+        take_plain_values(self)  # here, because Typer adds its options for shells to a group that is made
         words = sys.argv[1:] if args is None else list(args)
         if not more.pop("standalone_mode", True):
             return super().main(args, prog_name, standalone_mode=False, **more)

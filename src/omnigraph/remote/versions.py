@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, BinaryIO, Unpack
 from urllib.parse import quote
 
@@ -29,6 +31,7 @@ from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.refs.tags import Tag
 from omnigraph.manifest.state import Commit
 from omnigraph.recovery.audit import Recovery
+from omnigraph.remote.files import destination
 from omnigraph.remote.handle import RemoteHandle, refuse_direct
 from omnigraph.remote.transport import NDJSON, encoded, pieces, request_headers
 
@@ -194,24 +197,28 @@ class RemoteVersions(RemoteHandle):
 
     def baseline(
         self,
-        target: BinaryIO,
+        target: str | os.PathLike[str] | BinaryIO,
         branch: str | None = None,
         *,
         kinds: Sequence[ChangeKind] | None = None,
         types: Iterable[str] | None = None,
         ops: Sequence[ChangeOp] | None = None,
+        force: bool = False,
     ) -> Baseline:
-        """Write the newest state of a branch as records to a stream, and give the cursor for what follows."""
+        """Write the newest state of a branch as records to a file or a stream, and give the cursor for what
+        follows. ``force`` replaces a file."""
         body = {"branch": self._named(branch), **_filters(kinds, types, ops)}
         headers = {"Accept": NDJSON, "Content-Type": "application/json"}
         held = bytearray()
-        with self._open.answered("POST", "/changes/baseline", encoded(body), headers=headers) as answer:
+        asked = self._open.answered("POST", "/changes/baseline", encoded(body), headers=headers)
+        with asked as answer, destination(target, force=force) as (path, stream):
             for piece in pieces(answer):
                 held += piece
                 last_line = held.rfind(b"\n", 0, len(held) - 1) + 1
-                target.write(held[:last_line])
+                stream.write(held[:last_line])
                 del held[:last_line]
-        return _baseline(bytes(held))
+            done = _baseline(bytes(held))
+        return replace(done, target=path)
 
     def merge(self, source: str, into: str | None = None, **options: Unpack[MergeKeywords]) -> MergeResult:
         """Merge a branch into another one, by default into this handle's, as one commit with two parents."""

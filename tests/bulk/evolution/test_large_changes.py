@@ -364,7 +364,7 @@ def test_the_command_names_an_engine(local_store: Store, tmp_path: Path) -> None
     assert run(*apply, "--engine", "flink").code == 2
     refused = run(*apply, "--all-branches", "--engine", "spark")
     assert refused.code == 2
-    assert "not on Spark" in refused.err
+    assert "not on Spark" in refused.json["error"]
     done = run(*apply, "--engine", "local").json
     assert done["commit"]["kind"] == "schema_apply"
     assert graph.schema == WIDER

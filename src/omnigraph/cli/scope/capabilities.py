@@ -31,7 +31,6 @@ _BY_CAPABILITY: Final[Mapping[Capability, tuple[str, ...]]] = {
         "export",
         "log",
         "blame",
-        "diff",
         "revert",
         "cherry-pick",
         "reset",
@@ -49,6 +48,7 @@ _BY_CAPABILITY: Final[Mapping[Capability, tuple[str, ...]]] = {
     Capability.SERVED: ("graphs",),
     Capability.DIRECT: (
         "init",
+        "diff",
         "jobs",
         "doctor",
         "repair",
