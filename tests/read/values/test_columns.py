@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.read.values.columns import Column, distinct_numbers, filled, numbers, taken
@@ -116,6 +116,7 @@ class TestPositions:
     st.lists(st.none() | st.integers(-3, 3), max_size=5),
     st.integers(0, 20),
 )
+@settings(deadline=None)
 def test_integers_are_found_in_order_whatever_was_added(
     before: list[int | None], added: list[int | None], kept: int
 ) -> None:

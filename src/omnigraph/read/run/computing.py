@@ -22,9 +22,10 @@ from omnigraph.lang.query.functions.signature import CONSTANTS, Function, Kind
 from omnigraph.lang.query.functions.table import ROWS, may_fail
 from omnigraph.lang.values import Scalar, ValueType
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.values import kernels
+from omnigraph.read.values import integers, kernels
 from omnigraph.read.values.columns import Bools, Column
 from omnigraph.read.values.comparing import Operand, Series, compare, is_present
+from omnigraph.read.values.encoded import once_each
 
 _NUMBERS: Final = (Kind.NUMBER, Kind.INTEGER)
 
@@ -152,6 +153,8 @@ def computed(call: ir.Call, frame: Frame, evaluator: Evaluator) -> Operand:
             equal = truth(ir.Filter(first, ir.Op.EQ, second), frame, evaluator).true
             values = _array(evaluator.operand(first, frame), call, frame.count, evaluator)
             return Series(Column(pc.if_else(pa.array(equal), pa.scalar(None, values.type), values)))
+        case _ if (term := _bounded(call, frame, evaluator)) is not None:
+            return Series(integers.computed(term))
         case _:
             return _applied(ROWS[call.function], call, frame, evaluator)
 
@@ -207,29 +210,54 @@ def _array(operand: Operand, call: ir.Call, count: int, evaluator: Evaluator) ->
     return pa.repeat(pa.scalar(list(operand) if isinstance(operand, tuple) else operand, wanted), count)
 
 
+def _bounded(call: ir.Call, frame: Frame, evaluator: Evaluator) -> integers.Operation | None:
+    """Arithmetic between integer columns and constants, if none of its results can leave 64 bits."""
+    if call.function not in integers.OPERATORS or call.type.scalar is not Scalar.I64 or not frame.count:
+        return None
+    term = _term(call, frame, evaluator)
+    return term if isinstance(term, integers.Operation) and integers.bounds(term) is not None else None
+
+
+def _term(expression: ir.Expr, frame: Frame, evaluator: Evaluator) -> integers.Term | None:
+    """An expression as a term of bounded arithmetic; None if it is something else, or the same for all rows."""
+    match expression:
+        case ir.Call(function, (one, other), kind) if function in integers.OPERATORS and kind.scalar is Scalar.I64:
+            left, right = _term(one, frame, evaluator), _term(other, frame, evaluator)
+            if left is None or right is None or (isinstance(left, int) and isinstance(right, int)):
+                return None
+            return integers.Operation(function, left, right)
+        case ir.Prop():
+            found = evaluator.operand(expression, frame)
+            is_integers = isinstance(found, Series) and pa.types.is_integer(found.column.kind)
+            return found if isinstance(found, Series) and is_integers else None
+        case ir.Constant() | ir.Param():
+            value = evaluator.operand(expression, frame)
+            return value if isinstance(value, int) and not isinstance(value, bool) else None
+        case _:
+            return None
+
+
 def _applied(function: Function, call: ir.Call, frame: Frame, evaluator: Evaluator) -> Operand:
     """A row of the function table, applied to its operands."""
     operands = [evaluator.operand(one, frame) for one in call.operands]
     if any(one is None for one in operands):
         return None
     series = [one for one in operands if isinstance(one, Series)]
-    if len(series) == 1 and not function.fails and series[0].column.repeats:
-        return _once_each(function, call, operands, series[0], evaluator)
+    if len(series) == 1 and not function.fails:
+        each = once_each(series[0], lambda values: _of_each(function, call, operands, Series(values), evaluator))
+        if each is not None:
+            return Series(each)
     return _result(function, call, operands, evaluator)
 
 
-def _once_each(
-    function: Function, call: ir.Call, operands: Sequence[Operand], repeating: Series, evaluator: Evaluator
-) -> Operand:
-    """A function of a text column whose values repeat, computed once for each value."""
-    encoded = repeating.column.codes
-    values = Series(Column(encoded.dictionary))
-    each = _result(function, call, [values if one is repeating else one for one in operands], evaluator)
-    assert isinstance(each, Series)  # noqa: S101  an operand differs by row
-    codes = encoded.codes
-    if repeating.positions is not None:
-        codes = np.where(repeating.positions < 0, -1, codes[repeating.positions])
-    return Series(Column(each.column.take(codes)))
+def _of_each(
+    function: Function, call: ir.Call, operands: Sequence[Operand], values: Series, evaluator: Evaluator
+) -> Column:
+    """A function of other values than those of the one operand that differs by row."""
+    given = [values if isinstance(one, Series) else one for one in operands]
+    found = _result(function, call, given, evaluator)
+    assert isinstance(found, Series)  # noqa: S101  an operand differs by row
+    return found.column
 
 
 def _result(function: Function, call: ir.Call, operands: Sequence[Operand], evaluator: Evaluator) -> Operand:

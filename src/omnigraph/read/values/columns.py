@@ -66,13 +66,17 @@ class Column:
         return size
 
     @property
+    def kind(self) -> pa.DataType:
+        return self.arrow.type
+
+    @property
     def is_text(self) -> bool:
-        return bool(pa.types.is_string(self.arrow.type) or pa.types.is_large_string(self.arrow.type))
+        return bool(pa.types.is_string(self.kind) or pa.types.is_large_string(self.kind))
 
     @property
     def is_whole_number(self) -> bool:
         """Are the values integers, days or milliseconds?"""
-        kind = self.arrow.type
+        kind = self.kind
         return bool(pa.types.is_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
 
     @cached_property
@@ -86,6 +90,14 @@ class Column:
     def values(self) -> Array:
         """Numbers, truth values, days and milliseconds as a NumPy array; 0 where there is no value."""
         return numbers(self.arrow)
+
+    @cached_property
+    def bounds(self) -> tuple[int, int] | None:
+        """The least and the most of integers, days or milliseconds; None if there are none."""
+        if not self.is_whole_number or self.arrow.null_count == len(self):
+            return None
+        there = self.values if self.valid is None else self.values[self.valid]
+        return int(there.min()), int(there.max())
 
     @cached_property
     def codes(self) -> Codes:

@@ -33,6 +33,8 @@ ORDERED: Final[dict[Op, Callable[[Any, Any], Any]]] = {
     Op.GT: operator.gt,
     Op.GE: operator.ge,
 }
+_SHARE: Final = 8
+"""A column is read whole for the sake of a series that has at least one of so many of its rows."""
 _FLIPPED: Final = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE, Op.EQ: Op.EQ, Op.NE: Op.NE}
 
 
@@ -72,6 +74,13 @@ class Series:
             return present
         here = valid[self.positions] if len(valid) else np.zeros(len(self.positions), dtype=np.bool_)
         return here if present is None else here & present
+
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """The bounds of the column's integers; None if they are unknown and these rows too few to find out."""
+        if "bounds" not in vars(self.column) and len(self) * _SHARE < len(self.column):
+            return None
+        return self.column.bounds
 
 
 Operand = Series | Value

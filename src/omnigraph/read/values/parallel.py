@@ -4,6 +4,7 @@ worked on at the same time; small work stays in the calling thread."""
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
@@ -12,11 +13,17 @@ from typing import Final, TypeVar
 
 _MOST: Final = 8
 Made = TypeVar("Made")
+_here: Final = threading.local()
 
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_threads(), thread_name_prefix="omnigraph-read")
+    return ThreadPoolExecutor(_threads(), thread_name_prefix="omnigraph-read", initializer=_mark)
+
+
+def _mark() -> None:
+    """Note that the calling thread is one of the pool's."""
+    _here.is_pooled = True
 
 
 @cache
@@ -35,9 +42,12 @@ def parts_of(size: int, parallel_from: int) -> int:
 
 
 def in_parallel(work: Callable[[int, int], None], ranges: Iterable[tuple[int, int]]) -> None:
-    """Do the work for each range, in threads if there are several; the first failure is raised."""
+    """Do the work for each range, in threads if there are several; the first failure is raised.
+
+    A thread of the pool does it alone: it could wait for threads that all wait like itself.
+    """
     pieces = [(low, high) for low, high in ranges if low < high]
-    if len(pieces) <= 1:
+    if len(pieces) <= 1 or getattr(_here, "is_pooled", False):
         for low, high in pieces:
             work(low, high)
         return

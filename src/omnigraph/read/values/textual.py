@@ -35,8 +35,14 @@ def text_against_constant(op: Op, column: Column, positions: Array | None, value
         encoded = column.codes
         holds = np.append(_one(op, encoded.dictionary, value), False)
         codes = encoded.codes if positions is None else _at(encoded.codes, positions)
-        return np.asarray(holds[codes])
+        return _spread(holds, codes)
     return _one(op, column.arrow if positions is None else column.take(positions), value)
+
+
+def _spread(holds: Bools, codes: Array) -> Bools:
+    """What holds for a code, by row; a comparison with one code is much quicker than looking up each."""
+    chosen = np.flatnonzero(holds)
+    return np.asarray(codes == codes.dtype.type(chosen[0]) if len(chosen) == 1 else holds[codes])
 
 
 def _at(codes: Array, positions: Array) -> Array:
