@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.bulk.loading import new_graph, node, small_slices, write
+from tests.bulk.loading import new_graph, small_slices
 
 from omnigraph.bulk.meters import Meters, Partial, Place, note
 from omnigraph.bulk.runner import JobEvent, LocalRunner, Reporter, TaskResult
@@ -106,7 +106,8 @@ def test_a_task_that_is_cancelled_ends_where_it_notes_its_progress() -> None:
 @pytest.mark.long
 def test_the_bar_moves_within_a_task_of_spark(tmp_path: Path, spark: SparkSession) -> None:
     graph = new_graph(tmp_path / "g", "node N { k: String @key }", settings=small_slices(1 << 30))
-    path = write(tmp_path / "n.jsonl", [node("N", k=f"{number:09}") for number in range(400_000)])
+    path = tmp_path / "n.jsonl"
+    path.write_text("".join(f'{{"type":"N","data":{{"k":"{number:09}"}}}}\n' for number in range(2_000_000)))
     heard: list[JobEvent] = []
     graph.load(path, mode="append", engine="spark", spark=spark, listener=heard.append)
     reading = [event for event in heard if event.step == "reading and staging"]

@@ -28,7 +28,7 @@ from tests.bulk.loading import (
 from tests.stores import Store
 
 import omnigraph
-from omnigraph.errors import ConstraintViolation, RecordError, RequestError, SourceUnusable
+from omnigraph.errors import ConstraintViolation, InvalidArgument, RecordError, RequestError, SourceUnusable
 from omnigraph.graph import Graph
 from omnigraph.settings import Settings
 from omnigraph.storage.control.remote import s3_store as client_of
@@ -162,10 +162,11 @@ def test_dataframes_that_are_wrong(graph: Graph, tmp_path: Path, spark: SparkSes
     for frame, said in (
         (people.selectExpr("name as title", "mail"), "Event has no property 'mail'"),
         ("nothing", "there is no such file or directory"),
-        (7, "it is not a Spark DataFrame"),
     ):
         with pytest.raises(SourceUnusable, match=said):
             graph.load(nodes={"Event": frame}, mode="append", spark=spark)
+    with pytest.raises(InvalidArgument, match=r"its rows are files, .* not int 7"):
+        graph.load(nodes={"Event": 7}, mode="append", spark=spark)
     assert left_behind(graph) == []
 
 
