@@ -7,13 +7,13 @@ decided first, so that an edge to a rejected node is rejected too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from omnigraph.bulk.load.checking.bad_records import RejectedRow
 from omnigraph.bulk.load.checking.checks import StagedLoad
+from omnigraph.bulk.load.checking.rejecting import Rejected, rejected_rows
 from omnigraph.bulk.load.options import Mode
 from omnigraph.bulk.masks import ExcludedRows, packed_mask
 from omnigraph.lang.schema.catalog import EdgeType
@@ -35,24 +35,14 @@ Finder = Callable[[SparkRunner, StagedLoad, str], "DataFrame"]
 """Finds the staged rows of a table that break one rule: a DataFrame of their positions and reasons."""
 
 
-def find_rejected(runner: SparkRunner, load: StagedLoad) -> tuple[ExcludedRows, dict[int, list[RejectedRow]]]:
-    """The staged rows that must be skipped, with the reasons, by slice.
+def find_rejected(runner: SparkRunner, load: StagedLoad) -> tuple[ExcludedRows, Rejected]:
+    """The staged rows that must be skipped, with the reasons, by slice."""
 
-    If a rejected row was to replace a committed one, that one stays, and other rows may conflict with it. So a
-    merge is searched until nothing more is found.
-    """
-    rows: dict[int, list[RejectedRow]] = {}
-    excluded, found = load.excluded, True
-    while found:
-        found = False
-        for table_key in sorted(load.files, key=lambda key: (key.startswith("edge:"), key)):
-            for find in _finders(load, table_key):
-                current = replace(load, excluded=excluded)
-                with runner.watched(f"finding bad records of {table_key}"):
-                    more = _collected(current, table_key, find(runner, current, table_key), rows)
-                excluded = excluded.merged(more)
-                found = found or (bool(more) and load.mode is Mode.MERGE)
-    return excluded, rows
+    def found(find: Finder, current: StagedLoad, table_key: str, rows: Rejected) -> ExcludedRows:
+        with runner.watched(f"finding bad records of {table_key}"):
+            return _collected(current, table_key, find(runner, current, table_key), rows)
+
+    return rejected_rows(load, _finders, found)
 
 
 def _finders(load: StagedLoad, table_key: str) -> list[Finder]:

@@ -7,7 +7,7 @@ decided first, so that an edge to a rejected node is rejected too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from omnigraph.bulk.load.checking.bad_records import RejectedRow
 from omnigraph.bulk.load.checking.checks import StagedLoad
 from omnigraph.bulk.load.checking.joins import NoJoins
+from omnigraph.bulk.load.checking.rejecting import Rejected, rejected_rows
 from omnigraph.bulk.load.options import Mode
 from omnigraph.bulk.masks import ExcludedRows, packed_mask
 from omnigraph.lang.schema.catalog import EdgeType
@@ -35,25 +36,13 @@ Finder = Callable[[StagedLoad, str], Reasons]
 class LocalJoins(NoJoins):
     """The joins of a load in this process: its keys are in its memory, so only rejected rows are looked for."""
 
-    def rejected(  # type: ignore[override]
-        self, load: StagedLoad
-    ) -> tuple[ExcludedRows, dict[int, list[RejectedRow]]]:
-        """The staged rows that must be skipped, with the reasons, by slice.
+    def rejected(self, load: StagedLoad) -> tuple[ExcludedRows, Rejected]:  # type: ignore[override]
+        """The staged rows that must be skipped, with the reasons, by slice."""
+        return rejected_rows(load, _finders, _found)
 
-        If a rejected row was to replace a committed one, that one stays, and other rows may conflict with it. So a
-        merge is searched until nothing more is found.
-        """
-        rows: dict[int, list[RejectedRow]] = {}
-        excluded, found = load.excluded, True
-        while found:
-            found = False
-            for table_key in sorted(load.files, key=lambda key: (key.startswith("edge:"), key)):
-                for find in _finders(load, table_key):
-                    current = replace(load, excluded=excluded)
-                    more = _collected(current, table_key, find(current, table_key), rows)
-                    excluded = excluded.merged(more)
-                    found = found or (bool(more) and load.mode is Mode.MERGE)
-        return excluded, rows
+
+def _found(find: Finder, load: StagedLoad, table_key: str, rows: Rejected) -> ExcludedRows:
+    return _collected(load, table_key, find(load, table_key), rows)
 
 
 def _finders(load: StagedLoad, table_key: str) -> Iterator[Finder]:
