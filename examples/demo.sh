@@ -62,5 +62,5 @@ say omnigraph schema history
 note 'In bulk, on Spark: a directory out, and into another graph, as one commit:'
 say omnigraph export --out all/ --format parquet --ordered
 say omnigraph init --schema schema-next.pg again.omni
-say omnigraph load again.omni --data all/ --mode append --message 'all at once'
+say omnigraph load again.omni --data all/ --mode append --engine spark --message 'all at once'
 say omnigraph query -e 'query all() { match { $p: Pilot } return { $p.call, $p.flight_hours } order { $p.call } limit 3 }' --store again.omni
