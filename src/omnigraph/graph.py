@@ -174,6 +174,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
         ``if_commit`` makes it conditional on the branch being at that commit. ``graph_commit_id`` is the id that
         the commit gets: a repeated mutation with the same id raises CommitDone.
         """
+        self._repository.require_process()  # first: a forked child may wait for an import of its parent for ever
         from omnigraph.lang.parameters import bind_parameters
         from omnigraph.write.committing.entry import enter
         from omnigraph.write.mutations.requests import mutate
@@ -233,13 +234,13 @@ class Graph(MaintainedGraph, GraphWithBlobs):
         records, ``bad_records`` names a file for them, and ``skip_bad`` loads the rest. ``graph_commit_id`` is the
         id that the commit gets: a repeated load with the same id raises CommitDone.
         """
+        repository = self._repository  # first: a forked child may wait for an import of its parent for ever
         from omnigraph.bulk.load.local import LoadData, load
         from omnigraph.bulk.load.options import LoadOptions
         from omnigraph.bulk.runner import LocalRunner
 
         self._allow_load(self._named(branch), optional_text("from_", from_), actor)
-        self._repository.require_writable()
-        repository = self._repository
+        repository.require_writable()
         options = LoadOptions(
             mode_named(mode),
             self._named(branch),

@@ -50,9 +50,10 @@ def test_killed_on_a_disk(local_store: Store, failpoint: str, name: str, outcome
 
 @pytest.mark.parametrize(("failpoint", "name", "outcome"), sampled(WINDOWS, 1))
 def test_interrupted_on_an_object_store(s3_store: Store, failpoint: str, name: str, outcome: str) -> None:
+    """There all tables of a write move at the same time, so a missing fold of one leaves the others changed."""
     graph = worn_graph(s3_store)
     interrupted(graph, failpoint, name)
-    check(graph, s3_store, name, "main", outcome)
+    check(graph, s3_store, name, "main", FORWARD if failpoint.endswith("_fold") else outcome)
 
 
 def interrupted(graph: Graph, failpoint: str, name: str) -> Sidecar:

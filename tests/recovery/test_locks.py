@@ -114,7 +114,9 @@ class TestLostLocks:
             found_city(graph, "main")
             writer.resume()
             writer.say("go on")
-            assert writer.hear() == "LockLost"
+            answer = writer.hear()
+        # Between tables another one may be on its way, whose version the recovery has taken.
+        assert answer == "LockLost" or (where == "write.between_tables" and answer == "ManifestConflict")
         assert contents(graph) == with_city(BEGINNING)
         assert [recovery.recovery_kind for recovery in graph.recoveries()] == ["RolledBack"]
         found_city(graph, "main", "Oslo")
