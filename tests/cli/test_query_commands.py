@@ -191,6 +191,11 @@ class TestQuestions:
         ran = omnigraph("query", "-e", PILOTS, *wrong, cwd=folder)
         assert (ran.code, ran.out) == (2, "")
 
+    def test_two_formats_are_a_usage_error_in_json(self, folder: Path) -> None:
+        ran = omnigraph("query", "-e", PILOTS, "--json", "--format", "csv", cwd=folder)
+        assert (ran.code, ran.json["code"], ran.err) == (2, "usage", "")
+        assert "give --json or --format csv, not both" in ran.json["error"]
+
 
 class TestTargets:
     def test_a_branch_has_its_own_rows(self, folder: Path) -> None:

@@ -202,6 +202,7 @@ def _move(repository: Repository, one: StagedMove, lock: CommitLock) -> TableRef
             done = repository.tables.commit_staged(version)
             hit("write.after_fold")
     except TableMoved as error:
+        lock.verify()  # a writer that has lost its lock is told that, and not what the next one has moved
         move = one.move
         raise ManifestConflict(move.table_key, move.before.table_version, move.after.table_version) from error
     return done
