@@ -75,7 +75,7 @@ def _by_id(
 ) -> tuple[ErrorGroup, ...]:
     """Rows by the ids of a column: how many have each, and the first that has it."""
     counted = rows.group_by(column, use_threads=False).aggregate([("id", "first"), ([], "count_all")])
-    largest = counted.sort_by([("count_all", "descending")]).slice(0, KEPT).to_pylist()
+    largest = counted.sort_by([("count_all", "descending"), (column, "ascending")]).slice(0, KEPT).to_pylist()
     return tuple(
         ErrorGroup(
             rule, str(row[column]), row["count_all"], violation({column: row[column], "id": row["id_first"]})

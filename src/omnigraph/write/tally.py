@@ -39,14 +39,19 @@ class Tally:
 
     def summary(self) -> tuple[ErrorGroup, ...]:
         """The groups, the largest first, with only the most frequent of the missing ids."""
-        ordered = sorted(self._groups.values(), key=lambda group: -group.count)
+        ordered = sorted(self._groups.values(), key=_rank)
         return tuple(replace(group, ids=group.ids[:_SHOWN]) for group in ordered)
+
+
+def _rank(group: ErrorGroup) -> tuple[int, str, str]:
+    """The largest group first; of two of one size the order does not depend on which task found its errors first."""
+    return -group.count, group.reason, group.rule
 
 
 def _sum(one: ErrorGroup, other: ErrorGroup) -> ErrorGroup:
     by_id = {group.reason: group for group in one.ids}
     for group in other.ids:
         by_id[group.reason] = _sum(by_id[group.reason], group) if group.reason in by_id else group
-    ids = sorted(by_id.values(), key=lambda group: -group.count)[:KEPT]
+    ids = sorted(by_id.values(), key=_rank)[:KEPT]
     first = other.first if one.first is None else one.first
     return replace(one, count=one.count + other.count, first=first, ids=tuple(ids))

@@ -187,10 +187,8 @@ def _add_dangling(
     found = [violation(row) for row in rows]
     result.violations += found
     order = "at" if "at" in dangling.columns else "id"
-    counted = dangling.groupBy(side).agg(
-        f.count("*").alias("count"), f.min_by("id", order).alias("id"), f.min(order).alias("first")
-    )
-    largest = counted.orderBy(f.desc("count"), "first").limit(KEPT).toArrow().to_pylist()
+    counted = dangling.groupBy(side).agg(f.count("*").alias("count"), f.min_by("id", order).alias("id"))
+    largest = counted.orderBy(f.desc("count"), side).limit(KEPT).toArrow().to_pylist()
     ids = tuple(ErrorGroup("endpoint", row[side], row["count"], violation(row)) for row in largest)
     _count(result, found, total, endpoint_reason(edge, side), ids)
 
