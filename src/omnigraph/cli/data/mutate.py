@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.output import Json, lost_race, print_json, print_text, reports_errors, styled
+from omnigraph.cli.output import Json, counted, lost_race, print_json, print_text, reports_errors, styled
 from omnigraph.cli.sources import (
     Params,
     ParamsFile,
@@ -64,6 +64,6 @@ def _print_mutation(done: MutationResult) -> None:
         return
     print_text(
         styled("committed ", "green"),
-        f"{done.affected_nodes} nodes, {done.affected_edges} edges on {done.branch} "
+        f"{counted(done.affected_nodes, 'node')}, {counted(done.affected_edges, 'edge')} on {done.branch} "
         f"as {done.commit.graph_commit_id}",
     )

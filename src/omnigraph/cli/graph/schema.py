@@ -11,6 +11,7 @@ import typer
 
 from omnigraph.cli.output import (
     Json,
+    counted,
     lost_race,
     print_json,
     print_table,
@@ -271,7 +272,7 @@ def _print_plan(planned: MigrationPlan, notes: Iterable[str], work: Iterable[Tab
     elif not planned.supported:
         print_text(styled("not supported", "bold red"))
     else:
-        print_text(f"{len(planned.steps)} step{'s' if len(planned.steps) > 1 else ''}, supported")
+        print_text(f"{counted(len(planned.steps), 'step')}, supported")
         rows = [(one.table_key, one.action, f"{one.rows:,}", _read(one)) for one in work]
         if rows:
             print_table(("table", "what happens", "rows", "read"), rows)
