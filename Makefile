@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Tests wait now and then, so two workers more than there are cores keep all of them busy.
 WORKERS := $(shell expr $$(nproc 2>/dev/null || echo 2) + 2)
+# Tests start many processes; with this set, each would compile all of the sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test long faults lint format bench fuzz torture docs clean
