@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import multiprocessing as mp
 import os
 import platform
 import shutil
@@ -18,7 +17,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError
@@ -26,6 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.contest import Question, Worker
+from benchmarks.kept import apart
 from benchmarks.search import data
 from benchmarks.search.engines import OmniGraph, Searching, bytes_of, competitors, times_of
 from benchmarks.search.exact import Agreement, Exact, Truth, agreement
@@ -145,8 +144,7 @@ def _fill(engine: Searching, home: Path) -> None:
         return
     part = home / f"part-{engine.store()}"
     shutil.rmtree(part, ignore_errors=True)
-    with ProcessPoolExecutor(1, mp_context=mp.get_context("spawn")) as pool:
-        pool.submit(engine.build, home, part).result()
+    apart(engine.build, home, part)
     part.rename(home / engine.store())
 
 
@@ -169,7 +167,7 @@ def _home(size: Size, options: argparse.Namespace) -> Path:
         shutil.rmtree(home, ignore_errors=True)
     if not (home / "documents.npz").exists():
         home.mkdir(parents=True, exist_ok=True)
-        data.write(home, size.rows, size.dimension, options.seed, options.questions, length)
+        apart(data.write, home, size.rows, size.dimension, options.seed, options.questions, length)
     return home
 
 

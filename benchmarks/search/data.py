@@ -36,6 +36,7 @@ VECTORS: Final = (NEAREST, *FILTERS)
 KINDS: Final = (*VECTORS, TEXT)
 
 _VOCABULARY: Final = 50_000
+_BLOCK: Final = 1 << 16
 _CONSONANTS: Final = "bdfgmnprtv"
 _VOWELS: Final = "aeiou"
 
@@ -80,6 +81,10 @@ def write(home: Path, rows: int, dimension: int, seed: int, questions: int, leng
     centres = random.normal(size=(clusters, dimension)) * widths
 
     def drawn(count: int) -> Matrix:
+        parts = [min(_BLOCK, count - low) for low in range(0, count, _BLOCK)]
+        return np.concatenate([block(part) for part in parts])
+
+    def block(count: int) -> Matrix:
         chosen = centres[random.integers(0, clusters, count)]
         spread = chosen + random.normal(size=chosen.shape) * widths
         return np.asarray(np.round(spread @ turned, 4), dtype=np.float32)
