@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from omnigraph.bulk.jobs import job_record, planned_branch
 from omnigraph.bulk.load.checking.validation import by_line, located, repeated_key, repeated_keys
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
+from omnigraph.bulk.load.sources.external import with_bytes, without_refused
 from omnigraph.bulk.load.staging.unreadable import unreadable_group
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import (
@@ -34,6 +35,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.recovery.forks import discard_branch
 from omnigraph.recovery.jobs import running
+from omnigraph.storage.external.sources import BlobSources
 from omnigraph.storage.locks import CommitLock
 from omnigraph.write.base import capture
 from omnigraph.write.delta import TableDelta, last_per_id
@@ -93,7 +95,8 @@ class PreparedLoad:
 
 def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: EmbeddingClient | None) -> PreparedLoad:
     """Read the records of a load; nothing is written."""
-    records, sources = _read_records(parts, options.error_limit)
+    records, sources = _read_records(parts, options.error_limit, options.blobs)
+    reading = options.blobs.reading()
     delta: dict[str, TableDelta] = {}
     lines = RecordLines(sources)
     unembedded: set[str] = set()
@@ -101,7 +104,7 @@ def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: Embeddin
     for table_key, (found, numbers) in records.items():
         entity, mode = found.entity, options.mode
         missing, count = found.rows["id"].null_count, found.rows.num_rows
-        rows = with_fresh_ids(found.rows).combine_chunks()
+        rows = with_bytes(entity, with_fresh_ids(found.rows), reading).combine_chunks()
         lines.tables[table_key] = rows["id"].combine_chunks(), numbers, found.lines
         if mode is not Mode.MERGE:
             _refuse_repeated_ids(entity, lines, options.error_limit)
@@ -122,7 +125,9 @@ def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: Embeddin
     return PreparedLoad(options, typed, delta, lines, tuple(sorted(unembedded)), anonymous)
 
 
-def _read_records(parts: Iterable[Part], limit: int) -> tuple[dict[str, tuple[TypedRecords, Lines]], list[str]]:
+def _read_records(
+    parts: Iterable[Part], limit: int, sources_of_blobs: BlobSources
+) -> tuple[dict[str, tuple[TypedRecords, Lines]], list[str]]:
     """All records by table key, each with the number of its source; RecordError lists the first bad ones."""
     found: dict[str, list[tuple[TypedRecords, int]]] = {}
     problems: list[RecordProblem] = []
@@ -132,7 +137,7 @@ def _read_records(parts: Iterable[Part], limit: int) -> tuple[dict[str, tuple[Ty
     tally = Tally()
     for name, blocks in parts:
         sources.append(name)
-        for block in blocks:
+        for block in (without_refused(each, sources_of_blobs) for each in blocks):
             earlier = before.get(name, 0)
             total += len(block.unreadable)
             problems += [
