@@ -34,7 +34,7 @@ EDGES = ("{ miles: I32?  @key(src, dst) }", "@card(0..2) { miles: I32? }")
 """Of the edges of every other source: the key, or how many there may be."""
 FILES = ("csv", "csv.gz", "csv.zst", "tsv", "tsv.gz", "parquet", "parquet.gz", "arrow", "arrow.zst", "arrows")
 SOURCES = (*FILES, "jsonl.zst", *HELD)
-SOME = ("csv.gz", "tsv", "parquet.gz", "arrow", "table", "pandas", "duckdb", "generator")
+SOME = ("csv.gz", "parquet.gz", "arrow", "pandas", "generator")
 """Those whose rows take different ways to a task: for Spark, where every one of them costs seconds."""
 
 
