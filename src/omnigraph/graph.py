@@ -177,6 +177,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
         self._repository.require_process()  # first: a forked child may wait for an import of its parent for ever
         from omnigraph.lang.parameters import bind_parameters
         from omnigraph.write.committing.entry import enter
+        from omnigraph.write.mutations.blobs import copied_blobs
         from omnigraph.write.mutations.requests import mutate
         from omnigraph.write.protocol import repeated_if_schema_changed
 
@@ -190,6 +191,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
             self._allow_tables(Action.CHANGE, entry.branch.name, query.operation.writes, actor)
             values = bind_parameters(query.name, query.params, params)
             repository.require_writable()
+            copied = copied_blobs(query.ir, values, catalog, self._blob_sources)
             return mutate(
                 repository,
                 entry,
@@ -200,6 +202,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
                 graph_commit_id=commit_id_argument(graph_commit_id),
                 embedder=self._embedder(),
                 settings=self._settings.write,
+                copied=copied,
             )
 
         return repeated_if_schema_changed(run)
@@ -252,6 +255,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
             skip_bad,
             graph_commit_id=commit_id_argument(graph_commit_id),
             settings=self._settings.bulk,
+            blobs=self._blob_sources,
         )
 
         def on_spark(sources: Sources) -> LoadResult:

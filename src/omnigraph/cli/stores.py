@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
-from omnigraph.cli.arrow import leave_out_pandas
 from omnigraph.cli.scope.config import read_config
 from omnigraph.cli.scope.options import given_here, said
 from omnigraph.cli.scope.target import Target, resolve
@@ -102,7 +101,6 @@ def open_target(target: Target, *, read_only: bool, actor: str | None = None) ->
         sys.stderr.write(f"writing to {target} ({target.origin})\n")
     if target.is_server:
         return cast("Graph", _connected(target, actor))
-    leave_out_pandas()
     from omnigraph.opening import open as open_address
 
     if actor is None and not read_only:

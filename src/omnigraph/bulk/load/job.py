@@ -173,6 +173,7 @@ def _plan(
         skip_bad=options.skip_bad,
         writes_bad_records=options.bad_records is not None,
         rows_per_file=rows_per_file(files, options.settings),
+        blobs=options.blobs,
     )
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from omnigraph.bulk.load.checking.validation import by_line, located, repeated_key, repeated_keys
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
+from omnigraph.bulk.load.sources.external import with_bytes, without_refused
 from omnigraph.bulk.load.staging.unreadable import unreadable_group
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import (
@@ -31,6 +32,7 @@ from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.recovery.forks import discard_branch
+from omnigraph.storage.external.sources import BlobSources
 from omnigraph.write.base import capture
 from omnigraph.write.delta import TableDelta, last_per_id
 from omnigraph.write.evaluator import validate
@@ -89,7 +91,8 @@ class PreparedLoad:
 
 def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: EmbeddingClient | None) -> PreparedLoad:
     """Read the records of a load; nothing is written."""
-    records, sources = _read_records(parts, options.error_limit)
+    records, sources = _read_records(parts, options.error_limit, options.blobs)
+    reading = options.blobs.reading()
     delta: dict[str, TableDelta] = {}
     lines = RecordLines(sources)
     unembedded: set[str] = set()
@@ -97,7 +100,7 @@ def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: Embeddin
     for table_key, (found, numbers) in records.items():
         entity, mode = found.entity, options.mode
         missing, count = found.rows["id"].null_count, found.rows.num_rows
-        rows = with_fresh_ids(found.rows).combine_chunks()
+        rows = with_bytes(entity, with_fresh_ids(found.rows), reading).combine_chunks()
         lines.tables[table_key] = rows["id"].combine_chunks(), numbers, found.lines
         if mode is not Mode.MERGE:
             _refuse_repeated_ids(entity, lines, options.error_limit)
@@ -118,7 +121,9 @@ def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: Embeddin
     return PreparedLoad(options, typed, delta, lines, tuple(sorted(unembedded)), anonymous)
 
 
-def _read_records(parts: Iterable[Part], limit: int) -> tuple[dict[str, tuple[TypedRecords, Lines]], list[str]]:
+def _read_records(
+    parts: Iterable[Part], limit: int, sources_of_blobs: BlobSources
+) -> tuple[dict[str, tuple[TypedRecords, Lines]], list[str]]:
     """All records by table key, each with the number of its source; RecordError lists the first bad ones."""
     found: dict[str, list[tuple[TypedRecords, int]]] = {}
     problems: list[RecordProblem] = []
@@ -128,7 +133,7 @@ def _read_records(parts: Iterable[Part], limit: int) -> tuple[dict[str, tuple[Ty
     tally = Tally()
     for name, blocks in parts:
         sources.append(name)
-        for block in blocks:
+        for block in (without_refused(each, sources_of_blobs) for each in blocks):
             earlier = before.get(name, 0)
             total += len(block.unreadable)
             problems += [

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.cli.arrow import leave_out_pandas
 from omnigraph.cli.output import Json, counted, print_json, print_table, print_text, reports_errors, styled
 from omnigraph.cli.sources import read_source
 from omnigraph.cli.stores import Actor, Address, At, Store, open_graph, parse_at, resolve_store
@@ -28,7 +27,6 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Create a graph with a schema. Refuses a place that holds one."""
-    leave_out_pandas()
     from omnigraph.opening import create_graph
 
     graph = create_graph(resolve_store(uri, store), read_source(schema), actor=actor, force=force)

@@ -42,6 +42,13 @@ def serve(
     policy: Annotated[
         Path | None, typer.Option("--policy", help="A policy.yaml that says which actor may do what.")
     ] = None,
+    blob_sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--blob-source",
+            help="Where blobs may be copied from, as s3://bucket/prefix/ or file:///data/; repeatable.",
+        ),
+    ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse writes.")] = False,
     require_all_graphs: Annotated[
         bool, typer.Option("--require-all-graphs", help="Do not start if a graph of the directory is damaged.")
@@ -81,6 +88,7 @@ def serve(
     from omnigraph.server.settings import ServerSettings
     from omnigraph.server.tokens import read_tokens
     from omnigraph.server.workers import inherited_socket
+    from omnigraph.settings import BlobSettings, Settings
 
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key belong together")
@@ -98,7 +106,8 @@ def serve(
         run_workers(listening, workers, sys.argv[1:])
         return
     found = addresses(resolve_store(place, store), graph)
-    served = open_graphs(found, read_only=read_only, require_all=require_all_graphs, policy=rules)
+    engine = Settings() if blob_sources is None else Settings(blobs=BlobSettings(allow=tuple(blob_sources)))
+    served = open_graphs(found, read_only=read_only, require_all=require_all_graphs, policy=rules, settings=engine)
     for name, reason in served.unusable.items():
         print_warning(f"graph '{name}' is not served: {reason}")
     stored = {} if queries is None else read_stored(queries, served.graphs)
