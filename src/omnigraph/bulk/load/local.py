@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from mmap import mmap
 from typing import Any
 
 from omnigraph.bulk.load import job
@@ -73,7 +74,7 @@ class LoadData:
     @property
     def is_text(self) -> bool:
         """Is the data the records themselves, as JSON Lines?"""
-        return isinstance(self.data, bytes) or (isinstance(self.data, str) and not is_location(self.data))
+        return isinstance(self.data, bytes | mmap) or (isinstance(self.data, str) and not is_location(self.data))
 
     @property
     def is_spent(self) -> bool:
