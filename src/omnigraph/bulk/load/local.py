@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from mmap import mmap
 from typing import Any
 
 from omnigraph.bulk.load import job
@@ -65,7 +66,7 @@ class LoadData:
     @property
     def is_text(self) -> bool:
         """Is the data the records themselves, as JSON Lines?"""
-        return isinstance(self.data, bytes) or (isinstance(self.data, str) and not is_location(self.data))
+        return isinstance(self.data, bytes | mmap) or (isinstance(self.data, str) and not is_location(self.data))
 
     @property
     def is_spent(self) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from mmap import mmap
 from typing import Any, Final
 
 import numpy as np
@@ -52,10 +53,10 @@ def size_of(chunk: Chunk) -> int:
     return len(chunk) if isinstance(chunk, bytes) else int(chunk.nbytes)
 
 
-def held_text(data: str | bytes, catalog: Catalog) -> HeldRows:
-    """JSON Lines in memory, in chunks of whole lines."""
+def held_text(data: str | bytes | mmap, catalog: Catalog) -> HeldRows:
+    """JSON Lines in memory, or in a file that is mapped to it, in chunks of whole lines."""
     content = data.encode(errors="surrogatepass") if isinstance(data, str) else data
-    return HeldRows("<data>", partial(_line_chunks, content.removeprefix(BOM_UTF8)), partial(_read_lines, catalog))
+    return HeldRows("<data>", partial(_line_chunks, content), partial(_read_lines, catalog))
 
 
 def held_records(data: Iterable[Mapping[str, Any]], catalog: Catalog) -> HeldRows:
@@ -199,12 +200,12 @@ def _whole(values: pa.Array) -> pa.Array:
     return values.cast(pa.int64()) if is_whole else values
 
 
-def _line_chunks(content: bytes) -> Iterator[bytes]:
+def _line_chunks(content: bytes | mmap) -> Iterator[bytes]:
     """A text in chunks of whole lines."""
-    start = 0
+    start = len(BOM_UTF8) if content[: len(BOM_UTF8)] == BOM_UTF8 else 0
     while start < len(content):
         end = content.find(b"\n", start + _CHUNK_BYTES) + 1 or len(content)
-        yield content[start:end] if start or end < len(content) else content
+        yield content[start:end]
         start = end
 
 
