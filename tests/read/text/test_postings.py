@@ -112,6 +112,33 @@ class TestScores:
         assert rows(titles.matches("engine")) == [0, 4]
 
 
+def best_by_definition(scores: Any, among: list[int], count: int) -> list[int]:
+    ranked = sorted((scores[row] for row in among if scores[row] > 0), reverse=True)
+    return [row for row in among if scores[row] > 0 and scores[row] >= ranked[: max(count, 1)][-1]]
+
+
+class TestBest:
+    """The best few are found without scoring every text that has a common word."""
+
+    @pytest.mark.parametrize("count", [1, 3, 10, 400])
+    @pytest.mark.parametrize("share", [1.0, 0.6, 0.02])
+    def test_rare_and_common_words_in_segments_with_deleted_rows(self, count: int, share: float) -> None:
+        chance = np.random.default_rng(count)
+        words = [f"w{number}x" for number in range(300)]
+        drawn = (np.minimum(chance.zipf(1.3, 12) - 1, 299) for _ in range(3_000))
+        texts = [" ".join(words[number] for number in row) for row in drawn]
+        parts = [(0, 2_000), (2_000, 2_900), (2_900, 3_000)]
+        segments = [Segment(low, high, Postings.of(pa.array(texts[low:high]))) for low, high in parts]
+        for live in (None, chance.random(2_950) < 0.9):
+            index = TextIndex.over(segments, 2_950, live)
+            among = np.flatnonzero((chance.random(2_950) < share) & (True if live is None else live))
+            given = None if share == 1 else among
+            for query in ("w0x", "w0x w1x", "w250x w0x", "w40x w3x w0x w0x", "w120x w121x", "nothing", ""):
+                scores = index.scores(query)
+                expected = best_by_definition(scores, among.tolist(), count)
+                assert index.best(query, count, given).tolist() == expected
+
+
 class TestSpelling:
     @settings(deadline=None)
     @given(st.lists(st.text("abcé日", max_size=7)), st.text("abcé日", max_size=7), st.integers(0, 4))

@@ -10,6 +10,7 @@ from itertools import product
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from tests.sampling import examples, sampled
 
 from omnigraph.read.values.columns import Ints
-from omnigraph.read.values.sorting import SortKey, first_rows
+from omnigraph.read.values.sorting import SortKey, first_rows, smallest
 
 
 @dataclass(frozen=True)
@@ -160,3 +161,14 @@ def test_texts_with_wide_offsets() -> None:
     values = [f"text {i * 7919 % 1000:04}" for i in range(1000)]
     check([Key(pa.large_string(), values)], [], 1000, 5)
     check([Key(pa.large_string(), values, descending=True)], [], 1000, None)
+
+
+@pytest.mark.parametrize("size", [1, 10, 700, 5_000])
+@pytest.mark.parametrize("odd", [np.inf, np.nan])
+def test_one_of_the_smallest(size: int, odd: float) -> None:
+    chance = np.random.default_rng(size)
+    for dtype in (np.float32, np.float64):
+        values = chance.integers(0, size, size).astype(dtype)
+        values[chance.random(size) < 0.3] = odd
+        for count in (1, size // 20 + 1, size):
+            assert np.array_equal(smallest(values, count), np.sort(values)[count - 1], equal_nan=True)

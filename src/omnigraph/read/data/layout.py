@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from omnigraph.read.values.columns import Bools, Ints, Positions
+from omnigraph.read.values.columns import Array, Bools, Ints, Positions
 from omnigraph.storage.handles import TableRef
 from omnigraph.storage.rows.pieces import Piece
 
@@ -260,6 +260,24 @@ class Placement:
             mine, place = owners == number, by_fragment[fragment].place
             found[mine] = offsets[mine] + place.start if place.at is None else place.at[offsets[mine]]
         return found
+
+    def numbers_of(self, positions: Array) -> Ints | None:
+        """The numbers of the version's rows at positions, in the order in which it is read; None if the rows of a
+        piece do not lie one behind the other."""
+        if any(stretch.is_scattered for stretch in self.stretches):
+            return None
+        starts = np.array([stretch.start for stretch in self.stretches])
+        live = np.array([stretch.piece.live for stretch in self.stretches])
+        order = np.argsort(starts)
+        owners = order[np.searchsorted(starts[order], positions, side="right") - 1]
+        offsets = positions - starts[owners]
+        numbers = offsets + (np.cumsum(live) - live)[owners]
+        for owner in np.unique(owners).tolist():
+            gone = self.stretches[owner].gone
+            if len(gone):
+                mine = np.flatnonzero(owners == owner)
+                numbers[mine] -= np.searchsorted(gone, offsets[mine])
+        return np.asarray(numbers)
 
     def rows_beside(self, other: Placement) -> list[tuple[Stretch, Positions]]:
         """The positions of the rows that this version has and another one has not, by stretch, ascending."""

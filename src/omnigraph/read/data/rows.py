@@ -27,10 +27,10 @@ from omnigraph.read.data.saved.postings import segment_in
 from omnigraph.read.data.saved.shelf import saved_postings
 from omnigraph.read.text.index import TextIndex
 from omnigraph.read.text.postings import Postings
-from omnigraph.read.values.columns import Bools, Column, Ints, Positions, filled
+from omnigraph.read.values.columns import Array, Bools, Column, Floats, Ints, Positions, filled
 from omnigraph.read.values.exact import ExactIndex
 from omnigraph.read.values.segments import Segment, covering
-from omnigraph.read.values.vectors import VectorBlock, VectorColumn
+from omnigraph.read.values.vectors import Metric, VectorBlock, VectorColumn
 from omnigraph.settings import ReadSettings
 from omnigraph.storage.rows.nearest import Near, VectorIndex, addresses_near, vector_index
 from omnigraph.storage.rows.pieces import (
@@ -38,6 +38,7 @@ from omnigraph.storage.rows.pieces import (
     addresses_of,
     column_numbers,
     deleted_rows,
+    numbered_rows,
     physical_rows,
     pieces_of,
     rows_at,
@@ -46,6 +47,9 @@ from omnigraph.storage.tables import Tables
 
 _FEW_IDS: Final = 64
 """Up to so many ids are looked up by an index rather than in memory, if memory has none of them."""
+
+_CACHE_SHARE: Final = 2
+"""Vectors that take more than one part in so many of the cache are not read into memory for searches."""
 
 Made = TypeVar("Made")
 Used = TypeVar("Used", bound=Sized)
@@ -93,6 +97,11 @@ class Rows(ABC):
     def vectors(self, name: str) -> VectorColumn:
         """A vector property as a matrix."""
         return VectorColumn(self.column(name).arrow)
+
+    def distances(self, name: str, query: Floats, metric: Metric, positions: Array | None = None) -> Floats:
+        """The distance of each vector of a property, or of those at positions, to a query; NaN where there is
+        none."""
+        return self.vectors(name).distances(query, metric, positions)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -380,6 +389,26 @@ class WholeTable(Rows):
         """Are the vectors of a property in memory, of this version or of another one?"""
         layout = self._cache.layouts.current(self.ref.location)
         return layout is not None and bool(self._cache.relatives((layout, "vectors", name)))
+
+    def keeps_vectors(self, name: str, dimension: int) -> bool:
+        """Are the vectors of a property in memory, or searched so often that reading them pays? Vectors of a small
+        table always are, those that would fill the cache never."""
+        if self.has_vectors(name) or self.count < self._settings.search_from:
+            return True
+        often = self._cache.lookups(self.ref.location) * self._settings.rows_per_lookup >= self.count
+        return often and _CACHE_SHARE * 4 * dimension * self.count <= self._cache.limit
+
+    def distances(self, name: str, query: Floats, metric: Metric, positions: Array | None = None) -> Floats:
+        """Few vectors that are not in memory are fetched."""
+        if positions is not None and len(positions) <= self._settings.lookup_rows:
+            numbers = None if self.keeps_vectors(name, len(query)) else self.placement.numbers_of(positions)
+            if numbers is not None:
+                self._cache.check()
+                self._cache.count_lookup(self.ref.location)
+                distinct, places = np.unique(numbers, return_inverse=True)
+                found = numbered_rows(self.storage, self.ref, distinct, [name])[name]
+                return VectorColumn(Column.of(found).arrow, self._settings).distances(query, metric)[places]
+        return super().distances(name, query, metric, positions)
 
     def vector_index(self, name: str) -> VectorIndex | None:
         """The index of a vector property, if there is one."""

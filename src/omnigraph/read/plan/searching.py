@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from omnigraph.lang.query import ir
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Node, Pattern
@@ -11,10 +9,6 @@ from omnigraph.read.plan.access import forced_path
 from omnigraph.read.run.search.indexed import IndexedSearch, indexed_search
 from omnigraph.read.run.search.nearest import SearchNearest
 from omnigraph.read.run.search.ranking import resolved
-
-_BYTES: Final = 4
-_SHARE: Final = 2
-"""Vectors that take more than one part in so many of the cache are not read into memory for searches."""
 
 
 def nearest_search(query: ir.QueryIR, pattern: Pattern, tables: GraphTables, wanted: int) -> SearchNearest | None:
@@ -27,10 +21,7 @@ def nearest_search(query: ir.QueryIR, pattern: Pattern, tables: GraphTables, wan
         return None
     table = tables.nodes(node.type_name)
     search = indexed_search(table, score, wanted, tables.settings)
-    if search is None or table.has_vectors(score.property):
-        return None
-    often = tables.cache.lookups(table.ref.location) * tables.settings.rows_per_lookup >= table.count
-    if often and _SHARE * _BYTES * score.dimension * table.count <= tables.cache.limit:
+    if search is None or table.keeps_vectors(score.property, score.dimension):
         return None
     return SearchNearest(node, score, search, wanted)
 

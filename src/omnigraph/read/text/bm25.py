@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.read.text.analysis import Tokens, terms_of, tokenize
@@ -30,10 +31,31 @@ def term_scores(times: int, texts: int, having: int, frequencies: Array, lengths
     those that contain the term. ``frequencies``, shape (n,): occurrences in each text. ``lengths``, shape (n,):
     the length of each text, divided by the average.
     """
-    rarity = np.log(1 + (texts - having + 0.5) / (having + 0.5))
     often = frequencies.astype(np.float64)
     discount = 1 - _LENGTH_MATTERS + _LENGTH_MATTERS * lengths
+    rarity = _rarity(texts, having)
     return np.asarray(times * rarity * (often * (_SATURATION + 1) / (often + _SATURATION * discount)))
+
+
+def _rarity(texts: int, having: int) -> float:
+    return float(np.log(1 + (texts - having + 0.5) / (having + 0.5)))
+
+
+def most_of_term(times: int, texts: int, having: int) -> float:
+    """More than one term can add to the score of any text."""
+    return times * _rarity(texts, having) * (_SATURATION + 1)
+
+
+def rough_scores(most: float, frequencies: Array, lengths: Array, average: float) -> npt.NDArray[np.float32]:
+    """The same as `term_scores` but for rounding to 32 bits, in half the time, for a term that adds less than
+    ``most``. ``lengths`` are not yet divided by the average."""
+    often = frequencies.astype(np.float32)
+    below = lengths * np.float32(_SATURATION * _LENGTH_MATTERS / average)
+    below += np.float32(_SATURATION * (1 - _LENGTH_MATTERS))
+    below += often
+    often *= np.float32(most)
+    often /= below
+    return often
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,14 +127,12 @@ class Postings:
     def _spelling(self) -> Spelling:
         return Spelling(Texts(self.arrays.spelling_offsets, self.arrays.spelling_content).decoded())
 
-    def having(self, term: str, live: Bools | None) -> int:
-        """How many documents have a term, of all or of those that are ``live``."""
+    def having(self, term: str, gone: Ints) -> int:
+        """How many documents have a term, without those that are ``gone``."""
         found = self._term(term)
         if found is None:
             return 0
-        if live is None:
-            return len(found)
-        return int(np.count_nonzero(live[self._documents[found.start : found.stop]]))
+        return len(found) - _common(self._documents[found.start : found.stop], gone)
 
     def with_terms(self, terms: Iterable[str], documents: Array | None) -> Bools:
         """Which documents (of those given, or all) have any of the terms."""
@@ -191,6 +189,15 @@ class Postings:
         places = np.searchsorted(stretch, documents.astype(np.int32, copy=False))
         rows = np.flatnonzero(stretch[np.minimum(places, len(stretch) - 1)] == documents)
         return rows, places[rows] + postings.start
+
+
+def _common(left: Array, right: Array) -> int:
+    """How many numbers two ascending arrays have in common."""
+    few, many = sorted((left, right), key=len)
+    if not len(few):
+        return 0
+    places = np.searchsorted(many, few.astype(many.dtype, copy=False))
+    return int(np.count_nonzero(many[np.minimum(places, len(many) - 1)] == few))
 
 
 class _Grouped(NamedTuple):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.read.values.columns import Array, Bools, Column, Ints
 
 _WORTH_SELECTING: Final = 4
+_GROUP: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +132,20 @@ def with_one_zero(values: pa.Array) -> pa.Array:
         return values
     found = values.to_pylist()
     return pa.array([None if one is None else [item + 0.0 for item in one] for one in found], kind)
+
+
+def smallest(values: npt.NDArray[Any], count: int) -> Any:
+    """The ``count``-th smallest of some floats. Values in groups whose smallest is too large are left out first,
+    which is much quicker than parting all of them."""
+    across = len(values) // _GROUP
+    if across >= 2 * count:
+        least = values[: across * _GROUP].reshape(_GROUP, across).min(axis=0)
+        enough = np.partition(least, count - 1)[count - 1]
+        if not np.isnan(enough):
+            values = values[values <= enough]
+    return np.partition(values, count - 1)[count - 1]
+
+
+def is_ascending(numbers: Array) -> bool:
+    """Is every number larger than the one before?"""
+    return bool((numbers[1:] > numbers[:-1]).all())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Final, Literal
 
 import numpy as np
@@ -12,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.read.values.columns import Array, Bools, Floats, Ints
+from omnigraph.read.values.parallel import in_parallel, parts_of
 from omnigraph.read.values.segments import Segment
+from omnigraph.read.values.sorting import smallest
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 Matrix = npt.NDArray[np.float32]
@@ -21,6 +24,8 @@ _ROUNDING: Final = 1e-5
 """How far a sum of products in 32 bits may be off, relative to the lengths of the vectors."""
 _CACHED: Final = 1 << 17
 """So many numbers stay in the cache of a processor."""
+_MANY: Final = 1 << 22
+"""So many numbers are worth fetching in several threads."""
 _FEW: Final = 4
 """Vectors are compared one by one if they are fewer than one in so many."""
 
@@ -73,12 +78,19 @@ class VectorBlock:
         """The products of a vector with those at positions, which are fetched so few at a time that they stay in
         the processor's cache."""
         out = np.empty(len(positions), dtype=np.float32)
-        together = max(1, _CACHED // self.matrix.shape[1])
-        fetched = np.empty((min(together, len(positions)), self.matrix.shape[1]), dtype=np.float32)
-        for low in range(0, len(positions), together):
-            some = positions[low : low + together]
-            rows = self.matrix.take(some, axis=0, out=fetched[: len(some)], mode="clip")
-            np.dot(rows, vector, out=out[low : low + len(some)])
+        width = self.matrix.shape[1]
+        together = max(1, _CACHED // width)
+
+        def work(start: int, stop: int) -> None:
+            fetched = np.empty((min(together, stop - start), width), dtype=np.float32)
+            for low in range(start, stop, together):
+                some = positions[low : min(low + together, stop)]
+                rows = self.matrix.take(some, axis=0, out=fetched[: len(some)], mode="clip")
+                np.dot(rows, vector, out=out[low : low + len(some)])
+
+        parts = parts_of(len(positions) * width, _MANY)
+        bounds = [len(positions) * part // parts for part in range(parts + 1)]
+        in_parallel(work, pairwise(bounds))
         return out
 
 
@@ -122,18 +134,18 @@ class VectorColumn:
 
     def nearest(self, query: Floats, metric: Metric, count: int, among: Array | None = None) -> Ints:
         """Positions of all that can be among the ``count`` nearest, of all vectors or of those at some positions,
-        by a fast pass in 32 bits. They include every tie, and everything that rounding could have moved across the
-        border: exact distances decide."""
-        allowed = self._live
-        if among is not None:
-            allowed = np.zeros(self._size, dtype=np.bool_)
-            allowed[among] = True
-        places = None if allowed is None else np.flatnonzero(allowed)
+        which ascend, by a fast pass in 32 bits. They include every tie, and everything that rounding could have
+        moved across the border: exact distances decide."""
+        places = among if among is not None or self._live is None else np.flatnonzero(self._live)
         if count >= (self._size if places is None else len(places)):
             return np.arange(self._size) if places is None else places
         if places is not None and _FEW * len(places) < self._size:
             scores = np.concatenate([part.made.rough(query, metric, own) for part, own in self._own(places)])
             return places[self._best(scores, query, metric, count)]
+        allowed = self._live
+        if among is not None:
+            allowed = np.zeros(self._size, dtype=np.bool_)
+            allowed[among] = True
         parts = [part.made.rough(query, metric) for part in self._segments]
         scores = (parts[0] if len(parts) == 1 else np.concatenate(parts))[: self._size]
         if allowed is not None:
@@ -153,7 +165,7 @@ class VectorColumn:
         if metric == "l2":
             longest = max(float(part.made.norms.max(initial=0)) for part in self._segments)
             rounding = _ROUNDING * (longest**2 + float(query @ query))
-        border = float(np.partition(scores, count - 1)[count - 1]) if count else -np.inf
+        border = float(smallest(scores, count)) if count else -np.inf
         return np.flatnonzero(scores <= border + 2 * rounding)
 
 

@@ -161,6 +161,15 @@ def rows_at(tables: TableVersions, piece: Piece, offsets: Offsets, columns: Sequ
         return reader.take_rows(offsets.tolist()).to_table()
 
 
+def numbered_rows(
+    tables: TableVersions, ref: TableRef, numbers: npt.NDArray[np.int64], columns: Sequence[str]
+) -> pa.Table:
+    """Some rows of a version, by their numbers in the order in which it is read."""
+    handle = tables.verified(ref, LOOKUP_BYTES)
+    with translated(tables.shown(ref.location)):
+        return handle.take(numbers.tolist(), columns=list(columns))
+
+
 def addresses_of(tables: TableVersions, ref: TableRef, ids: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """Those of some ids that a version has, and the addresses of their rows, through the index of the ids."""
     handle = tables.verified(ref, LOOKUP_BYTES)

@@ -12,7 +12,7 @@ from omnigraph.errors import ObjectDamaged, StorageUnavailable
 from omnigraph.lang.query import ir
 from omnigraph.read.data.rows import Rows, WholeTable
 from omnigraph.read.run.search.scorers import NearestScorer
-from omnigraph.read.values.columns import Array, Ints
+from omnigraph.read.values.columns import Array, Bools, Ints
 from omnigraph.settings import ReadSettings
 from omnigraph.storage.rows.nearest import Near, VectorIndex
 
@@ -79,19 +79,19 @@ def indexed_search(
 def candidates_by_index(
     score: ir.Nearest, scorer: NearestScorer, rows: Rows, wanted: int, among: Array | None, settings: ReadSettings
 ) -> Ints | None:
-    """Positions that contain nearly all of the nearest so many entities, of all or of those at some positions; at
-    least so many. None if all of them have to be compared."""
+    """Positions that contain nearly all of the nearest so many entities, of all or of those at some positions,
+    which ascend; at least so many, or all. None if all of them have to be compared."""
     search = indexed_search(rows, score, wanted, settings) if isinstance(rows, WholeTable) else None
     if search is None or not scorer.vector.any():
         return None
     assert isinstance(rows, WholeTable)  # noqa: S101  only they have indexes
-    allowed, share = None, 1.0
+    share = 1.0
     if among is not None:
-        allowed = np.zeros(rows.size, dtype=np.bool_)
-        allowed[among] = True
-        count = np.count_nonzero(allowed)
-        share = count / rows.count
-        if _FEW * share < 1 or (4 * share < 1 and count * len(scorer.vector) <= _QUICK):
+        share = len(among) / rows.count
+        fetched = not rows.keeps_vectors(score.property, score.dimension)
+        if fetched and len(among) <= settings.lookup_rows:
+            return among
+        if not fetched and (_FEW * share < 1 or (4 * share < 1 and len(among) * score.dimension <= _QUICK)):
             return None
     while True:
         near = search.near(scorer, wanted, share)
@@ -101,7 +101,14 @@ def candidates_by_index(
             found = rows.near(near)
         except (StorageUnavailable, ObjectDamaged):
             return None
-        chosen = found if allowed is None else found[allowed[found]]
+        chosen = found if among is None else found[_is_among(found, among)]
         if len(chosen) >= wanted:
             return chosen
         share /= 4
+
+
+def _is_among(found: Ints, among: Array) -> Bools:
+    """Which numbers are among some that ascend."""
+    wanted = found.astype(among.dtype, copy=False)  # searching for another type than there is would copy all
+    places = np.minimum(np.searchsorted(among, wanted), len(among) - 1)
+    return np.asarray(among[places] == wanted)

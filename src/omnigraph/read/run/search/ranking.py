@@ -18,6 +18,7 @@ from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.search.indexed import candidates_by_index
 from omnigraph.read.run.search.scorers import NearestScorer, scorer_of
 from omnigraph.read.values.columns import Array, Bools, Column, Floats, Ints
+from omnigraph.read.values.sorting import is_ascending
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 
@@ -200,19 +201,29 @@ def _preselected(
         return frame
     rows, positions = frame.rows[ranking.variable], frame.positions[ranking.variable]
     is_whole = positions is rows.everything
-    present = positions if is_whole else positions[positions >= 0]
-    scorer = scorer_of(ranking, expressions) if len(present) else None
+    is_sorted = is_whole or is_ascending(positions)
+    among = None if is_whole else _entities(positions, rows.size, is_sorted=is_sorted)
+    scorer = scorer_of(ranking, expressions) if len(positions if among is None else among) else None
     if scorer is None:
         return frame
-    among, chosen = None if is_whole else present, None
+    chosen = None
     if isinstance(ranking, ir.Nearest) and isinstance(scorer, NearestScorer):
         chosen = candidates_by_index(ranking, scorer, rows, limit, among, settings)
     if chosen is None:
         chosen = scorer.candidates(rows, limit, among)
     if chosen is None:
         return frame
-    if is_whole and len(frame.positions) == 1:
-        return frame.take(np.searchsorted(positions, chosen))
+    if is_sorted and len(frame.positions) == 1:
+        return frame.take(np.searchsorted(positions, chosen.astype(positions.dtype, copy=False)))
     is_chosen = np.zeros(rows.size + 1, dtype=np.bool_)  # the last one is for rows without an entity
     is_chosen[chosen] = True
     return frame.keep(is_chosen[positions])
+
+
+def _entities(positions: Array, size: int, *, is_sorted: bool) -> Array:
+    """The positions of all entities, each once, ascending; rows without an entity have negative ones."""
+    if is_sorted:
+        return positions[np.searchsorted(positions, 0) :]
+    is_there = np.zeros(size, dtype=np.bool_)
+    is_there[positions[positions >= 0]] = True
+    return np.flatnonzero(is_there)

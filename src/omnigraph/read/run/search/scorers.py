@@ -36,8 +36,8 @@ class Scorer(ABC):
         """The score of each entity at the positions, or of all; NaN where there is nothing to score."""
 
     def candidates(self, rows: Rows, count: int, among: Array | None = None) -> Ints | None:  # noqa: ARG002
-        """Positions that contain the best so many entities, of all or of those at some positions; None if only
-        scoring all of them would tell."""
+        """Positions that contain the best so many entities, of all or of those at some positions, which ascend;
+        None if only scoring all of them would tell."""
         return None
 
 
@@ -76,7 +76,7 @@ class NearestScorer(Scorer):
         return cls(score.property, vector, score.metric)
 
     def scores(self, rows: Rows, positions: Array | None = None) -> Floats:
-        return rows.vectors(self.property).distances(self.vector, self.metric, positions)
+        return rows.distances(self.property, self.vector, self.metric, positions)
 
     def candidates(self, rows: Rows, count: int, among: Array | None = None) -> Ints | None:
         return rows.vectors(self.property).nearest(self.vector, self.metric, count, among)
@@ -107,15 +107,7 @@ class Bm25Scorer(RelativeScorer[Statistics]):
     def candidates(self, rows: Rows, count: int, among: Array | None = None) -> Ints | None:
         if self.whole is not None or count <= 0:
             return None
-        if among is None and rows.live is not None:
-            among = rows.everything
-        scores = self.scores(rows, among)
-        held = np.flatnonzero(scores > 0)
-        if len(held) > count:
-            best = scores[held]
-            border = np.partition(best, len(best) - count)[len(best) - count]
-            held = held[best >= border]
-        return held if among is None else np.sort(among[held])
+        return rows.text_index(self.property).best(self.query, count, among)
 
     def counted(self, batches: Iterable[Rows]) -> Statistics:
         terms = terms_of(self.query)
