@@ -95,7 +95,7 @@ def _last_match(data: bytes, dialect: Dialect) -> int:
 def record_ends(data: bytes, dialect: Dialect) -> Positions:
     """Where each record ends, blank ones included. The last one may lack its line end."""
     quotes = _sure_quotes(data, dialect)
-    if quotes is None or data.count(b"\r") != data.count(b"\r\n"):
+    if quotes is None or _has_lone_return(data):
         found = [match.end() for match in _record(dialect).finditer(data) if match.end() > match.start()]
         return np.array(found, np.int64)
     lines = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
@@ -108,7 +108,7 @@ def record_ends(data: bytes, dialect: Dialect) -> Positions:
 def record_lines(data: bytes, dialect: Dialect, records: int) -> tuple[Positions, int]:
     """The lines, from 1, on which that many records begin that are not blank, and how many lines there are."""
     lines = data.count(b"\n") + (len(data) > 0 and not data.endswith(b"\n"))
-    if lines == records and data.count(b"\r") == data.count(b"\r\n"):
+    if lines == records and not _has_lone_return(data):
         return np.arange(1, records + 1), lines
     text, ends = np.frombuffer(data, np.uint8), record_ends(data, dialect)
     if not len(ends):
@@ -119,6 +119,11 @@ def record_lines(data: bytes, dialect: Dialect, records: int) -> tuple[Positions
     is_blank = (text[starts] == _NEWLINE) | (text[starts] == _RETURN)
     first = 1 + np.cumsum(taken) - taken
     return first[~is_blank], int(taken.sum())
+
+
+def _has_lone_return(data: bytes) -> bool:
+    """Does a carriage return end a line, or lie within a value?"""
+    return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
 
 
 def header_end(data: bytes, dialect: Dialect) -> int:
