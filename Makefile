@@ -65,6 +65,7 @@ bench: install ## Print the benchmarks
 	$(BIN)/python -m benchmarks.topology
 	$(BIN)/python -m benchmarks.load
 	$(BIN)/python -m benchmarks.load.local
+	$(BIN)/python -m benchmarks.load.vectors
 	$(BIN)/python -m benchmarks.load.merging
 	$(BIN)/python -m benchmarks.load.cluster
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pv
 
@@ -16,11 +16,12 @@ from omnigraph.formats.cells import RowErrors
 from omnigraph.formats.columnar import read_columns
 from omnigraph.formats.dialect import Dialect
 from omnigraph.formats.jsonl.blocks import Block, Unreadable
-from omnigraph.formats.texts import typed_batch
+from omnigraph.formats.quoting import header_end, last_end, record_lines
+from omnigraph.formats.texts import plain_type, typed_batch
 from omnigraph.lang.schema.catalog import EntityType
 
-_BLOCK_BYTES: Final = 8 << 20
-_HEADER_BYTES: Final = 1 << 20
+_LONGEST_RECORD: Final = 64 << 20
+_SHOWN_BYTES: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +38,17 @@ class Delimited:
 
 
 @dataclass(slots=True)
-class _Rows:
-    """The numbers of rows: those with another number of cells are left out by Arrow, and are counted here."""
+class _Refused:
+    """The rows with another number of cells, which Arrow leaves out: their numbers, from 1, and why."""
 
-    refused: list[tuple[int, str]] = field(default_factory=list)
-    counted: int = 0
+    rows: dict[int, str] = field(default_factory=dict)
 
     def refuse(self, row: pv.InvalidRow) -> str:
         """Note a row that Arrow cannot use; it goes on without it."""
         cells = "cell" if row.actual_columns == 1 else "cells"
         reason = f"the row has {row.actual_columns} {cells}, and the header {row.expected_columns}"
-        self.refused.append((row.number or 0, reason))
+        self.rows[row.number or 1] = reason
         return "skip"
-
-    def numbers(self, count: int) -> npt.NDArray[np.int64]:
-        """The numbers of the next rows."""
-        refused = [number for number, _ in self.refused]
-        span = np.arange(self.counted + 1, self.counted + count + len(refused) + 1)
-        return span[~np.isin(span, refused)][:count]
-
-    def refused_until(self, last: int | None) -> list[tuple[int, str]]:
-        """The refused rows up to a number, which are forgotten; all of them if it is None."""
-        found = [entry for entry in self.refused if last is None or entry[0] <= last]
-        self.refused = self.refused[len(found) :]
-        return found
 
 
 def header_of(start: bytes, dialect: Dialect, source: str) -> tuple[str, ...]:
@@ -71,72 +59,114 @@ def header_of(start: bytes, dialect: Dialect, source: str) -> tuple[str, ...]:
         raise SourceUnusable(source, "it is empty; a CSV file begins with the names of its columns")
     reading = pv.ReadOptions(use_threads=False, block_size=max(len(start), 1) + 1)
     try:
-        return tuple(pv.open_csv(pa.BufferReader(start), reading, _parsing(dialect, _Rows())).schema.names)
+        return tuple(pv.open_csv(pa.BufferReader(start), reading, _parsing(dialect, _Refused())).schema.names)
     except pa.ArrowInvalid as error:
         raise SourceUnusable(source, f"it cannot be read as CSV: {error}") from error
 
 
-def read_delimited(stream: pa.NativeFile, form: Delimited, *, has_header: bool) -> Iterator[Block]:
-    """The records of a stream of CSV. Line numbers are those of rows, of which the header is the first."""
-    rows = _Rows(counted=int(has_header))
-    names = None if has_header else list(form.names)
-    reading = pv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES, column_names=names)
-    wanted = list(dict.fromkeys(form.columns.values()))
-    converting = pv.ConvertOptions(
-        column_types=dict.fromkeys(wanted, pa.binary()),
-        include_columns=wanted,
-        null_values=list(form.dialect.nulls),
-        strings_can_be_null=True,
-        quoted_strings_can_be_null=False,
-    )
-    before = 0
-    try:
-        batches: Any = pv.open_csv(stream, reading, _parsing(form.dialect, rows), converting)
-    except pa.ArrowInvalid as error:
-        if "Empty CSV" not in str(error):
-            raise
-        return
-    for batch in batches:
-        numbers = rows.numbers(batch.num_rows)
-        rows.counted = int(numbers[-1]) if len(numbers) else rows.counted
-        yield _block(form, batch, numbers - before, rows.refused_until(rows.counted), before, rows.counted)
-        before = rows.counted
-    if rows.refused or rows.counted > before:
-        last = max([rows.counted, *(number for number, _ in rows.refused)])
-        yield _block(form, None, np.array([], np.int64), rows.refused_until(None), before, last)
+def whole_records(chunks: Iterable[bytes], dialect: Dialect, source: str) -> Iterator[bytes]:
+    """The bytes of CSV, cut anew so that every piece consists of whole records."""
+    held = b""
+    for chunk in chunks:
+        held = held + chunk if held else chunk
+        end = last_end(held, dialect)
+        if end:
+            yield held[:end]
+            held = held[end:]
+        if len(held) > _LONGEST_RECORD:
+            shown = repr(held[:_SHOWN_BYTES].decode(errors="replace"))
+            reason = f"the row that begins with {shown} has more than {_LONGEST_RECORD >> 20} MB"
+            raise SourceUnusable(source, f"{reason}; is a quote open that is never closed?")
+    if held:
+        yield held
 
 
-def _parsing(dialect: Dialect, rows: _Rows) -> pv.ParseOptions:
-    return pv.ParseOptions(
-        delimiter=dialect.delimiter,
-        quote_char=dialect.quote,
-        newlines_in_values=True,
-        invalid_row_handler=rows.refuse,
-    )
+def read_delimited(pieces: Iterable[bytes], form: Delimited, *, has_header: bool) -> Iterator[Block]:
+    """The records of pieces of CSV that consist of whole records. The line of a record is the one on which it
+    begins, counted in line ends, of which values in quotes may hold some."""
+    for number, piece in enumerate(pieces):
+        data = piece.removeprefix(BOM_UTF8) if has_header and not number else piece
+        header = header_end(data, form.dialect) if has_header else 0
+        before = record_lines(data[:header], form.dialect, 0)[1]
+        has_header = has_header and not header
+        yield _block(form, data[header:], before)
 
 
-def _block(
-    form: Delimited,
-    batch: pa.RecordBatch | None,
-    numbers: npt.NDArray[np.int64],
-    refused: list[tuple[int, str]],
-    before: int,
-    last: int,
-) -> Block:
-    """The records of some rows, whose lines are counted from the start of the block."""
-    bad = [Unreadable(number - before, 1, reason) for number, reason in refused]
-    if batch is None or not batch.num_rows:
-        return Block({}, bad, last - before)
+def _block(form: Delimited, data: bytes, before: int) -> Block:
+    """The records of some bytes, after that many lines of a header."""
+    batch, refused = _batch(form, data)
+    at, lines = record_lines(data, form.dialect, batch.num_rows + len(refused))
+    at = at + before
+    bad = [Unreadable(int(at[number - 1]), 1, reason) for number, reason in refused.items()]
+    if not batch.num_rows:
+        return Block({}, bad, lines + before)
+    numbers = np.delete(at, [number - 1 for number in refused])
     errors = RowErrors(batch.num_rows)
     cells = {name: _texts(batch[column], column, errors) for name, column in form.columns.items()}
     read = read_columns(form.entity, typed_batch(form.entity, cells, form.dialect, errors), errors=errors)
     records = {key: replace(found, lines=numbers[found.lines - 1]) for key, found in read.records.items()}
     bad += [replace(one, line=int(numbers[one.line - 1])) for one in read.unreadable]
-    return Block(records, sorted(bad, key=lambda one: one.line), last - before)
+    return Block(records, sorted(bad, key=lambda one: one.line), lines + before)
+
+
+def _batch(form: Delimited, data: bytes) -> tuple[pa.RecordBatch, dict[int, str]]:
+    """The cells of some bytes, with their types if Arrow can read all of them for sure, else as bytes."""
+    wanted = list(dict.fromkeys(form.columns.values()))
+    if not data.strip(b"\r\n"):
+        return pa.RecordBatch.from_pydict({name: pa.array([], pa.binary()) for name in wanted}), {}
+    try:
+        return _parsed(form, data, wanted, _cell_types(form))
+    except pa.ArrowInvalid:
+        return _parsed(form, data, wanted, dict.fromkeys(wanted, pa.binary()))
+
+
+def _parsed(
+    form: Delimited, data: bytes, wanted: list[str], types: Mapping[str, pa.DataType]
+) -> tuple[pa.RecordBatch, dict[int, str]]:
+    refused = _Refused()
+    if data.startswith(BOM_UTF8):
+        data = b"\n" + data  # Arrow takes the mark for that of a file, and leaves it out
+    table = pv.read_csv(
+        pa.BufferReader(data),
+        pv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(form.names)),
+        _parsing(form.dialect, refused),
+        pv.ConvertOptions(
+            column_types=types,
+            include_columns=wanted,
+            null_values=list(form.dialect.nulls),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    return pa.RecordBatch.from_pydict({name: _whole(table[name]) for name in wanted}), refused.rows
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _cell_types(form: Delimited) -> dict[str, pa.DataType]:
+    """The types that Arrow may give to cells: its numbers and days are read as those of texts, later, would be."""
+    types: dict[str, pa.DataType] = {}
+    for name, cell in form.columns.items():
+        own = plain_type(form.entity, name)
+        types[cell] = own if types.get(cell, own) == own else pa.string()
+    return types
+
+
+def _parsing(dialect: Dialect, refused: _Refused) -> pv.ParseOptions:
+    return pv.ParseOptions(
+        delimiter=dialect.delimiter,
+        quote_char=dialect.quote,
+        newlines_in_values=True,
+        invalid_row_handler=refused.refuse,
+    )
 
 
 def _texts(values: pa.Array, column: str, errors: RowErrors) -> pa.Array:
     """Bytes as texts; those that are no UTF-8 become null, and are added to the errors."""
+    if not pa.types.is_binary(values.type):
+        return values
     try:
         return values.cast(pa.string())
     except pa.ArrowInvalid:

@@ -29,13 +29,27 @@ _LONGEST_SHOWN: Final = 40
 _MOMENTS: Final = (pa.timestamp("us"), pa.timestamp("us", tz="UTC"))
 
 
+def plain_type(entity: EntityType, name: str) -> pa.DataType:
+    """The type with which Arrow may read the cells of a column: that of numbers and days, else text."""
+    prop = entity.properties.get(name)
+    if prop is None or not prop.type.is_plain or prop.type.is_blob:
+        return pa.string()
+    scalar = prop.type.scalar
+    if scalar in FLOATS:
+        return pa.float64()
+    return column(name, prop.type).type if scalar in INTEGERS or scalar is Scalar.DATE else pa.string()
+
+
 def typed_batch(
     entity: EntityType, cells: Mapping[str, pa.Array], dialect: Dialect, errors: RowErrors
 ) -> pa.RecordBatch:
-    """Columns of texts as columns of the types that the properties have; texts that do not fit become null."""
+    """Columns of texts as columns of the types that the properties have; texts that do not fit become null.
+
+    Columns that have such a type already stay as they are.
+    """
     arrays = {
         name: texts
-        if (prop := entity.properties.get(name)) is None
+        if (prop := entity.properties.get(name)) is None or not pa.types.is_string(texts.type)
         else _typed(entity, prop, texts, dialect, errors)
         for name, texts in cells.items()
     }

@@ -193,7 +193,7 @@ def test_slices_keep_all_cores_busy() -> None:
     assert len(slices_of([source(450)], 4, SMALL)) == 8
     assert len(slices_of([source(12)], 4, SMALL)) == 1
     slices = slices_of([source(150, "a"), source(0, "b"), source(150, "c")], 2, SMALL)
-    assert [part.number for part in slices] == [*range(5)]
+    assert [(part.number, part.file.name[-1]) for part in slices] == [*enumerate("aaaabcccc")]
     assert len(slices_of([source(1000, compression="gzip")], 4, SMALL)) == 1
     assert slices_of([], 4, BulkSettings()) == []
 

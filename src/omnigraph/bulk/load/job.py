@@ -23,6 +23,7 @@ from omnigraph.bulk.jobs import destinations, job_record, planned_branch
 from omnigraph.bulk.load.checking.joins import KeyJoins
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.bulk.load.preparer import LoadPreparer, StagedInput
+from omnigraph.bulk.load.sources.cutting import cut_files
 from omnigraph.bulk.load.sources.files import SourceFile
 from omnigraph.bulk.load.sources.slices import rows_per_file, slices_of
 from omnigraph.bulk.load.staging.stager import SliceReport, StagePlan, stage_slice
@@ -174,7 +175,8 @@ def _plan(
 
 
 def _stage(engine: LoadEngine, plan: StagePlan, files: Sequence[SourceFile], options: LoadOptions) -> StagedInput:
-    slices = slices_of(files, engine.runner.cores, options.settings)
+    cuts = cut_files(engine.runner, files, options.settings)
+    slices = slices_of(files, engine.runner.cores, options.settings, cuts)
     reports = engine.runner.run("reading and staging", partial(stage_slice, plan), slices)
     sources = [part.file.name for part in slices]
     for source in engine.rows:

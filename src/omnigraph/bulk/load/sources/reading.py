@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 from omnigraph.bulk.load.sources.external import without_refused
 from omnigraph.bulk.load.sources.opening import arrow_batches, opened
 from omnigraph.bulk.load.sources.slices import Slice
-from omnigraph.bulk.ranges import Lines, read_bytes, read_ranges, unpacked
+from omnigraph.bulk.meters import note
+from omnigraph.bulk.ranges import Lines, read_ranges, unpacked
 from omnigraph.formats.columnar import numbered_ends, read_columns
-from omnigraph.formats.delimited import Delimited, read_delimited
+from omnigraph.formats.delimited import Delimited, read_delimited, whole_records
 from omnigraph.formats.format import Format
 from omnigraph.formats.jsonl.blocks import Block, Unreadable, read_block
 from omnigraph.formats.jsonl.flat import FlatForm, read_flat_block
@@ -24,6 +25,7 @@ from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.storage.external.sources import BlobSources
 
 _BATCH_ROWS: Final = 100_000
+_CHUNK_BYTES: Final = 8 << 20
 
 
 def blocks_of(part: Slice, catalog: Catalog) -> Iterator[Block]:
@@ -96,9 +98,22 @@ def _delimited_blocks(part: Slice, catalog: Catalog) -> Iterator[Block]:
     assert file.table_key is not None  # noqa: S101  such files get their type when they are found
     form = Delimited(catalog.entity(file.table_key), file.dialect, file.names, file.columns)
     has_header = file.dialect.names is None and part.start == 0
-    if file.compression is None and (part.start, part.stop) != (0, file.size):
-        content = read_bytes(file.name, file.options, part.start, part.stop)
-        yield from read_delimited(pa.BufferReader(content), form, has_header=has_header)
-        return
     with opened(file) as stream:
-        yield from read_delimited(stream, form, has_header=has_header)
+        pieces = whole_records(_chunks(part, stream), file.dialect, file.name)
+        yield from read_delimited(pieces, form, has_header=has_header)
+
+
+def _chunks(part: Slice, stream: pa.NativeFile) -> Iterator[bytes]:
+    """The bytes of a slice of text, or of a whole packed file, a few at a time."""
+    is_packed = part.file.compression is not None
+    if part.start:
+        stream.seek(part.start)
+    left = part.stop - part.start
+    while is_packed or left > 0:
+        chunk = stream.read(_CHUNK_BYTES if is_packed else min(left, _CHUNK_BYTES))
+        if not chunk:
+            return
+        yield chunk
+        if not is_packed:
+            note(size=len(chunk))
+            left -= len(chunk)

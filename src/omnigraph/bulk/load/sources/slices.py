@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Final
 
 from omnigraph.bulk.load.sources.files import SourceFile
@@ -18,6 +19,7 @@ _MAX_SLICES: Final = 10_000
 _FILES_PER_TABLE: Final = 1_000
 _MAX_ROWS_PER_FILE: Final = 1_000_000
 _BYTES_PER_RECORD: Final = 100
+_ROUNDS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,33 +43,51 @@ def rows_per_file(files: Sequence[SourceFile], settings: BulkSettings) -> int:
     return max(settings.rows_per_file, min(_MAX_ROWS_PER_FILE, records // _FILES_PER_TABLE))
 
 
-def slices_of(files: Sequence[SourceFile], cores: int, settings: BulkSettings) -> list[Slice]:
-    """The files in slices of about the same size, in multiples of the cores; larger ones where a driver would have
-    to schedule too many."""
+def slice_size(files: Sequence[SourceFile], cores: int, settings: BulkSettings) -> int:
+    """About how many bytes a slice has: slices come in multiples of the cores, and are larger where a driver would
+    have to schedule too many. Several files are cut finer, so that no core is idle at the end.
+    """
     total = sum(file.size for file in files)
     size = min(_LARGEST_SLICE, max(settings.slice_bytes, total // _MAX_SLICES))
-    rounds = max(1, math.ceil(total / size / cores))
-    target = max(settings.smallest_slice, math.ceil(total / (rounds * cores)))
+    rounds = max(1 if len(files) == 1 else _ROUNDS, math.ceil(total / size / cores))
+    return max(settings.smallest_slice, math.ceil(total / (rounds * cores)))
+
+
+def slices_of(
+    files: Sequence[SourceFile],
+    cores: int,
+    settings: BulkSettings,
+    cuts: Mapping[str, Sequence[int]] = MappingProxyType({}),
+) -> list[Slice]:
+    """The files in slices. ``cuts`` are the ends of records at which CSV files are cut; others stay whole."""
+    target = slice_size(files, cores, settings)
     slices: list[Slice] = []
     for file in files:
         slices += [
             Slice(number, file, start, stop, settings.slice_bytes)
-            for number, (start, stop) in enumerate(_ranges(file, target), len(slices))
+            for number, (start, stop) in enumerate(_ranges(file, target, cuts.get(file.name, ())), len(slices))
         ]
     return slices
 
 
-def _ranges(file: SourceFile, target: int) -> list[tuple[int, int]]:
+def even_ranges(size: int, target: int) -> list[tuple[int, int]]:
+    """A number of bytes in even ranges of about as many as wanted."""
+    parts = max(1, round(size / target))
+    return list(pairwise(size * part // parts for part in range(parts + 1)))
+
+
+def _ranges(file: SourceFile, target: int, cuts: Sequence[int]) -> list[tuple[int, int]]:
     if file.format is Format.PARQUET:
         return _grouped(row_group_sizes(file), target)
     if file.format is Format.ARROW:
         batches = batch_count(file)
         return _grouped([file.size // batches] * batches, target) if batches else [(0, 0)]
-    if file.compression is not None or file.format.is_delimited:
+    if file.compression is not None:
         return [(0, file.size)]
-    parts = max(1, round(file.size / target))
-    edges = [file.size * part // parts for part in range(parts + 1)]
-    return list(pairwise(edges))
+    if file.format.is_delimited:
+        inner = sorted({cut for cut in cuts if 0 < cut < file.size})
+        return list(pairwise([0, *inner, file.size]))
+    return even_ranges(file.size, target)
 
 
 def _grouped(sizes: Sequence[int], target: int) -> list[tuple[int, int]]:

@@ -1,0 +1,164 @@
+"""Where the records of CSV end, although values in quotes may hold line ends, and on which lines they begin.
+
+Quotes count as Arrow's reader counts them: one at the start of a value opens it, two within it stand for one, and
+one in the middle of a value is an ordinary letter. Where no such letter is, which is checked, every other quote
+opens a value, and NumPy finds the ends; elsewhere a pattern goes through the text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.formats.dialect import Dialect
+
+Positions = npt.NDArray[np.int64]
+_NEWLINE: Final = ord("\n")
+_RETURN: Final = ord("\r")
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedRange:
+    """What a range of a CSV file says about quotes, for the two ways in which it may begin: outside of a value in
+    quotes, and inside of one.
+
+    ``is_sure`` tells that every quote of it opens or closes a value, and ``first_end`` where in the file its first
+    record ends.
+    """
+
+    is_odd: bool = False
+    is_sure: tuple[bool, bool] = (True, True)
+    first_end: tuple[int | None, int | None] = (None, None)
+
+    def then(self, other: QuotedRange) -> QuotedRange:
+        """This range and the one after it."""
+        ways = (int(self.is_odd), int(not self.is_odd))
+        sure = [mine and other.is_sure[way] for mine, way in zip(self.is_sure, ways, strict=True)]
+        ends = [
+            other.first_end[way] if mine is None else mine for mine, way in zip(self.first_end, ways, strict=True)
+        ]
+        return QuotedRange(self.is_odd != other.is_odd, (sure[0], sure[1]), (ends[0], ends[1]))
+
+
+def scanned(data: bytes, before: bytes, after: bytes, start: int, dialect: Dialect) -> QuotedRange:
+    """What the bytes of a file from ``start`` on say; ``before`` and ``after`` are the bytes beside them."""
+    quotes, opens, closes = _quotes(before + data + after, dialect)
+    mine = (quotes >= len(before)) & (quotes < len(before) + len(data))
+    quotes, opens, closes = quotes[mine] - len(before), opens[mine], closes[mine]
+    sure = [bool(opens[way::2].all() and closes[1 - way :: 2].all()) for way in (0, 1)]
+    ends = [_first_end(data, quotes, way) for way in (0, 1)]
+    first, second = (None if end is None else start + end for end in ends)
+    return QuotedRange(len(quotes) % 2 == 1, (sure[0], sure[1]), (first, second))
+
+
+def _first_end(data: bytes, quotes: Positions, way: int) -> int | None:
+    """Where the first line ends that is outside of quotes."""
+    at = data.find(b"\n")
+    while at >= 0:
+        count = int(np.searchsorted(quotes, at))
+        if (count + way) % 2 == 0:
+            return at + 1
+        if count == len(quotes):
+            return None
+        at = data.find(b"\n", int(quotes[count]))
+    return None
+
+
+def last_end(data: bytes, dialect: Dialect) -> int:
+    """Where the last whole record ends, of bytes that begin with a record; 0 if none ends there."""
+    quotes = _sure_quotes(data, dialect)
+    if quotes is None or (b"\n" not in data and b"\r" in data):
+        return _last_match(data, dialect)
+    at = data.rfind(b"\n")
+    while at >= 0:
+        count = int(np.searchsorted(quotes, at))
+        if count % 2 == 0:
+            return at + 1
+        at = data.rfind(b"\n", 0, int(quotes[count - 1]))
+    return 0
+
+
+def _last_match(data: bytes, dialect: Dialect) -> int:
+    end = 0
+    for match in _record(dialect).finditer(data):
+        is_open = match["end"] == b"\r" and match.end() == len(data)  # a newline may follow
+        if match["end"] and not is_open:
+            end = match.end()
+    return end
+
+
+def record_ends(data: bytes, dialect: Dialect) -> Positions:
+    """Where each record ends, blank ones included. The last one may lack its line end."""
+    quotes = _sure_quotes(data, dialect)
+    if quotes is None or _has_lone_return(data):
+        found = [match.end() for match in _record(dialect).finditer(data) if match.end() > match.start()]
+        return np.array(found, np.int64)
+    lines = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
+    ends = lines[np.searchsorted(quotes, lines) % 2 == 0] + 1
+    if data and (not len(ends) or ends[-1] < len(data)):
+        ends = np.append(ends, len(data))
+    return np.asarray(ends, np.int64)
+
+
+def record_lines(data: bytes, dialect: Dialect, records: int) -> tuple[Positions, int]:
+    """The lines, from 1, on which that many records begin that are not blank, and how many lines there are."""
+    lines = data.count(b"\n") + (len(data) > 0 and not data.endswith(b"\n"))
+    if lines == records and not _has_lone_return(data):
+        return np.arange(1, records + 1), lines
+    text, ends = np.frombuffer(data, np.uint8), record_ends(data, dialect)
+    if not len(ends):
+        return ends, 0
+    newlines = np.searchsorted(np.flatnonzero(text == _NEWLINE), ends)
+    taken = np.diff(newlines, prepend=0) + (text[ends - 1] != _NEWLINE)
+    starts = np.concatenate([[0], ends[:-1]])
+    is_blank = (text[starts] == _NEWLINE) | (text[starts] == _RETURN)
+    first = 1 + np.cumsum(taken) - taken
+    return first[~is_blank], int(taken.sum())
+
+
+def _has_lone_return(data: bytes) -> bool:
+    """Does a carriage return end a line, or lie within a value?"""
+    return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
+
+
+def header_end(data: bytes, dialect: Dialect) -> int:
+    """Where the first record ends that is not blank; 0 if there is none."""
+    for match in _record(dialect).finditer(data):
+        if match.group().strip(b"\r\n"):
+            return match.end()
+    return 0
+
+
+@cache
+def _record(dialect: Dialect) -> re.Pattern[bytes]:
+    """A record with its line end, exactly as Arrow's reader finds it."""
+    quote, delimiter = (re.escape(letter.encode()) for letter in (dialect.quote, dialect.delimiter))
+    quoted = rb"(?:%b(?:[^%b]++|%b%b)*+(?:%b|\Z))?+" % ((quote,) * 5)
+    value = quoted + rb"[^%b\r\n]*+" % delimiter
+    return re.compile(rb"%b(?:%b%b)*+(?P<end>\r\n|\n|\r|\Z)" % (value, delimiter, value))
+
+
+def _sure_quotes(data: bytes, dialect: Dialect) -> Positions | None:
+    """Where quotes are, if each of them for sure opens or closes a value in turns."""
+    quotes, opens, closes = _quotes(data, dialect)
+    return quotes if opens[0::2].all() and closes[1::2].all() else None
+
+
+def _quotes(data: bytes, dialect: Dialect) -> tuple[Positions, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Where quotes are, and whether the bytes beside them allow them to open and to close a value."""
+    quote = dialect.quote.encode()
+    if quote not in data:
+        nothing = np.zeros(0, np.bool_)
+        return np.zeros(0, np.int64), nothing, nothing
+    text = np.frombuffer(data, np.uint8)
+    at = np.flatnonzero(text == quote[0])
+    beside = np.zeros(256, np.bool_)
+    beside[[_NEWLINE, _RETURN, quote[0], ord(dialect.delimiter)]] = True
+    opens = beside[text[np.maximum(at - 1, 0)]] | (at == 0)
+    closes = beside[text[np.minimum(at + 1, len(text) - 1)]] | (at == len(text) - 1)
+    return at, opens, closes
