@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Tests wait now and then, so two workers more than there are cores keep all of them busy.
 WORKERS := $(shell expr $$(nproc 2>/dev/null || echo 2) + 2)
+# Tests start many processes; with this set, each would compile all of the sources again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test long faults lint format bench fuzz torture docs clean
@@ -27,8 +29,8 @@ test: install ## Run the tests: something of everything, in a few minutes
 
 long: export PYTEST_DEBUG_TEMPROOT := $(or $(TMPDIR),/tmp)
 long: install ## Run the other tests: on Spark, with clusters that are killed, with more faults, stores and examples
-	$(BIN)/python -m pytest --quiet -m long tests/bulk tests/spark
-	OMNIGRAPH_ALL_EXAMPLES=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --quiet -m 'long or hypothesis' --ignore tests/bulk --ignore tests/spark tests
+	$(BIN)/python -m pytest --quiet -m long tests/bulk tests/spark tests/docs
+	OMNIGRAPH_ALL_EXAMPLES=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --quiet -m 'long or hypothesis' --ignore tests/bulk --ignore tests/spark --ignore tests/docs tests
 
 faults: install ## Try every fault of every operation, on disk and on the S3 server: hours
 	OMNIGRAPH_ALL_FAULTS=1 $(BIN)/python -m pytest --quiet -m long tests/faults
@@ -62,6 +64,7 @@ bench: install ## Print the benchmarks
 	$(BIN)/python -m benchmarks.interactive
 	$(BIN)/python -m benchmarks.topology
 	$(BIN)/python -m benchmarks.load
+	$(BIN)/python -m benchmarks.load.local
 	$(BIN)/python -m benchmarks.load.merging
 	$(BIN)/python -m benchmarks.load.cluster
 

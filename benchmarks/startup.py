@@ -38,7 +38,7 @@ ALLOWED: Final = 0.150
 """How many seconds longer than the yardstick a query may take."""
 
 _COMMAND: Final = "import sys; sys.argv[0] = 'omnigraph'; from omnigraph.cli.main import main; main()"
-_WITHOUT_PANDAS: Final = "from omnigraph.cli.arrow import leave_out_pandas; leave_out_pandas(); import lance"
+_WITHOUT_PANDAS: Final = "import omnigraph.storage, lance"
 _DUCKDB: Final = """
 import duckdb, json, sys
 rows = duckdb.connect(sys.argv[1], read_only=True).execute("SELECT name, age FROM Person").fetchall()

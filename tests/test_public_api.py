@@ -95,15 +95,47 @@ def test_a_command_imports_only_what_it_needs(tmp_path: Path, verb: str, text: s
     assert unwanted.isdisjoint(modules)
 
 
-def test_arrow_without_pandas_converts_to_it_when_it_is_asked_to() -> None:
+def test_a_program_that_opens_a_graph_and_asks_waits_for_no_pandas(tmp_path: Path) -> None:
+    graph = omnigraph.init(tmp_path / "g.omni", "node Person { name: String @key }")
+    graph.load([{"type": "Person", "data": {"name": "Ada"}}], mode="append")
     code = (
-        "from omnigraph.cli.arrow import leave_out_pandas\n"
-        "leave_out_pandas()\n"
-        "import lance, sys, pyarrow as pa\n"
+        f"{LISTED}import omnigraph\n"
+        f"graph = omnigraph.open({str(tmp_path / 'g.omni')!r})\n"
+        "assert graph.query('query q() { match { $p: Person } return { $p.name as n } }').rows == [{'n': 'Ada'}]\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(ran.stdout.partition("modules\n")[2].split())
+    assert "lance" in modules
+    assert (NEVER | NOT_TO_READ - {"omnigraph.recovery", "ulid"}).isdisjoint(modules)
+
+
+@pytest.mark.parametrize(
+    "before", ["", "import pandas", "import pyarrow", "import pyarrow as pa; pa.array([1])", "import lance"]
+)
+def test_arrow_recognises_values_of_pandas_whenever_that_is_imported(before: str) -> None:
+    code = (
+        f"{before}\n"
+        "import omnigraph.storage, lance, sys, pyarrow as pa\n"
+        "from importlib.util import find_spec\n"
+        "assert find_spec('pandas') is not None and find_spec('pandas') is not None\n"
+        f"assert ('pandas' in sys.modules) is {before not in ('', 'import pyarrow')}\n"
+        "import pandas\n"
+        "recognised = pa.array(pandas.Series([1.0, None]), from_pandas=None)\n"
+        "assert recognised.null_count == 1, 'NaN in a series is a missing value, in a list it is not'\n"
+        "frame = pandas.DataFrame({'a': [1]})\n"
+        "assert pa.Table.from_pandas(frame).to_pandas().equals(frame)\n"
+        "assert lance.dataset is not None and pandas.__spec__.loader.get_filename('pandas') == pandas.__file__\n"
+        "assert not any(type(finder).__module__.startswith('omnigraph') for finder in sys.meta_path)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_arrow_converts_to_pandas_that_the_program_has_not_imported() -> None:
+    code = (
+        "import omnigraph.storage, sys, pyarrow as pa\n"
         "assert 'pandas' not in sys.modules\n"
         "assert list(pa.array([1, 2]).to_pandas()) == [1, 2]\n"
-        "import pandas\n"
-        "assert pa.array(pandas.Series([3])).to_pylist() == [3]\n"
+        "assert pa.array(sys.modules['pandas'].Series([1.0, None])).null_count == 1\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -9,7 +9,7 @@ from tests.faults.disk import heard_from
 from tests.faults.operations import OPERATIONS
 from tests.faults.trials import tell
 
-SOME = 5
+SOME = 4
 """This many of the several hundred faults of an operation, evenly spread, are tried in every test run, and only of
 some operations."""
 
@@ -19,16 +19,12 @@ MORE = None if os.environ.get("OMNIGRAPH_ALL_FAULTS") else 24
 QUICK = (
     "open",
     "merge on main",
-    "overwrite on dev",
-    "rolled forward by the next write on main",
     "branch delete",
-    "ensure indices on main",
     "merge of a branch",
     "schema change on main",
     "optimize",
     "cleanup",
     "ingest into a missing branch",
-    "a load of several files",
 )
 
 

@@ -244,7 +244,7 @@ class Telling:
                     self.graph.mutate(f'query q() {{ delete Person where name = "{name}" }}', branch=branch)
 
 
-@pytest.mark.parametrize("seed", sampled(range(60), 3))
+@pytest.mark.parametrize("seed", sampled(range(60), 1))
 def test_a_merge_does_not_depend_on_the_branch_of_its_base(seed: int) -> None:
     """Deleted or not: without conflicts the same graph, else at least the same conflicts."""
     kept, deleted = Telling(seed, memory_store()).graph, Telling(seed, memory_store()).graph

@@ -92,7 +92,7 @@ def test_the_table_covers_every_pair_and_is_symmetric() -> None:
 
 
 @pytest.mark.parametrize(
-    ("circumstance", "related", "source"), sampled([(*c, o) for c in CIRCUMSTANCES for o in OPERATIONS], 7)
+    ("circumstance", "related", "source"), sampled([(*c, o) for c in CIRCUMSTANCES for o in OPERATIONS], 4)
 )
 def test_every_pair(circumstance: str, related: str, source: str) -> None:
     """One row of the table. What comes of a merge is what a model makes of the three states, too."""

@@ -50,12 +50,12 @@ def check(seed: int, count: int, scale: int = 1, settings: Settings = DEFAULTS) 
             pytest.fail(smallest(case, lambda on, query: disagreement(on, query)[0]), pytrace=False)
 
 
-@pytest.mark.parametrize("seed", sampled(range(GRAPHS), GRAPHS // 6))
+@pytest.mark.parametrize("seed", sampled(range(GRAPHS), GRAPHS // 10))
 def test_the_engine_agrees_with_the_reference(seed: int) -> None:
     check(seed, QUERIES_PER_GRAPH)
 
 
-@pytest.mark.parametrize("seed", sampled(range(10_000, 10_000 + GRAPHS // 4), GRAPHS // 20))
+@pytest.mark.parametrize("seed", sampled(range(10_000, 10_000 + GRAPHS // 4), GRAPHS // 40 or 1))
 def test_shortcuts_for_large_graphs_change_nothing(seed: int) -> None:
     check(seed, QUERIES_PER_GRAPH, 1 if seed % 2 else SCALE, EAGER)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from tests.faults.store import Rule, faulty_store
@@ -20,6 +21,7 @@ from tests.recovery.scenes import (
 )
 from tests.recovery.test_locks import take_lease_away
 from tests.recovery.test_windows import Interrupted, fail_at
+from tests.sampling import sampled
 from tests.stores import S3Server, Store
 
 import omnigraph
@@ -53,7 +55,7 @@ def late_request(graph: Graph, move: TableMove) -> Staged:
     return replace(staged, transaction=replace(staged.transaction, uuid=move.transaction_ids[0]))
 
 
-@pytest.mark.parametrize("branch", ["main", "dev"])
+@pytest.mark.parametrize("branch", sampled(["main", "dev"], 1))
 def test_on_an_object_store_recovery_takes_the_place_it_wants(s3_store: Store, branch: str) -> None:
     graph = new_graph(s3_store)
     sidecar = dead_writer(graph, branch)
@@ -104,8 +106,7 @@ def test_one_that_arrives_while_recovery_takes_its_place(s3_store: Store) -> Non
     WRITES["merge"].run(graph, "main")
 
 
-@pytest.mark.parametrize("name", WRITES)
-@pytest.mark.parametrize("branch", ["main", "dev"])
+@pytest.mark.parametrize(("name", "branch"), sampled(product(WRITES, ["main", "dev"]), 3))
 def test_where_nothing_was_fenced_off_the_next_writer_recognises_it(
     local_store: Store, name: str, branch: str
 ) -> None:
@@ -121,7 +122,9 @@ def test_where_nothing_was_fenced_off_the_next_writer_recognises_it(
     assert_settled(graph)
 
 
-@pytest.mark.parametrize("failpoint", ["recovery.after_restore", "publish.after_commit", "recovery.after_publish"])
+@pytest.mark.parametrize(
+    "failpoint", sampled(["recovery.after_restore", "publish.after_commit", "recovery.after_publish"], 1)
+)
 def test_putting_it_right_can_be_repeated(local_store: Store, failpoint: str) -> None:
     graph = new_graph(local_store)
     sidecar = dead_writer(graph)
@@ -190,7 +193,7 @@ def test_a_branch_that_is_created_again_is_not_deleted_by_a_late_request(s3_serv
         assert contents(graph, "dev") == WRITES["merge"].effect(BEGINNING)
 
 
-@pytest.mark.parametrize("what", ["branch", "tag"])
+@pytest.mark.parametrize("what", sampled(["branch", "tag"], 1))
 def test_a_ref_whose_creation_is_late_is_created_once(s3_server: S3Server, what: str) -> None:
     with faulty_store(s3_server) as faults:
         graph = new_graph(faults.store)

@@ -13,6 +13,7 @@ from tests.recovery.racers import errors, meeting, once, together, with_short_le
 from tests.recovery.scenes import KNOWS, PERSON, assert_settled, contents, edge, new_graph, person, sidecars
 from tests.recovery.test_locks import take_lease_away
 from tests.recovery.test_windows import OUTCOMES, Interrupted
+from tests.sampling import sampled
 from tests.stores import S3Server, Store, present
 
 import omnigraph
@@ -86,7 +87,7 @@ def test_batches_are_written_once_and_in_order(store: Store) -> None:
     assert_settled(graph)
 
 
-@pytest.mark.parametrize("failpoint", OUTCOMES)
+@pytest.mark.parametrize("failpoint", sampled(OUTCOMES, 4))
 def test_a_batch_that_dies_anywhere_is_there_once(local_store: Store, failpoint: str) -> None:
     graph = new_graph(local_store)
     run(graph, [0])

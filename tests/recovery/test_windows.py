@@ -62,8 +62,8 @@ PLACES = [
 ]
 """Each write on main, and two as the first of a branch, which forks its tables."""
 
-QUICK = [("merge", "main"), ("mutation", "dev")]
-"""Those that every test run tries; `make long` tries all."""
+QUICK = {*product(list(OUTCOMES)[::2], [("merge", "main")]), *product(list(OUTCOMES)[1::2], [("mutation", "dev")])}
+"""Those that every test run tries, each failpoint once; `make long` tries all."""
 
 RECOVERY_OF = {
     "write.between_tables": [
@@ -101,10 +101,7 @@ def test_every_failpoint_has_a_case() -> None:
 
 @pytest.mark.parametrize(
     ("failpoint", "place"),
-    [
-        pytest.param(*case, marks=[] if case[1] in QUICK else [pytest.mark.long])
-        for case in product(OUTCOMES, PLACES)
-    ],
+    [pytest.param(*case, marks=[] if case in QUICK else [pytest.mark.long]) for case in product(OUTCOMES, PLACES)],
     ids=str,
 )
 def test_a_write(local_store: Store, failpoint: str, place: tuple[str, str]) -> None:

@@ -80,10 +80,13 @@ class Reader(threading.Thread):
             self._held.remove(held)
             self.reclaimed += 1
 
-    def finish(self) -> int:
-        """Stop; how many snapshots there were. What was wrong with one is raised."""
+    def stop(self) -> None:
+        """End after the snapshot that is being read."""
         self._enough.set()
         self.join()
+
+    def finding(self) -> int:
+        """How many snapshots there were. What was wrong with one is raised."""
         if self.problem is not None:
             raise self.problem
         return self.snapshots

@@ -64,20 +64,28 @@ class Contest:
         arena.settle()
 
     def round(self, seconds: float) -> None:
-        """Let writers come and go for a while, then check; the first thing that is wrong is raised."""
+        """Let writers come and go for a while, then check; the first thing that is wrong is raised.
+
+        However it ends, no thread and no process of it stays behind.
+        """
         faulthandler.dump_traceback_later(HUNG, exit=True)
-        self._rounds += 1
-        chance = random.Random(f"{self._seed} {self.arena.kind} {self._rounds}")
-        reader = Reader(self.arena.calm)
-        reader.start()
-        weather = self.arena.weather(random.Random(chance.random())) if self._profile.faults else nullcontext()
-        with weather:
-            self._torment(reader, time.monotonic() + seconds)
-        self.counts["forks"] += self._orphans.end()
-        self.counts["snapshots"] += reader.finish()
-        self.counts["reclaimed"] += reader.reclaimed
-        self._check()
-        faulthandler.cancel_dump_traceback_later()
+        try:
+            self._rounds += 1
+            chance = random.Random(f"{self._seed} {self.arena.kind} {self._rounds}")
+            weather = self.arena.weather(random.Random(chance.random())) if self._profile.faults else nullcontext()
+            reader = Reader(self.arena.calm)
+            reader.start()
+            try:
+                with weather:
+                    self._torment(reader, time.monotonic() + seconds)
+            finally:
+                reader.stop()
+                self.counts["forks"] += self._orphans.end()
+            self.counts["snapshots"] += reader.finding()
+            self.counts["reclaimed"] += reader.reclaimed
+            self._check()
+        finally:
+            faulthandler.cancel_dump_traceback_later()
 
     def _torment(self, reader: Reader, until: float) -> None:
         victims: list[Victim] = []
@@ -88,11 +96,15 @@ class Contest:
                 victims += [self._victim(role, next(numbers)) for role in missing.elements()]
                 for victim in [v for v in victims if not v.watch(self.counts)]:
                     victims.remove(victim)
-                    self.kills[victim.end()] += 1
+                    self._end(victim)
                 time.sleep(0.02)
         finally:
-            for victim in victims:
-                self.kills[victim.end()] += 1
+            with ExitStack() as ends:  # all of them end, also when one of them has met a problem
+                for victim in victims:
+                    ends.callback(self._end, victim)
+
+    def _end(self, victim: Victim) -> None:
+        self.kills[victim.end()] += 1
 
     def _victim(self, role: Role, number: int) -> Victim:
         name = f"{self._rounds:04}-{number:03}"

@@ -4,3 +4,7 @@ Read `layout` (where everything is), `tables` (the only module that moves a tabl
 its changes) and `rows/` (how rows are found), `objects` and `locks`; `files/`, `control/` and `locking/` hold
 their parts.
 """
+
+from omnigraph.storage.arrow import wait_for_pandas
+
+wait_for_pandas()

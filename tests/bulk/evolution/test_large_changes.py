@@ -83,7 +83,7 @@ def shown(value: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("case", "branch"), sampled(product([*COMPUTED, LISTS], ["main", "review/1"]), 7), ids=shown
+    ("case", "branch"), sampled(product([*COMPUTED, LISTS], ["main", "review/1"]), 4), ids=shown
 )
 def test_by_tasks_as_in_the_calling_thread(case: Case, branch: str, tmp_path: Path) -> None:
     small = begun(Store(f"{tmp_path}/small"), case, branch, AT_ONCE)
@@ -261,7 +261,7 @@ STAGED = {
 """Where a killed job leaves files that no table refers to."""
 
 
-@pytest.mark.parametrize("window", sampled(WINDOWS, 3))
+@pytest.mark.parametrize("window", sampled(WINDOWS, 2))
 def test_a_change_that_is_killed_is_wholly_there_or_not_at_all(window: str, local_store: Store) -> None:
     check_killed(window, local_store)
 
