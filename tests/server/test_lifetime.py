@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import urllib3
+from tests.cli.command import COMMAND
 from tests.processes import children
 from tests.server.running import ADD, NAMES, SCHEMA, Served, make_graph, serve, serving
 
@@ -130,3 +133,16 @@ def certified(folder: Path) -> tuple[str, str]:
         )
     )
     return str(files[0]), str(files[1])
+
+
+def test_workers_tell_the_sum_of_their_counts(graph_place: Path) -> None:
+    command = [*COMMAND, "serve", str(graph_place), "--port", "0", "--unauthenticated", "--workers", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        url = f"http://{process.stdout.readline().decode().strip().partition('=')[2]}"
+        for _ in range(40):
+            assert urllib3.request("GET", f"{url}/healthz", headers={"Connection": "close"}).status == 200
+        counted = 'omnigraph_http_requests_total{method="GET",route="/healthz",status="200"} 40'
+        while counted not in urllib3.request("GET", f"{url}/metrics").data.decode():
+            time.sleep(0.05)
+        process.terminate()

@@ -66,6 +66,7 @@ from omnigraph.server.transfer.events import MEDIA_TYPE as EVENTS
 from omnigraph.server.transfer.events import events
 from omnigraph.server.transfer.spool import Content, spooled_body
 from omnigraph.server.transfer.streams import CallerGone, Stream
+from omnigraph.server.workers import metrics_folder
 
 R = TypeVar("R")
 _UNCACHED: Final = {"Cache-Control": "no-store"}
@@ -89,7 +90,7 @@ class Server:
         traces: Traces | None = None,
     ) -> None:
         self.settings = settings or ServerSettings()
-        self.metrics = Metrics()
+        self.metrics = Metrics(metrics_folder())
         self.is_stopping = False
         self.stored = stored or {}
         self._served = served
@@ -141,10 +142,17 @@ class Server:
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        sweeping = asyncio.ensure_future(self._sweep())
+        tasks = [asyncio.ensure_future(each) for each in (self._sweep(), self._save_metrics())]
         yield
-        sweeping.cancel()
+        for each in tasks:
+            each.cancel()
         await self.close()
+
+    async def _save_metrics(self) -> None:
+        """Keep what was counted where the other workers find it, every second."""
+        while True:
+            self.metrics.save()
+            await asyncio.sleep(1)
 
     async def _sweep(self) -> None:
         """Remove old idempotency keys, now and every hour."""

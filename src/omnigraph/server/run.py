@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 import socket
 import sys
@@ -108,9 +109,17 @@ def run_server(
         config.load()
     except OSError as error:
         raise RequestError(f"the certificate cannot be used: {error}") from None
+    _take_all_files()
     bound = inherited or _bound(listening)
     asyncio.run(_Uvicorn(config, server, _shown(bound), files or OperatorFiles()).serve([bound]))
     server.log("stopped")
+
+
+def _take_all_files() -> None:
+    """Let this process have as many open connections as the machine allows it, which is more than by default."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _shown(bound: socket.socket) -> str:

@@ -14,6 +14,8 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Final
 
@@ -22,6 +24,8 @@ from omnigraph.server.observing.logs import Log
 
 WORKER: Final = "OMNIGRAPH_SERVER_WORKER"
 """The variable that makes a process a worker: the numbers of its socket and of the supervisor's pipe."""
+METRICS: Final = "OMNIGRAPH_SERVER_METRICS"
+"""The variable that tells workers the folder in which each keeps its counts."""
 _MAIN: Final = "from omnigraph.cli.main import main; main()"
 _PAUSE: Final = 0.1
 _SHORTEST_LIFE: Final = 5.0
@@ -37,6 +41,12 @@ def inherited_socket() -> socket.socket | None:
     listening, pipe = (int(number) for number in given.split(","))
     threading.Thread(target=_stop_with_supervisor, args=(pipe,), daemon=True).start()
     return socket.socket(fileno=listening)
+
+
+def metrics_folder() -> Path | None:
+    """In a worker: the folder in which all workers keep their counts. None in any other process."""
+    given = os.environ.get(METRICS)
+    return None if given is None else Path(given)
 
 
 def _stop_with_supervisor(pipe: int) -> None:
@@ -56,6 +66,7 @@ class Supervisor:
         self._workers: list[_Worker] = []
         self._is_stopping = False
         self._watched, self._alive = os.pipe()
+        self._metrics = TemporaryDirectory(prefix="omnigraph-")
 
     def run(self, announce: str) -> None:
         """Serve until a signal says to stop. ``announce`` is printed when all workers take requests."""
@@ -76,6 +87,7 @@ class Supervisor:
                 each.process.terminate()
             for each in self._workers:
                 each.process.wait()
+            self._metrics.cleanup()
             os.close(self._alive)
             os.close(self._watched)
             for each_signal, handler in handlers.items():
@@ -96,7 +108,7 @@ class Supervisor:
         inherited = (self._listening.fileno(), self._watched)
         process = subprocess.Popen(  # noqa: S603  this program, with the arguments that it was started with
             [sys.executable, "-c", _MAIN, *self._arguments],
-            env={**os.environ, WORKER: ",".join(map(str, inherited))},
+            env={**os.environ, WORKER: ",".join(map(str, inherited)), METRICS: self._metrics.name},
             pass_fds=inherited,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
