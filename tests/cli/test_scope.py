@@ -9,6 +9,7 @@ import pytest
 import typer
 from tests.cli.command import omnigraph
 
+from omnigraph.cli.output import table_lines
 from omnigraph.cli.scope import config, credentials
 from omnigraph.cli.scope.capabilities import CAPABILITIES
 from omnigraph.cli.scope.target import Given, Target, resolve, server_of
@@ -229,3 +230,34 @@ def test_policies_are_checked_tested_and_asked(tmp_path: Path) -> None:
     assert policy("explain", "policy.yaml", "--actor", "a", "--action", "fly")[0] == 1
     found = omnigraph("policy", *asked, "--branch", "main", "--json", cwd=tmp_path).json
     assert (found["allowed"], found["matched_rule_id"]) == (True, "r")
+
+
+@pytest.mark.parametrize(
+    ("defaults", "lines"),
+    [
+        ("{}", ["abcdefghij | 12", "abcdefghij | 1234567890"]),
+        ("{table_max_column_width: 6}", ["abcde… | 12", "abcde… | 12345…"]),
+        (
+            "{table_max_column_width: 6, table_cell_layout: wrap}",
+            ["abcdef | 12", "ghij   |", "abcdef | 123456", "ghij   | 7890"],
+        ),
+    ],
+)
+def test_cells_of_tables_are_as_wide_as_the_configuration_says(
+    environment: dict[str, str], tmp_path: Path, defaults: str, lines: list[str]
+) -> None:
+    (tmp_path / "config.yaml").write_text(f"defaults: {defaults}")
+    columns = [["abcdefghij", "abcdefghij"], ["12", "1234567890"]]
+    header, rule, *rows = table_lines(["a", "b"], columns)
+    assert (header.split(), set(rule)) == (["a", "|", "b"], {"-", "+"})
+    assert rows == lines
+    assert len(list(table_lines(["a", "b"], [[], []]))) == 2
+
+
+@pytest.mark.parametrize(
+    "wrong", ["table_max_column_width: 3", "table_max_column_width: wide", "table_cell_layout: x"]
+)
+def test_a_look_that_there_is_not_is_refused(environment: dict[str, str], tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "config.yaml").write_text(f"defaults: {{{wrong}}}")
+    with pytest.raises(ConfigInvalid, match="table_"):
+        config.read_config(environment)

@@ -14,6 +14,16 @@ HOME: Final = "OMNIGRAPH_HOME"
 FILE: Final = "config.yaml"
 FORMATS: Final = ("table", "kv", "csv", "jsonl", "json")
 _WARNED: Final[set[str]] = set()
+LAYOUTS: Final = ("truncate", "wrap")
+_NARROWEST: Final = 4
+_DEFAULTS: Final = (
+    "output",
+    "server",
+    "store",
+    "default_graph",
+    "table_max_column_width",
+    "table_cell_layout",
+)
 _SECTIONS: Final = ("operator", "servers", "defaults", "profiles", "aliases")
 
 
@@ -24,6 +34,14 @@ class Binding:
     server: str | None = None
     store: str | None = None
     graph: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableLook:
+    """How wide a cell of a table can be, and whether a text that is wider goes on in the next line."""
+
+    max_column_width: int = 80
+    is_wrapped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +67,7 @@ class OperatorConfig:
     """The URL of each server."""
     defaults: Binding = Binding()
     output: str | None = None
+    tables: TableLook = TableLook()
     profiles: Mapping[str, Binding] = field(default_factory=dict)
     aliases: Mapping[str, Alias] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
@@ -102,7 +121,7 @@ class _Reader:
             name: self._url(name, self._mapping(f"servers.{name}", value, ("url",)))
             for name, value in self._named("servers", top.get("servers")).items()
         }
-        defaults = self._mapping("defaults", top.get("defaults"), ("output", "server", "store", "default_graph"))
+        defaults = self._mapping("defaults", top.get("defaults"), _DEFAULTS)
         output = self._text("defaults.output", defaults.get("output"))
         if output is not None and output not in FORMATS:
             raise self._wrong(f"defaults.output is '{output}'; there are {', '.join(FORMATS)}")
@@ -123,7 +142,17 @@ class _Reader:
             raise self._wrong("defaults.default_graph is a graph of a server, and defaults.store is one graph")
         actor = self._text("operator.actor", operator.get("actor"))
         unknown = tuple(self._unknown)
-        return OperatorConfig(self._path, actor, servers, bound, output, profiles, aliases, unknown)
+        look = self._tables(defaults)
+        return OperatorConfig(self._path, actor, servers, bound, output, look, profiles, aliases, unknown)
+
+    def _tables(self, defaults: Mapping[str, Any]) -> TableLook:
+        width = defaults.get("table_max_column_width", TableLook().max_column_width)
+        if type(width) is not int or width < _NARROWEST:
+            raise self._wrong(f"defaults.table_max_column_width is a whole number of at least {_NARROWEST}")
+        layout = self._text("defaults.table_cell_layout", defaults.get("table_cell_layout")) or LAYOUTS[0]
+        if layout not in LAYOUTS:
+            raise self._wrong(f"defaults.table_cell_layout is '{layout}'; there are {', '.join(LAYOUTS)}")
+        return TableLook(width, layout == "wrap")
 
     def _alias(self, name: str, value: object) -> Alias:
         where = f"aliases.{name}"

@@ -15,6 +15,33 @@ import typer
 from omnigraph.cli.scope.capabilities import Capability
 from omnigraph.cli.scope.target import Given
 
+REPORTING: Final = frozenset(
+    {
+        "blob put",
+        "backup",
+        "branch create",
+        "branch delete",
+        "branch merge",
+        "cherry-pick",
+        "clone",
+        "embed",
+        "export",
+        "index",
+        "ingest",
+        "init",
+        "load",
+        "maintain",
+        "mutate",
+        "optimize",
+        "reset",
+        "restore",
+        "revert",
+        "schema apply",
+        "tag create",
+        "tag delete",
+    }
+)
+"""Commands that change something and print what they have done. Others print what they were asked for."""
 _ADDRESS: Final = re.compile(r"\.omni/?$|^[a-z0-9]+://")
 _SAID: Final = "omnigraph.scope"
 _WHY: Final[Mapping[Capability, str]] = {
@@ -44,7 +71,7 @@ def _words(
         typer.Option("--yes", help="Agree to lose what is on main, in a bucket or on a server."),
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="Show no progress, and do not say which graph is written to.")
+        bool, typer.Option("--quiet", help="Print only mistakes and what was asked for: no progress, no report.")
     ] = False,
 ) -> None:
     """Only its options are used."""
@@ -109,6 +136,16 @@ def said() -> dict[str, Any]:
 
     context = get_current_context(silent=True)
     return {} if context is None else context.meta.get(_SAID, {})
+
+
+def is_silenced() -> bool:
+    """Was the running verb told to be quiet, and are its lines only about what it has done?"""
+    from typer._click.globals import get_current_context
+
+    context = get_current_context(silent=True)
+    if context is None or not said().get("quiet"):
+        return False
+    return context.command_path.partition(" ")[2] in REPORTING and not context.params.get("preview")
 
 
 def given_here(*stores: str | None) -> Given:
