@@ -72,6 +72,7 @@ class GraphHandle:
         self._closed = True
         if self._parent is None:
             self._cache.clear()
+            self._opened.locks.let_go()
             self._opened.tables.close()
 
     @property
