@@ -24,16 +24,17 @@ _DEFAULTS: Final = (
     "table_max_column_width",
     "table_cell_layout",
 )
-_SECTIONS: Final = ("operator", "servers", "defaults", "profiles", "aliases")
+_SECTIONS: Final = ("operator", "servers", "clusters", "defaults", "profiles", "aliases")
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What a profile, or the defaults, point at: a server or a store, and perhaps a graph of the server."""
+    """What a profile, or the defaults, point at; ``graph`` is one of the server or cluster."""
 
     server: str | None = None
     store: str | None = None
     graph: str | None = None
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ class OperatorConfig:
     profiles: Mapping[str, Binding] = field(default_factory=dict)
     aliases: Mapping[str, Alias] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    """The directory, or the place in a bucket, that holds the graphs of each cluster."""
 
 
 def home(environment: Mapping[str, str] = os.environ) -> Path:
@@ -121,6 +124,10 @@ class _Reader:
             name: self._url(name, self._mapping(f"servers.{name}", value, ("url",)))
             for name, value in self._named("servers", top.get("servers")).items()
         }
+        clusters = {
+            name: self._root(name, self._mapping(f"clusters.{name}", value, ("root",)))
+            for name, value in self._named("clusters", top.get("clusters")).items()
+        }
         defaults = self._mapping("defaults", top.get("defaults"), _DEFAULTS)
         output = self._text("defaults.output", defaults.get("output"))
         if output is not None and output not in FORMATS:
@@ -128,7 +135,7 @@ class _Reader:
         profiles = {
             name: self._binding(
                 f"profiles.{name}",
-                self._mapping(f"profiles.{name}", value, ("server", "store", "default_graph")),
+                self._mapping(f"profiles.{name}", value, ("server", "cluster", "store", "default_graph")),
             )
             for name, value in self._named("profiles", top.get("profiles")).items()
         }
@@ -143,7 +150,9 @@ class _Reader:
         actor = self._text("operator.actor", operator.get("actor"))
         unknown = tuple(self._unknown)
         look = self._tables(defaults)
-        return OperatorConfig(self._path, actor, servers, bound, output, look, profiles, aliases, unknown)
+        return OperatorConfig(
+            self._path, actor, servers, bound, output, look, profiles, aliases, unknown, clusters
+        )
 
     def _tables(self, defaults: Mapping[str, Any]) -> TableLook:
         width = defaults.get("table_max_column_width", TableLook().max_column_width)
@@ -171,10 +180,16 @@ class _Reader:
         return Alias(query, server, graph, tuple(args), params, form)
 
     def _binding(self, where: str, found: Mapping[str, Any]) -> Binding:
-        server, store, graph = (
-            self._text(f"{where}.{key}", found.get(key)) for key in ("server", "store", "default_graph")
+        server, store, graph, cluster = (
+            self._text(f"{where}.{key}", found.get(key)) for key in ("server", "store", "default_graph", "cluster")
         )
-        return Binding(server, store, graph)
+        return Binding(server, store, graph, cluster)
+
+    def _root(self, name: str, found: Mapping[str, Any]) -> str:
+        root = self._text(f"clusters.{name}.root", found.get("root"))
+        if root is None or root.startswith(("http://", "https://")):
+            raise self._wrong(f"clusters.{name}.root is a directory or an s3:// address")
+        return root.rstrip("/")
 
     def _url(self, name: str, found: Mapping[str, Any]) -> str:
         url = self._text(f"servers.{name}.url", found.get("url"))

@@ -51,9 +51,9 @@ _WHY: Final[Mapping[Capability, str]] = {
     Capability.ANY: "",
 }
 _TAKES: Final[Mapping[Capability, frozenset[str]]] = {
-    Capability.ANY: frozenset({"server", "graph", "profile", "yes", "quiet"}),
+    Capability.ANY: frozenset({"server", "cluster", "graph", "profile", "yes", "quiet"}),
     Capability.SERVED: frozenset({"server", "profile"}),
-    Capability.DIRECT: frozenset({"profile", "yes", "quiet"}),
+    Capability.DIRECT: frozenset({"cluster", "graph", "profile", "yes", "quiet"}),
     Capability.LOCAL: frozenset(),
 }
 
@@ -62,7 +62,13 @@ def _words(
     server: Annotated[
         str | None, typer.Option("--server", metavar="NAME|URL", help="The server that has the graph.")
     ] = None,
-    graph: Annotated[str | None, typer.Option("--graph", metavar="ID", help="Which graph of the server.")] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", metavar="NAME|PLACE", help="The directory or bucket that has the graph."),
+    ] = None,
+    graph: Annotated[
+        str | None, typer.Option("--graph", metavar="ID", help="Which graph of the server or cluster.")
+    ] = None,
     profile: Annotated[
         str | None, typer.Option("--profile", metavar="NAME", help="A profile of the configuration.")
     ] = None,
@@ -152,4 +158,4 @@ def given_here(*stores: str | None) -> Given:
     """What the running verb was told about the graph, with the addresses that are parameters of its own."""
     words = said()
     named = tuple(address for address in stores if address)
-    return Given(named, words.get("server"), words.get("graph"), words.get("profile"))
+    return Given(named, words.get("server"), words.get("graph"), words.get("profile"), words.get("cluster"))
