@@ -126,3 +126,13 @@ def test_a_name_is_no_graph(folder: Path) -> None:
     for branch in ("dev", "omni", "x/y.omnis"):
         assert omnigraph("branch", "create", branch, "--store", "g.omni", cwd=folder).code == 0
     assert omnigraph("branch", "create", "g.omni", "last", cwd=folder).code == 0
+
+
+def test_maintenance_takes_a_graph_of_a_cluster(folder: Path) -> None:
+    (folder / "all").mkdir()
+    for name in ("a", "b"):
+        assert omnigraph("init", "--schema", "schema.pg", f"all/{name}.omni", cwd=folder).code == 0
+    asked = omnigraph("optimize", "--cluster", "all", cwd=folder)
+    assert (asked.code, "it has a, b; name one with --graph" in asked.err) == (2, True)
+    for verb in (("optimize",), ("repair",), ("cleanup", "--keep", "3"), ("branch", "list")):
+        assert omnigraph(*verb, "--cluster", "all", "--graph", "b", cwd=folder).code == 0

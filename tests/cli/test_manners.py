@@ -16,12 +16,14 @@ from typer.testing import CliRunner
 import omnigraph
 from omnigraph.cli.main import app
 from omnigraph.cli.output import counted
+from omnigraph.cli.scope.options import REPORTING
 from omnigraph.cli.verbs import VERBS
 
 SCHEMA = "node Person { name: String @key }  edge Knows: Person -> Person"
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights"
 EDGE = "Flight=flights.csv:from=origin,to=dest,flight=flight,date=date,minutes=minutes,delay=delay"
 ADA = '{"type": "Person", "data": {"name": "Ada"}}\n'
+READ = ("-e", "query q() { match { $p: Person } return { $p.name } }")
 KNOWS = '{"edge": "Knows", "from": "Ada", "to": "Ada"}\n'
 
 
@@ -169,3 +171,39 @@ def test_mistakes_in_schemas_are_told_with_the_name_of_the_file(folder: Path, wo
     code, _, err = run(*words)
     assert code == 1
     assert "--> bad.pg:2:9" in err
+
+
+def test_a_quiet_command_prints_no_report(folder: Path) -> None:
+    (folder / "s.pg").write_text(SCHEMA)
+    (folder / "next.pg").write_text(SCHEMA.replace("@key }", "@key  age: I32? }"))
+    insert = ("-e", 'query q() { insert Person { name: "Bo" } }')
+    steps: dict[str, tuple[str, ...]] = {
+        "init": ("q.omni", "--schema", "s.pg"),
+        "load": ("q.omni", "--data", "ada.jsonl", "--mode", "merge"),
+        "ingest": ("q.omni", "--data", "ada.jsonl", "--branch", "in"),
+        "branch create": ("q.omni", "dev"),
+        "mutate": ("q.omni", *insert, "--branch", "dev"),
+        "tag create": ("q.omni", "v1", "--at", "dev"),
+        "branch merge": ("q.omni", "dev"),
+        "revert": ("q.omni", "v1"),
+        "cherry-pick": ("q.omni", "v1"),
+        "reset": ("q.omni", "--to", "v1"),
+        "tag delete": ("q.omni", "v1"),
+        "branch delete": ("q.omni", "in"),
+        "schema apply": ("q.omni", "--schema", "next.pg"),
+        "export": ("q.omni", "--out", "all.jsonl"),
+        "index": ("q.omni",),
+        "optimize": ("q.omni",),
+        "maintain": ("q.omni", "--once"),
+        "clone": ("q.omni", "copy.omni"),
+        "backup": ("q.omni", "backups"),
+        "restore": ("backups", "back.omni"),
+    }
+    for command, words in steps.items():
+        assert run(*command.split(), *words, "--quiet") == (0, "", ""), command
+    assert steps.keys() | {"blob put", "embed"} == REPORTING
+    assert run("branch", "create", "q.omni", "dev", "--quiet")[2].startswith("error: branch 'dev' exists")
+    assert "Bo" in run("query", "q.omni", *READ, "--quiet")[1]
+    done = run("mutate", "q.omni", "-e", insert[1].replace("Bo", "Cy"), "--quiet", "--json")[1]
+    assert json.loads(done)["affected_nodes"] == 1
+    assert run("branch", "list", "q.omni", "--quiet")[1].startswith("branch\tfrom")

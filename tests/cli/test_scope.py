@@ -9,6 +9,7 @@ import pytest
 import typer
 from tests.cli.command import omnigraph
 
+from omnigraph.cli.output import table_lines
 from omnigraph.cli.scope import config, credentials
 from omnigraph.cli.scope.capabilities import CAPABILITIES
 from omnigraph.cli.scope.target import Given, Target, resolve, server_of
@@ -20,12 +21,15 @@ operator: {actor: act-x}
 servers:
   prod: {url: "https://graphs.example/"}
   eu: {url: "https://graphs.example/eu"}
+clusters:
+  brain: {root: s3://bucket/brain/}
 defaults: {server: prod, default_graph: main-graph, output: json}
 profiles:
   staging: {store: ./staging.omni}
   live: {server: eu, default_graph: live}
   both: {server: eu, store: x.omni}
   none: {}
+  mind: {cluster: brain, default_graph: ideas}
 aliases:
   triage: {server: prod, query: open_tickets, args: [team], params: {limit: 5}, format: csv}
 """
@@ -48,6 +52,10 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
         (Given(server="eu", profile="staging"), {}, "https://graphs.example/eu"),
         (Given(server="http://localhost:1", graph="g"), {}, "http://localhost:1/graphs/g"),
         (Given(profile="staging"), {"OMNIGRAPH_STORE": "b.omni"}, "./staging.omni"),
+        (Given(cluster="brain", graph="ideas"), {}, "s3://bucket/brain/ideas.omni"),
+        (Given(cluster="."), {}, "./here.omni"),
+        (Given(profile="mind"), {}, "s3://bucket/brain/ideas.omni"),
+        (Given(profile="mind", graph="plans"), {}, "s3://bucket/brain/plans.omni"),
         (Given(profile="live"), {}, "https://graphs.example/eu/graphs/live"),
         (Given(profile="live", graph="other"), {}, "https://graphs.example/eu/graphs/other"),
         (Given(), {"OMNIGRAPH_STORE": "b.omni", "OMNIGRAPH_PROFILE": "live"}, "b.omni"),
@@ -69,6 +77,10 @@ def test_the_first_word_that_says_something_decides(
         (Given(["a.omni"], server="eu"), "two graphs are named"),
         (Given(["http://localhost:1"]), "name it with --server"),
         (Given(["a.omni"], graph="g"), "--graph chooses among those of a server"),
+        (Given(["a.omni"], cluster="brain"), "two graphs are named"),
+        (Given(server="eu", cluster="brain"), "two graphs are named"),
+        (Given(cluster="brain"), "which graph of s3://bucket/brain"),
+        (Given(cluster="nowhere"), "which graph of nowhere"),
         (Given(server="us"), "there is no server 'us'"),
         (Given(profile="us"), "there is no profile 'us'"),
     ],
@@ -160,7 +172,8 @@ def test_login_reads_the_token_from_standard_input(
 
 def test_profiles_are_shown(environment: dict[str, str]) -> None:
     listed = omnigraph("profile", "list").out.splitlines()
-    assert listed[2] == "live\teu\t\tlive"
+    assert listed[2] == "live\teu\t\t\tlive"
+    assert "mind\t\tbrain\t\tideas" in listed
     assert omnigraph("profile", "show", "live", "--json").json["url"] == "https://graphs.example/eu"
     assert omnigraph("profile", "show", "us").code == 1
     assert environment
@@ -170,7 +183,8 @@ def test_profiles_are_shown(environment: dict[str, str]) -> None:
     ("words", "said"),
     [
         (("optimize", "--server", "prod"), "takes no --server"),
-        (("optimize", "here.omni", "--graph", "g"), "takes no --graph"),
+        (("optimize", "here.omni", "--graph", "g"), "here.omni is one graph"),
+        (("fmt", "--cluster", ".", "x.gq"), "takes no --cluster"),
         (("fmt", "--profile", "live", "x.gq"), "takes no --profile"),
         (("graphs", "list", "--graph", "g"), "takes no --graph"),
         (("branch", "delete", "dev", "--server", "prod"), "not local: delete a branch there; add"),
@@ -229,3 +243,34 @@ def test_policies_are_checked_tested_and_asked(tmp_path: Path) -> None:
     assert policy("explain", "policy.yaml", "--actor", "a", "--action", "fly")[0] == 1
     found = omnigraph("policy", *asked, "--branch", "main", "--json", cwd=tmp_path).json
     assert (found["allowed"], found["matched_rule_id"]) == (True, "r")
+
+
+@pytest.mark.parametrize(
+    ("defaults", "lines"),
+    [
+        ("{}", ["abcdefghij | 12", "abcdefghij | 1234567890"]),
+        ("{table_max_column_width: 6}", ["abcde… | 12", "abcde… | 12345…"]),
+        (
+            "{table_max_column_width: 6, table_cell_layout: wrap}",
+            ["abcdef | 12", "ghij   |", "abcdef | 123456", "ghij   | 7890"],
+        ),
+    ],
+)
+def test_cells_of_tables_are_as_wide_as_the_configuration_says(
+    environment: dict[str, str], tmp_path: Path, defaults: str, lines: list[str]
+) -> None:
+    (tmp_path / "config.yaml").write_text(f"defaults: {defaults}")
+    columns = [["abcdefghij", "abcdefghij"], ["12", "1234567890"]]
+    header, rule, *rows = table_lines(["a", "b"], columns)
+    assert (header.split(), set(rule)) == (["a", "|", "b"], {"-", "+"})
+    assert rows == lines
+    assert len(list(table_lines(["a", "b"], [[], []]))) == 2
+
+
+@pytest.mark.parametrize(
+    "wrong", ["table_max_column_width: 3", "table_max_column_width: wide", "table_cell_layout: x"]
+)
+def test_a_look_that_there_is_not_is_refused(environment: dict[str, str], tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "config.yaml").write_text(f"defaults: {{{wrong}}}")
+    with pytest.raises(ConfigInvalid, match="table_"):
+        config.read_config(environment)

@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 _LOST_RACE = 4
 _INTERRUPTED = 130
-_WIDEST_CELL = 80
 _live: Console | None = None
 _TERMINAL_VARIABLES = {"FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
 """By these a user tells rich that standard output is a terminal though it does not look like one."""
@@ -39,6 +38,12 @@ def _is_piped() -> bool:
     return not (sys.stdout.isatty() or _TERMINAL_VARIABLES & os.environ.keys())
 
 
+def _is_silenced() -> bool:
+    from omnigraph.cli.scope.options import is_silenced
+
+    return is_silenced()
+
+
 def print_json(value: dict[str, Any]) -> None:
     """Print the one JSON object of a command."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
@@ -46,6 +51,8 @@ def print_json(value: dict[str, Any]) -> None:
 
 def print_text(*parts: str | Text) -> None:
     """Print a line for people."""
+    if _is_silenced():
+        return
     texts = [part for part in parts if isinstance(part, str) and part.isprintable()]
     if len(texts) == len(parts):
         sys.stdout.write("".join(texts) + "\n")
@@ -55,15 +62,24 @@ def print_text(*parts: str | Text) -> None:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows under a header: a table as those of results on a terminal, tab-separated lines in a pipe."""
+    if _is_silenced():
+        return
     out = None if _is_piped() else console()
     if out is None or not out.is_terminal:
         for row in (header, *rows):
             sys.stdout.write("\t".join(row) + "\n")
         return
-    from omnigraph.read.result.display import aligned
-
-    for line in aligned(header, [*zip(*rows, strict=True)] or [()] * len(header), _WIDEST_CELL):
+    for line in table_lines(header, [*zip(*rows, strict=True)] or [()] * len(header)):
         out.print(line)
+
+
+def table_lines(header: Sequence[str], columns: Sequence[Sequence[Any]]) -> Iterator[str]:
+    """The lines of a table, with cells as wide as the configuration says. Columns are JSON values."""
+    from omnigraph.cli.scope.config import read_config
+    from omnigraph.read.result.display import aligned, wrapped
+
+    look = read_config().tables
+    return (wrapped if look.is_wrapped else aligned)(header, columns, look.max_column_width)
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

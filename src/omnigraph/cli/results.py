@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
 import typer
 
-from omnigraph.cli.output import counted
+from omnigraph.cli.output import counted, table_lines
 from omnigraph.cli.scope.config import read_config
 from omnigraph.errors import RequestError
 
@@ -47,7 +47,6 @@ Metadata = Annotated[
     typer.Option("--metadata", help="With --format jsonl: begin with a line about the query and its state."),
 ]
 BINARY: Final = frozenset({Format.ARROW, Format.PARQUET})
-MAX_COLUMN_WIDTH: Final = 80
 
 
 def chosen_format(wanted: Format | None, as_json: bool, out: Path | None) -> Format:
@@ -115,10 +114,9 @@ def _text_rows(result: Result) -> Iterator[tuple[str, ...]]:
 
 def _table(result: Result) -> Iterator[str]:
     from omnigraph.read.result.cells import json_values
-    from omnigraph.read.result.display import aligned
 
     yield _header(result)
-    yield from aligned(result.columns, [json_values(c) for c in result.to_arrow().columns], MAX_COLUMN_WIDTH)
+    yield from table_lines(result.columns, [json_values(column) for column in result.to_arrow().columns])
 
 
 def _key_values(result: Result) -> Iterator[str]:

@@ -25,9 +25,9 @@ def list_(as_json: Json = False) -> None:
         listed = [{"name": name, **each} for name, each in found.items()]
         print_json({"path": str(config.path), "profiles": listed})
         return
-    keys = ("server", "store", "default_graph")
+    keys = ("server", "cluster", "store", "default_graph")
     rows = [(name, *(each[key] or "" for key in keys)) for name, each in found.items()]
-    print_table(("profile", "server", "store", "graph"), rows)
+    print_table(("profile", "server", "cluster", "store", "graph"), rows)
 
 
 @app.command()
@@ -56,6 +56,7 @@ def _shown(config: OperatorConfig, profile: Binding) -> dict[str, Any]:
     return {
         "server": profile.server,
         "url": config.servers.get(profile.server) if profile.server is not None else None,
+        "cluster": profile.cluster,
         "store": profile.store,
         "default_graph": profile.graph,
     }

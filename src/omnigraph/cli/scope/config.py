@@ -14,16 +14,35 @@ HOME: Final = "OMNIGRAPH_HOME"
 FILE: Final = "config.yaml"
 FORMATS: Final = ("table", "kv", "csv", "jsonl", "json")
 _WARNED: Final[set[str]] = set()
-_SECTIONS: Final = ("operator", "servers", "defaults", "profiles", "aliases")
+LAYOUTS: Final = ("truncate", "wrap")
+_NARROWEST: Final = 4
+_DEFAULTS: Final = (
+    "output",
+    "server",
+    "store",
+    "default_graph",
+    "table_max_column_width",
+    "table_cell_layout",
+)
+_SECTIONS: Final = ("operator", "servers", "clusters", "defaults", "profiles", "aliases")
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What a profile, or the defaults, point at: a server or a store, and perhaps a graph of the server."""
+    """What a profile, or the defaults, point at; ``graph`` is one of the server or cluster."""
 
     server: str | None = None
     store: str | None = None
     graph: str | None = None
+    cluster: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableLook:
+    """How wide a cell of a table can be, and whether a text that is wider goes on in the next line."""
+
+    max_column_width: int = 80
+    is_wrapped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +68,12 @@ class OperatorConfig:
     """The URL of each server."""
     defaults: Binding = Binding()
     output: str | None = None
+    tables: TableLook = TableLook()
     profiles: Mapping[str, Binding] = field(default_factory=dict)
     aliases: Mapping[str, Alias] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    clusters: Mapping[str, str] = field(default_factory=dict)
+    """The directory, or the place in a bucket, that holds the graphs of each cluster."""
 
 
 def home(environment: Mapping[str, str] = os.environ) -> Path:
@@ -102,14 +124,18 @@ class _Reader:
             name: self._url(name, self._mapping(f"servers.{name}", value, ("url",)))
             for name, value in self._named("servers", top.get("servers")).items()
         }
-        defaults = self._mapping("defaults", top.get("defaults"), ("output", "server", "store", "default_graph"))
+        clusters = {
+            name: self._root(name, self._mapping(f"clusters.{name}", value, ("root",)))
+            for name, value in self._named("clusters", top.get("clusters")).items()
+        }
+        defaults = self._mapping("defaults", top.get("defaults"), _DEFAULTS)
         output = self._text("defaults.output", defaults.get("output"))
         if output is not None and output not in FORMATS:
             raise self._wrong(f"defaults.output is '{output}'; there are {', '.join(FORMATS)}")
         profiles = {
             name: self._binding(
                 f"profiles.{name}",
-                self._mapping(f"profiles.{name}", value, ("server", "store", "default_graph")),
+                self._mapping(f"profiles.{name}", value, ("server", "cluster", "store", "default_graph")),
             )
             for name, value in self._named("profiles", top.get("profiles")).items()
         }
@@ -123,7 +149,19 @@ class _Reader:
             raise self._wrong("defaults.default_graph is a graph of a server, and defaults.store is one graph")
         actor = self._text("operator.actor", operator.get("actor"))
         unknown = tuple(self._unknown)
-        return OperatorConfig(self._path, actor, servers, bound, output, profiles, aliases, unknown)
+        look = self._tables(defaults)
+        return OperatorConfig(
+            self._path, actor, servers, bound, output, look, profiles, aliases, unknown, clusters
+        )
+
+    def _tables(self, defaults: Mapping[str, Any]) -> TableLook:
+        width = defaults.get("table_max_column_width", TableLook().max_column_width)
+        if type(width) is not int or width < _NARROWEST:
+            raise self._wrong(f"defaults.table_max_column_width is a whole number of at least {_NARROWEST}")
+        layout = self._text("defaults.table_cell_layout", defaults.get("table_cell_layout")) or LAYOUTS[0]
+        if layout not in LAYOUTS:
+            raise self._wrong(f"defaults.table_cell_layout is '{layout}'; there are {', '.join(LAYOUTS)}")
+        return TableLook(width, layout == "wrap")
 
     def _alias(self, name: str, value: object) -> Alias:
         where = f"aliases.{name}"
@@ -142,10 +180,16 @@ class _Reader:
         return Alias(query, server, graph, tuple(args), params, form)
 
     def _binding(self, where: str, found: Mapping[str, Any]) -> Binding:
-        server, store, graph = (
-            self._text(f"{where}.{key}", found.get(key)) for key in ("server", "store", "default_graph")
+        server, store, graph, cluster = (
+            self._text(f"{where}.{key}", found.get(key)) for key in ("server", "store", "default_graph", "cluster")
         )
-        return Binding(server, store, graph)
+        return Binding(server, store, graph, cluster)
+
+    def _root(self, name: str, found: Mapping[str, Any]) -> str:
+        root = self._text(f"clusters.{name}.root", found.get("root"))
+        if root is None or root.startswith(("http://", "https://")):
+            raise self._wrong(f"clusters.{name}.root is a directory or an s3:// address")
+        return root.rstrip("/")
 
     def _url(self, name: str, found: Mapping[str, Any]) -> str:
         url = self._text(f"servers.{name}.url", found.get("url"))

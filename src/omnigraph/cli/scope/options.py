@@ -15,6 +15,33 @@ import typer
 from omnigraph.cli.scope.capabilities import Capability
 from omnigraph.cli.scope.target import Given
 
+REPORTING: Final = frozenset(
+    {
+        "blob put",
+        "backup",
+        "branch create",
+        "branch delete",
+        "branch merge",
+        "cherry-pick",
+        "clone",
+        "embed",
+        "export",
+        "index",
+        "ingest",
+        "init",
+        "load",
+        "maintain",
+        "mutate",
+        "optimize",
+        "reset",
+        "restore",
+        "revert",
+        "schema apply",
+        "tag create",
+        "tag delete",
+    }
+)
+"""Commands that change something and print what they have done. Others print what they were asked for."""
 _ADDRESS: Final = re.compile(r"\.omni/?$|^[a-z0-9]+://")
 _SAID: Final = "omnigraph.scope"
 _WHY: Final[Mapping[Capability, str]] = {
@@ -24,9 +51,9 @@ _WHY: Final[Mapping[Capability, str]] = {
     Capability.ANY: "",
 }
 _TAKES: Final[Mapping[Capability, frozenset[str]]] = {
-    Capability.ANY: frozenset({"server", "graph", "profile", "yes", "quiet"}),
+    Capability.ANY: frozenset({"server", "cluster", "graph", "profile", "yes", "quiet"}),
     Capability.SERVED: frozenset({"server", "profile"}),
-    Capability.DIRECT: frozenset({"profile", "yes", "quiet"}),
+    Capability.DIRECT: frozenset({"cluster", "graph", "profile", "yes", "quiet"}),
     Capability.LOCAL: frozenset(),
 }
 
@@ -35,7 +62,13 @@ def _words(
     server: Annotated[
         str | None, typer.Option("--server", metavar="NAME|URL", help="The server that has the graph.")
     ] = None,
-    graph: Annotated[str | None, typer.Option("--graph", metavar="ID", help="Which graph of the server.")] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", metavar="NAME|PLACE", help="The directory or bucket that has the graph."),
+    ] = None,
+    graph: Annotated[
+        str | None, typer.Option("--graph", metavar="ID", help="Which graph of the server or cluster.")
+    ] = None,
     profile: Annotated[
         str | None, typer.Option("--profile", metavar="NAME", help="A profile of the configuration.")
     ] = None,
@@ -44,7 +77,7 @@ def _words(
         typer.Option("--yes", help="Agree to lose what is on main, in a bucket or on a server."),
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="Show no progress, and do not say which graph is written to.")
+        bool, typer.Option("--quiet", help="Print only mistakes and what was asked for: no progress, no report.")
     ] = False,
 ) -> None:
     """Only its options are used."""
@@ -111,8 +144,18 @@ def said() -> dict[str, Any]:
     return {} if context is None else context.meta.get(_SAID, {})
 
 
+def is_silenced() -> bool:
+    """Was the running verb told to be quiet, and are its lines only about what it has done?"""
+    from typer._click.globals import get_current_context
+
+    context = get_current_context(silent=True)
+    if context is None or not said().get("quiet"):
+        return False
+    return context.command_path.partition(" ")[2] in REPORTING and not context.params.get("preview")
+
+
 def given_here(*stores: str | None) -> Given:
     """What the running verb was told about the graph, with the addresses that are parameters of its own."""
     words = said()
     named = tuple(address for address in stores if address)
-    return Given(named, words.get("server"), words.get("graph"), words.get("profile"))
+    return Given(named, words.get("server"), words.get("graph"), words.get("profile"), words.get("cluster"))

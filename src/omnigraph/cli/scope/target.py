@@ -1,6 +1,7 @@
 """Scope resolution: flags, environment and configuration become one target.
 
-The first of these that says something decides: an address on the command line (positional, `--store`, `--server`),
+The first of these that says something decides: an address on the command line (positional, `--store`, `--server`,
+`--cluster`),
 `--profile`, `$OMNIGRAPH_STORE`, `$OMNIGRAPH_PROFILE`, the defaults of the configuration, the only `*.omni` here.
 """
 
@@ -32,6 +33,7 @@ class Given:
     server: str | None = None
     graph: str | None = None
     profile: str | None = None
+    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,11 @@ def resolve(given: Given, environment: Mapping[str, str] = os.environ) -> Target
         raise typer.BadParameter(f"two graphs are named: {stores[0]} and --server {given.server}")
     if len(stores) > 1:
         raise typer.BadParameter(f"two graphs are named: {' and '.join(stores)}")
+    if given.cluster is not None and (given.server is not None or stores):
+        other = stores[0] if stores else f"--server {given.server}"
+        raise typer.BadParameter(f"two graphs are named: {other} and one of --cluster {given.cluster}")
+    if given.cluster is not None:
+        return _cluster(given.cluster, given.graph, read_config(environment), None)
     if stores:
         return _store(stores[0], given, None)
     if given.server is not None:
@@ -87,8 +94,20 @@ def _store(address: str, given: Given, origin: str | None) -> Target:
     if address.startswith(_WEB):
         raise typer.BadParameter(f"{address} is a server; name it with --server {address}")
     if given.graph is not None:
-        raise typer.BadParameter(f"{address} is one graph; --graph chooses among those of a server")
+        raise typer.BadParameter(f"{address} is one graph; --graph chooses among those of a server or cluster")
     return Target(address, origin=origin)
+
+
+def _cluster(named: str, graph: str | None, config: OperatorConfig, origin: str | None) -> Target:
+    """A graph of a cluster: a directory or a place in a bucket, named by the configuration or by itself."""
+    root = config.clusters.get(named, named.rstrip("/"))
+    if graph is not None:
+        return Target(f"{root}/{graph}.omni", origin=origin)
+    here = sorted(path.stem for path in Path(root.removeprefix("file://")).glob("*.omni"))
+    if len(here) == 1:
+        return Target(f"{root}/{here[0]}.omni", origin=origin)
+    found = f"it has {', '.join(here)}" if here else "it cannot be told which ones it has"
+    raise typer.BadParameter(f"which graph of {root}? {found}; name one with --graph")
 
 
 def _server(named: str, graph: str | None, config: OperatorConfig, origin: str | None) -> Target:
@@ -112,14 +131,16 @@ def _profile(name: str, given: Given, config: OperatorConfig, origin: str) -> Ta
     if found is None:
         known = ", ".join(sorted(config.profiles)) or "none"
         raise typer.BadParameter(f"there is no profile '{name}' in {config.path}; it has {known}")
-    if (found.server is None) == (found.store is None):
-        raise ConfigInvalid(str(config.path), f"profiles.{name} names exactly one of server and store")
+    if [found.server, found.cluster, found.store].count(None) != 2:
+        raise ConfigInvalid(str(config.path), f"profiles.{name} names exactly one of server, cluster and store")
     return _bound(found, given, config, origin)
 
 
 def _bound(binding: Binding, given: Given, config: OperatorConfig, origin: str) -> Target:
     if binding.server is not None:
         return _server(binding.server, given.graph or binding.graph, config, origin)
+    if binding.cluster is not None:
+        return _cluster(binding.cluster, given.graph or binding.graph, config, origin)
     assert binding.store is not None  # noqa: S101  callers have looked
     return _store(binding.store, given, origin)
 

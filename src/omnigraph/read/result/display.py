@@ -6,6 +6,7 @@ import html
 import json
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 ELLIPSIS: Final = "…"
@@ -44,6 +45,22 @@ def aligned(columns: Sequence[str], cells: Sequence[Sequence[Any]], max_width: i
     yield from lines
 
 
+def wrapped(columns: Sequence[str], cells: Sequence[Sequence[Any]], max_width: int) -> Iterator[str]:
+    """The lines of a table as `aligned` makes it, but a text that is too wide goes on in the next line."""
+    shown = [
+        [_pieces(on_one_line(cell_text(value)), max_width) for value in (name, *values)]
+        for name, values in zip(columns, cells, strict=True)
+    ]
+    widths = [max(_width(piece) for pieces in texts for piece in pieces) for texts in shown]
+    header, *rows = zip(*shown, strict=True)
+    for number, row in enumerate((header, *rows)):
+        if number == 1:
+            yield "-+-".join("-" * width for width in widths)
+        yield from (_line(pieces, widths) for pieces in zip_longest(*row, fillvalue=""))
+    if not rows:
+        yield "-+-".join("-" * width for width in widths)
+
+
 def html_table(columns: Sequence[str], cells: Sequence[Sequence[Any]], max_width: int, caption: str) -> str:
     """An HTML table with a line below it. ``cells`` are JSON values by column."""
     head = _html_row("th", columns, max_width)
@@ -71,6 +88,18 @@ def _character_width(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in _WIDE else 1
+
+
+def _pieces(text: str, max_width: int) -> list[str]:
+    """The text in pieces that fit; an empty text is one of them."""
+    found, start, taken = [], 0, 0
+    for index, character in enumerate(text):
+        width = _character_width(character)
+        if taken + width > max_width:
+            found.append(text[start:index])
+            start, taken = index, 0
+        taken += width
+    return [*found, text[start:]]
 
 
 def _cut(text: str, max_width: int) -> str:
