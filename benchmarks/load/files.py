@@ -105,6 +105,7 @@ class _Chunks:
 
     def _texts(self, count: int, words: int) -> pa.Array:
         chosen = pa.array(_WORDS).take(pa.array(self.random.integers(0, len(_WORDS), count * words)))
+        offsets = pa.array(np.arange(count + 1) * words, pa.int32())
         return pc.binary_join(pa.ListArray.from_arrays(offsets, chosen), " ")
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from omnigraph.bulk.load.options import LoadResult
     from omnigraph.bulk.load.sources.description import Location, Rows
     from omnigraph.bulk.load.sources.finding import Sources
+    from omnigraph.bulk.load.staging.held import BegunRows
     from omnigraph.bulk.runner import Listener
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.read.requests import Reader
@@ -232,7 +233,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
         ``data`` is JSON Lines (text, bytes), dictionaries, or files, directories and globs on disk or `s3://`;
         ``nodes`` and ``edges`` have rows by type: files of JSON Lines, CSV, Parquet or Arrow, tables, DataFrames,
         dictionaries, or a `Source`, which says more about them. Up to 256 MiB of files, and what this process
-        holds, are loaded in it, larger files and Spark DataFrames on Spark; ``engine`` overrides that.
+        holds, are loaded in it, larger files and Spark DataFrames on Spark; ``engine`` and ``spark`` override it.
         ``from_`` names the branch to fork from if the target is missing. ``max_errors`` stops after so many bad
         records, ``bad_records`` names a file for them, and ``skip_bad`` loads the rest. ``graph_commit_id`` is the
         id that the commit gets: a repeated load with the same id raises CommitDone.
@@ -258,12 +259,12 @@ class Graph(MaintainedGraph, GraphWithBlobs):
             blobs=self._blob_sources,
         )
 
-        def on_spark(sources: Sources) -> LoadResult:
+        def on_spark(sources: Sources, held: Sequence[BegunRows]) -> LoadResult:
             from omnigraph.spark.choice import SparkChoice
             from omnigraph.spark.loads.requests import load_on_spark
 
             choice = SparkChoice(spark, listener, cancellation)
-            return load_on_spark(repository, sources, options, self._embedder(), choice)
+            return load_on_spark(repository, sources, held, options, self._embedder(), choice)
 
         given = LoadData(data, nodes or {}, edges or {}, engine_named(engine), spark is not None)
         start = partial(LocalRunner, listener, cancellation)

@@ -70,19 +70,21 @@ def open_graphs(
     *,
     read_only: bool,
     require_all: bool,
-    policy: Policy | None = None,
+    policies: Mapping[str, Policy] | None = None,
     settings: Settings | None = None,
 ) -> ServedGraphs:
-    """Open graphs, a few at a time. One that cannot be opened is left out, unless all are required."""
+    """Open graphs, a few at a time, each with its policy if there are some. One that cannot be opened is left out,
+    unless all are required."""
 
-    def opened(address: str) -> Graph | OmniError:
+    def opened(name: str) -> Graph | OmniError:
+        policy = None if policies is None else policies[name]
         try:
-            return open_graph(address, read_only=read_only, policy=policy, settings=settings)
+            return open_graph(found[name], read_only=read_only, policy=policy, settings=settings)
         except OmniError as error:
             return error
 
     with ThreadPoolExecutor(_OPENED_TOGETHER) as pool:
-        ends = dict(zip(found, pool.map(opened, found.values()), strict=True))
+        ends = dict(zip(found, pool.map(opened, found), strict=True))
     graphs = {name: end for name, end in ends.items() if isinstance(end, Graph)}
     unusable = {name: end for name, end in ends.items() if isinstance(end, OmniError)}
     if unusable and (require_all or not graphs):

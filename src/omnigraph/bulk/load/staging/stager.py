@@ -72,7 +72,7 @@ class SliceReport:
     themselves, among the records of their type, if the plan needs them; ``invalid_tables`` names the tables of
     such records. ``copied_bytes`` are those of blobs that came from elsewhere. A slice ``is_partial`` if its task
     stopped at the limit of errors. ``row_lines`` has the lines of readable records by table, for sources that
-    cannot be read again to find them.
+    cannot be read again to find them; a range where none is missing.
     """
 
     slice: int
@@ -90,7 +90,7 @@ class SliceReport:
     invalid: dict[str, list[int]] = field(default_factory=dict)
     invalid_tables: set[str] = field(default_factory=set)
     is_partial: bool = False
-    row_lines: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    row_lines: dict[str, range | npt.NDArray[np.int64]] = field(default_factory=dict)
 
     @property
     def errors(self) -> int:
@@ -254,9 +254,16 @@ def stage_block(plan: StagePlan, name: str, number: int, block: Block) -> SliceR
     block = without_refused(block, plan.blobs)
     stager.add_block(block)
     report = stager.finish()
-    report.row_lines = {key: records.lines for key, records in block.records.items()}
+    report.row_lines = {key: _without_gaps(records.lines) for key, records in block.records.items()}
     report.is_partial = stager.is_at_limit
     return report
+
+
+def _without_gaps(lines: npt.NDArray[np.int64]) -> range | npt.NDArray[np.int64]:
+    """Ascending lines as a range, if they are one: the driver keeps those of all chunks."""
+    if not len(lines) or int(lines[-1]) - int(lines[0]) + 1 != len(lines):
+        return lines
+    return range(int(lines[0]), int(lines[-1]) + 1)
 
 
 BlockReader = Callable[[pa.RecordBatch], Block]
