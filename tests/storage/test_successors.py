@@ -12,7 +12,7 @@ from lance import LanceDataset, LanceOperation, Transaction
 from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.storage import layout
-from omnigraph.storage.files.successors import successor
+from omnigraph.storage.files.successors import KnownColumns, successor
 from omnigraph.storage.files.versionfiles import Sections
 from omnigraph.storage.files.wire import read_fields
 from omnigraph.storage.stage.changes import field_ids
@@ -102,6 +102,29 @@ def test_files_are_those_of_lance(tmp_path: Path, table: LanceDataset) -> None:
     forked = commit_both_ways(tmp_path, forked, added(forked, written(forked, 300, 1, 9)), "dev.1")
     forked = commit_both_ways(tmp_path, forked, added(forked, written(forked, 301, 2, 1)), "dev.1")
     assert forked.count_rows() == 208
+
+
+def test_files_with_other_rows_are_those_of_lance(tmp_path: Path, table: LanceDataset) -> None:
+    """All rows are replaced, and the metadata of the schema; what Lance stored of the columns once is known."""
+    known, handle = KnownColumns(), table
+    for turn in range(4):
+        schema = SCHEMA.with_metadata({"turn": str(turn), "stamp": "4"})
+        fragments = list(write_fragments(rows(turn, turn + 1), handle, schema=SCHEMA, mode="overwrite"))
+        operation = LanceOperation.Overwrite(schema, fragments)
+        properties = {"omnigraph:operation": "publish"}
+        transaction = Transaction(handle.version, operation, transaction_properties=properties)
+        columns = known.find(transaction)
+        ours = successor(content(tmp_path, None, handle.version), handle.version, transaction, columns)
+        handle = LanceDataset.commit(handle, transaction, max_retries=0)
+        theirs = content(tmp_path, None, handle.version)
+        assert (columns is None) == (turn == 0)
+        assert ours is None if columns is None else parts(ours or b"") == parts(theirs)
+        known.learn(theirs, transaction)
+        if turn == 1:
+            handle.create_scalar_index("id", "BTREE")
+            handle = lance.dataset(str(tmp_path / "t"))
+    other = SCHEMA.set(1, SCHEMA.field("age").with_metadata({"lance-encoding:compression": "zstd"}))
+    assert known.find(Transaction(1, LanceOperation.Overwrite(other, []))) is None
 
 
 def test_a_built_version_is_read_and_followed_by_lance(tmp_path: Path, table: LanceDataset) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
-from lance import LanceDataset
+from lance import LanceDataset, LanceOperation
 
 from omnigraph.errors import (
     BranchNotFound,
@@ -45,7 +45,7 @@ from omnigraph.storage.address import Scheme
 from omnigraph.storage.control.sealed import number, seal, unseal
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.stage.changes import Staged, stage_overwrite
+from omnigraph.storage.stage.changes import Staged, new_fragments, stage_overwrite
 from omnigraph.storage.tables import TableRef, Tables
 from omnigraph.storage.together import side_by_side
 
@@ -296,19 +296,18 @@ class Manifest:
         self._commit(native, self._stage(native, rows, version))
 
     def _stage(self, native: str | None, rows: pa.Table, version: int) -> Staged:
-        """Stage rows as one version. On an object store that takes no more than any open version of the branch,
-        and the one before may not be there yet."""
+        """Stage rows as one version. That takes no more than any open version of the branch, and the one before
+        may not be there yet."""
         before = TableRef(layout.MANIFEST, native, version - 1)
         with self._lock:
             handle, newest = self._staging.get(native), self._newest.get(native, before.version)
-        if handle is None and self._tables.address.scheme is Scheme.S3:
+        if handle is None:
             handle = self._tables.open(replace(before, version=min(before.version, newest)))
             with self._lock:
                 self._staging[native] = handle
-        elif handle is None:
-            handle = self._tables.open(before)
         staged = stage_overwrite(handle, before.location, native, rows, "publish")
-        transaction = replace(staged.transaction, read_version=before.version)
+        operation = LanceOperation.Overwrite(rows.schema, new_fragments(staged))
+        transaction = replace(staged.transaction, read_version=before.version, operation=operation)
         return replace(staged, read_version=before.version, transaction=transaction)
 
     def _commit(self, native: str | None, staged: Staged) -> None:

@@ -176,6 +176,9 @@ class Tables(TableVersions):
         if handle.version != staged.read_version + 1:
             raise TableMoved(staged.location, staged.read_version)
         done = self._committed(TableRef(staged.location, staged.branch, handle.version), handle)
+        if is_strict and self.address.scheme is Scheme.LOCAL:
+            with translated(self.shown(staged.location)):
+                self._columns.learn(self.version_path(done).read_bytes(), staged.transaction)
         self.follow(read, done)
         return done
 
@@ -200,7 +203,8 @@ class Tables(TableVersions):
     def _computed_next(self, read: TableRef, transaction: Transaction) -> bytes | None:
         """The file that makes the next version of a table; None if Lance has to make it."""
         is_remote = self.address.scheme is Scheme.S3
-        is_known = is_computed(transaction) if is_remote else is_added(transaction)
+        columns = self._columns.find(transaction)
+        is_known = is_computed(transaction) if is_remote else columns is not None or is_added(transaction)
         if self.address.scheme is Scheme.MEMORY or not is_known:
             return None
         current = self.version_files.find(read)
@@ -213,8 +217,13 @@ class Tables(TableVersions):
             current = found.content
         made = None
         with suppress(ValueError):
-            made = successor(current, read.version, transaction)
-        return next_version(read, current, transaction) if made is None and is_remote else made
+            made = successor(current, read.version, transaction, columns)
+        if made is not None or not is_remote:
+            return made
+        made = next_version(read, current, transaction)
+        if made is not None:
+            self._columns.learn(made, transaction)
+        return made
 
     def _put_next(self, read: TableRef, content: bytes) -> TableRef:
         """Put the file of the next version in its place; TableMoved if another one is there."""

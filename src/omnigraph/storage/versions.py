@@ -20,6 +20,7 @@ from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.control.place import read_place
 from omnigraph.storage.files.checksums import checksum, is_whole
 from omnigraph.storage.files.names import name_of
+from omnigraph.storage.files.successors import KnownColumns
 from omnigraph.storage.files.verification import LOOKUP_BYTES, Verification
 from omnigraph.storage.files.versionfiles import description, relocated
 from omnigraph.storage.handles import DEFAULT_LIMITS, HandleLimits, Handles
@@ -58,6 +59,7 @@ class TableVersions:
         self._handles = Handles(self._session, limits)
         self._verification = Verification()
         self.version_files = VersionFiles()
+        self._columns = KnownColumns()
         self._verified: set[tuple[TableRef, bool]] = set()
         self._origins: tuple[str, ...] | None = None
         self._left: dict[tuple[str, str | None], TableRef | None] = {}

@@ -1,26 +1,30 @@
-"""The version file that follows another one when rows were only added, built without Lance.
+"""The version file that follows another one when rows were added, or all of them replaced, built without Lance.
 
-Lance reads a table's versions again before each commit, which takes longer than everything else about a small
-write. A version that only adds data files differs from the one before in a few fields of its description; every
-other byte is taken over. Anything that is not known here is left to Lance.
+Lance looks for newer versions before each commit, which takes longer than anything else about a small write. A
+version that only adds data files differs from the one before in a few fields of its description, and so does one
+with other data files and the same columns; every other byte is taken over. Anything else is left to Lance.
 """
 
 from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
 from lance import LanceOperation, Transaction
 from lance.fragment import DataFile, FragmentMetadata
 
 from omnigraph.storage.files.names import name_of
 from omnigraph.storage.files.versionfiles import Sections
-from omnigraph.storage.files.wire import encode_field, encode_fields, encode_packed, placed_fields
+from omnigraph.storage.files.wire import encode_field, encode_fields, encode_packed, placed_fields, read_fields
 
+_COLUMN: Final = 1
 _FRAGMENT: Final = 2
 _VERSION: Final = 3
+_METADATA: Final = 5
 _INDEX_SECTION: Final = 6
 _TIMESTAMP: Final = 7
 _FEATURES: Final = (9, 10)
@@ -33,39 +37,73 @@ _REPLACED: Final = frozenset(
     {_VERSION, _INDEX_SECTION, _TIMESTAMP, _LARGEST_FRAGMENT, _TRANSACTION_FILE, _NEXT_ROW}
     | {_OLD_TRANSACTION_SECTION, _TRANSACTION_SECTION}
 )
-_KNOWN: Final = _REPLACED | {1, _FRAGMENT, 5, *_FEATURES, 13, 15, 16, 18, 19, 20}
+_KNOWN: Final = _REPLACED | {_COLUMN, _FRAGMENT, _METADATA, *_FEATURES, 13, 15, 16, 18, 19, 20}
 """The fields of a description that are replaced or can be taken over: schema, metadata, configuration, bases."""
 
 _STABLE_ROW_IDS: Final = 2
 _KNOWN_FEATURES: Final = 63
-_APPEND, _UPDATE = 100, 108
+_APPEND, _OVERWRITE, _UPDATE = 100, 102, 108
+_LEARNED: Final = 8
 
 Fields = list[tuple[int, int | bytes]]
 
 
+class KnownColumns:
+    """How Lance has stored the columns of some schemas. Only that of its own versions is taken over."""
+
+    def __init__(self) -> None:
+        self._stored: list[tuple[pa.Schema, bytes]] = []
+
+    def learn(self, content: bytes, transaction: Transaction) -> None:
+        """Remember how a schema was stored in a version file that Lance has made by replacing all rows."""
+        operation = transaction.operation
+        if not isinstance(operation, LanceOperation.Overwrite) or not isinstance(operation.new_schema, pa.Schema):
+            return
+        columns = _taken_over(Sections.of(content).description, ()).columns
+        self._stored = [(operation.new_schema.remove_metadata(), columns), *self._stored[: _LEARNED - 1]]
+
+    def find(self, transaction: Transaction) -> bytes | None:
+        """How the schema of a transaction that replaces all rows is stored; None if that is not known."""
+        operation = transaction.operation
+        if not isinstance(operation, LanceOperation.Overwrite) or not isinstance(operation.new_schema, pa.Schema):
+            return None
+        wanted = operation.new_schema.remove_metadata()
+        return next((stored for known, stored in self._stored if known.equals(wanted, check_metadata=True)), None)
+
+
 def is_added(transaction: Transaction) -> bool:
     """Does a transaction only add rows that are new?"""
-    return _only_added(transaction) is not None
+    is_overwrite = isinstance(transaction.operation, LanceOperation.Overwrite)
+    return not is_overwrite and _new_fragments(transaction) is not None
 
 
-def successor(content: bytes, version: int, transaction: Transaction) -> bytes | None:
-    """The file of the version after ``version``, whose file has this content, if the transaction only adds rows
-    that are new; None if Lance has to make it."""
-    added = _only_added(transaction)
+def successor(
+    content: bytes, version: int, transaction: Transaction, columns: bytes | None = None
+) -> bytes | None:
+    """The file of the version after ``version``, whose file has this content; None if Lance has to make it.
+
+    The transaction only adds rows that are new, or replaces all rows by others with the same ``columns``.
+    """
+    added = _new_fragments(transaction)
     if added is None or transaction.read_version != version:
         return None
     sections = Sections.of(content)
-    kept, numbers = _taken_over(sections.description)
+    is_overwrite = isinstance(transaction.operation, LanceOperation.Overwrite)
+    kept = _taken_over(sections.description, _REPLACED | {_FRAGMENT, _METADATA} if is_overwrite else _REPLACED)
+    numbers = kept.numbers
     if not numbers.keys() <= _KNOWN or numbers.get(_VERSION) != version:
         return None
     flags = [numbers.get(field, 0) for field in _FEATURES]
     if any(not each & _STABLE_ROW_IDS or each & ~_KNOWN_FEATURES for each in flags):
         return None
-    indexes = _index_section(sections.before, numbers.get(_INDEX_SECTION))
-    described = _transaction(transaction, added)
+    if is_overwrite and (columns is None or kept.columns != columns):
+        return None
+    indexes = b"" if is_overwrite else _index_section(sections.before, numbers.get(_INDEX_SECTION))
+    described = _transaction(transaction, added, kept.columns)
     seconds, nanoseconds = divmod(time.time_ns(), 10**9)
     fragments, largest, next_row = _numbered(added, numbers, version + 1)
     fields: Fields = [
+        *_metadata(transaction),
         (_VERSION, version + 1),
         (_TIMESTAMP, encode_fields([(1, seconds), (2, nanoseconds)])),
         (_LARGEST_FRAGMENT, largest),
@@ -76,14 +114,17 @@ def successor(content: bytes, version: int, transaction: Transaction) -> bytes |
     if indexes:
         fields.append((_INDEX_SECTION, 0))
     return Sections(
-        indexes + _prefixed(described), b"".join([kept, *fragments, encode_fields(fields)]), sections.end
+        indexes + _prefixed(described), b"".join([kept.rest, *fragments, encode_fields(fields)]), sections.end
     ).encode()
 
 
-def _only_added(transaction: Transaction) -> Sequence[FragmentMetadata] | None:
-    """The fragments with new rows that a transaction adds; None if it does anything else."""
+def _new_fragments(transaction: Transaction) -> Sequence[FragmentMetadata] | None:
+    """The fragments with new rows that a transaction adds, or that replace all others; None if it does anything
+    else."""
     match transaction.operation:
         case LanceOperation.Append(fragments):
+            added = list(fragments)
+        case LanceOperation.Overwrite(_, fragments, None):
             added = list(fragments)
         case LanceOperation.Update() as update if not (
             update.removed_fragment_ids or update.updated_fragments or update.fields_modified
@@ -98,19 +139,36 @@ def _only_added(transaction: Transaction) -> Sequence[FragmentMetadata] | None:
     return added if added and is_plain else None
 
 
-def _taken_over(description: bytes) -> tuple[bytes, Mapping[int, int]]:
-    """The fields of a description that stay, as they are stored, and the numbers in it; a field that is no number
-    counts as 0."""
-    parts: list[bytes] = []
+@dataclass(frozen=True, slots=True)
+class _TakenOver:
+    """The fields of a description that stay, and its columns, as they are stored; and the numbers in it, where a
+    field that is no number counts as 0."""
+
+    rest: bytes
+    columns: bytes
+    numbers: Mapping[int, int]
+
+
+def _taken_over(description: bytes, without: Collection[int]) -> _TakenOver:
+    rest, columns = list[bytes](), list[bytes]()
     numbers: dict[int, int] = {}
-    done = 0
     for number, value, start, end in placed_fields(description):
         numbers[number] = value if isinstance(value, int) else 0
-        if number in _REPLACED:
-            parts.append(description[done:start])
-            done = end
-    parts.append(description[done:])
-    return b"".join(parts), numbers
+        stored = description[start:end]
+        if number not in without:
+            rest.append(stored)
+        if number == _COLUMN:
+            columns.append(stored)
+    return _TakenOver(b"".join(rest), b"".join(columns), numbers)
+
+
+def _metadata(transaction: Transaction) -> Fields:
+    """The metadata of the schema of a transaction that replaces all rows, key by key."""
+    operation = transaction.operation
+    if not isinstance(operation, LanceOperation.Overwrite) or not isinstance(operation.new_schema, pa.Schema):
+        return []
+    entries = sorted((operation.new_schema.metadata or {}).items())
+    return [(_METADATA, encode_fields([(1, key), (2, value)])) for key, value in entries]
 
 
 def _numbered(
@@ -156,7 +214,7 @@ def _file(file: DataFile) -> bytes:
     return encode_fields([*_present(fields), *base])
 
 
-def _transaction(transaction: Transaction, added: Sequence[FragmentMetadata]) -> bytes:
+def _transaction(transaction: Transaction, added: Sequence[FragmentMetadata], columns: bytes) -> bytes:
     """A transaction as a version file holds it."""
     fragments = [encode_fields(_files(each)) for each in added]
     match transaction.operation:
@@ -164,6 +222,9 @@ def _transaction(transaction: Transaction, added: Sequence[FragmentMetadata]) ->
             number = _UPDATE
             preserved = encode_packed(update.fields_for_preserving_frag_bitmap or [])
             operation = encode_fields([*((3, each) for each in fragments), *_present([(6, preserved)])])
+        case LanceOperation.Overwrite():
+            number, stored = _OVERWRITE, (value for _, value in read_fields(columns))
+            operation = encode_fields([*((1, each) for each in fragments), *((2, each) for each in stored)])
         case _:
             number, operation = _APPEND, encode_fields((1, each) for each in fragments)
     properties = (

@@ -14,6 +14,7 @@ from omnigraph.manifest.publisher import Following
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit, ManifestState
 from omnigraph.recovery.sidecar import Sidecar, delete_sidecar, write_sidecar
+from omnigraph.storage.address import Scheme
 from omnigraph.storage.locks import CommitLock, Held
 from omnigraph.storage.tables import TableRef
 from omnigraph.storage.together import side_by_side
@@ -55,7 +56,8 @@ def _commit_all(repository: Repository, planned: list[Planned], known: Settled, 
         try:
             hit("write.between_writes" if published else "write.after_sidecar")
             moved = _move_all(repository, each.waiting.ready.staged, lock)
-            state = _publish(repository, each.sidecar, moved, lock, following)
+            is_last = each is planned[len(begun) - 1]
+            state = _publish(repository, each.sidecar, moved, lock, following, is_last)
             hit("write.after_publish")
         except Exception as error:  # noqa: BLE001  whatever it is, recovery may finish the write
             each.waiting.end = InDoubt(each.sidecar, error)
@@ -151,8 +153,11 @@ def _publish(
     moved: Mapping[str, TableRef],
     lock: CommitLock,
     following: Following,
+    is_last: bool,
 ) -> ManifestState:
-    """Phase C: publish all tables at once. Meanwhile their new versions are opened, which the next write needs."""
+    """Phase C: publish all tables at once. Meanwhile their new versions are opened, which the next write needs. On
+    a disk that takes as long as the publish, and is done behind the last write of a row only."""
+    is_opened = is_last or repository.address.scheme is Scheme.S3
     pins = dict(sidecar.change.pins)
     for key, ref in moved.items():
         pins[key] = replace(pins[key], checksum=ref.checksum)
@@ -162,7 +167,7 @@ def _publish(
         lambda: repository.manifest.swap_in(
             sidecar.branch, change, sidecar.expected, sidecar.draft, lock, following
         ),
-        *(partial(_open, repository, ref) for ref in moved.values()),
+        *(partial(_open, repository, ref) for ref in moved.values() if is_opened),
     )
     return made[0]
 
