@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -95,7 +96,7 @@ def test_a_command_imports_only_what_it_needs(tmp_path: Path, verb: str, text: s
     assert unwanted.isdisjoint(modules)
 
 
-def test_a_program_that_opens_a_graph_and_asks_waits_for_no_pandas(tmp_path: Path) -> None:
+def test_a_program_that_opens_a_graph_and_asks_imports_only_what_it_needs(tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g.omni", "node Person { name: String @key }")
     graph.load([{"type": "Person", "data": {"name": "Ada"}}], mode="append")
     code = (
@@ -106,6 +107,11 @@ def test_a_program_that_opens_a_graph_and_asks_waits_for_no_pandas(tmp_path: Pat
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = set(ran.stdout.partition("modules\n")[2].split())
     assert "lance" in modules
+    for module in filter(lambda name: name.startswith("omnigraph."), modules):
+        path = SOURCES.joinpath(*module.split(".")[1:])
+        text = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(encoding="utf-8")
+        standard = re.search(r"^from dataclasses import .*\bdataclass\b", text, re.MULTILINE)
+        assert not (standard and "slots=True" in text), f"{module} takes its dataclasses from omnigraph.records"
     assert (NEVER | NOT_TO_READ - {"omnigraph.recovery", "ulid"}).isdisjoint(modules)
 
 

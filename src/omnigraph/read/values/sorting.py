@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.read.values.columns import Array, Bools, Column, Ints
+from omnigraph.records import dataclass
 
 _WORTH_SELECTING: Final = 4
 
