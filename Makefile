@@ -29,8 +29,8 @@ test: install ## Run the tests: something of everything, in a few minutes
 
 long: export PYTEST_DEBUG_TEMPROOT := $(or $(TMPDIR),/tmp)
 long: install ## Run the other tests: on Spark, with clusters that are killed, with more faults, stores and examples
-	$(BIN)/python -m pytest --quiet -m long tests/bulk tests/spark
-	OMNIGRAPH_ALL_EXAMPLES=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --quiet -m 'long or hypothesis' --ignore tests/bulk --ignore tests/spark tests
+	$(BIN)/python -m pytest --quiet -m long tests/bulk tests/spark tests/docs
+	OMNIGRAPH_ALL_EXAMPLES=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --quiet -m 'long or hypothesis' --ignore tests/bulk --ignore tests/spark --ignore tests/docs tests
 
 faults: install ## Try every fault of every operation, on disk and on the S3 server: hours
 	OMNIGRAPH_ALL_FAULTS=1 $(BIN)/python -m pytest --quiet -m long tests/faults
@@ -64,6 +64,7 @@ bench: install ## Print the benchmarks
 	$(BIN)/python -m benchmarks.interactive
 	$(BIN)/python -m benchmarks.topology
 	$(BIN)/python -m benchmarks.load
+	$(BIN)/python -m benchmarks.load.local
 	$(BIN)/python -m benchmarks.load.merging
 	$(BIN)/python -m benchmarks.load.cluster
 

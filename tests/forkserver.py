@@ -21,7 +21,7 @@ import struct
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -38,6 +38,9 @@ PRELOADED = (
     "omnigraph.graph",
     "omnigraph.bulk.load.job",
     "omnigraph.storage.tables",
+    "omnigraph.cli.main",
+    "omnigraph.cli.data.load",
+    "omnigraph.cli.data.query",
 )
 _NUMBER = struct.Struct("i")
 
@@ -61,17 +64,13 @@ class Forked:
     """A child of the server, and the other ends of its standard input and output."""
 
     def __init__(self, task: Task) -> None:
-        server = _server(task.environment.get("LD_PRELOAD"))
         stdin, write = os.pipe()
         read, stdout = os.pipe()
-        tasks, write_task = os.pipe()
         self._answers, theirs = socket.socketpair()
-        socket.send_fds(server, [b"x"], [stdin, stdout, 2, tasks, theirs.fileno()])
-        for descriptor in (stdin, stdout, tasks):
+        request(task, [stdin, stdout, 2], theirs.fileno())
+        for descriptor in (stdin, stdout):
             os.close(descriptor)
         theirs.close()
-        with os.fdopen(write_task, "wb") as file:
-            pickle.dump(task, file)
         self.stdin = os.fdopen(write, "w")
         self.stdout = os.fdopen(read)
         self.pid = self._answer()
@@ -108,6 +107,16 @@ class Forked:
         return number
 
 
+def request(task: Task, streams: Sequence[int], answers: int) -> None:
+    """Have a task run with these standard streams; the server answers on a socket."""
+    server = _server(task.environment.get("LD_PRELOAD"))
+    tasks, write_task = os.pipe()
+    socket.send_fds(server, [b"x"], [*streams, tasks, answers])
+    os.close(tasks)
+    with os.fdopen(write_task, "wb") as file:
+        pickle.dump(task, file)
+
+
 @cache
 def _server(preload: str | None) -> socket.socket:
     """A server of this process. Libraries that are preloaded have to be so from the beginning."""
@@ -138,11 +147,11 @@ def main() -> None:
         wakeup.setblocking(False)
         signal.set_wakeup_fd(wakeup.fileno())
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        request = _fork(requests, ended)
+        given = _fork(requests, ended)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)
-    if request is not None:
-        _become(request)
+    if given is not None:
+        _become(given)
 
 
 def _fork(requests: socket.socket, ended: socket.socket) -> list[int] | None:

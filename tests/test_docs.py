@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import doctest
-import io
 import re
-import shlex
-import shutil
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +11,6 @@ from typing import Any
 import pytest
 import typer
 from docs.generate import PAGES, broken_links
-from typer.testing import CliRunner
 
 from omnigraph import lang
 from omnigraph.cli.main import app
@@ -24,22 +19,12 @@ from omnigraph.lang.schema.resolve import compile_schema
 
 ROOT = Path(__file__).parent.parent
 GUIDES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-EXAMPLE = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 
 
 def blocks(path: Path, language: str) -> list[str]:
     """The code blocks of a page in one language."""
     return [body for tag, body in BLOCK.findall(path.read_text(encoding="utf-8")) if tag == language]
-
-
-@pytest.mark.parametrize("path", GUIDES, ids=lambda p: p.name)
-def test_examples_print_what_they_say(path: Path) -> None:
-    for example, said in EXAMPLE.findall(path.read_text(encoding="utf-8")):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(example, path.name, "exec"), {})
-        assert printed.getvalue() == said
 
 
 def test_the_docstring_example_runs() -> None:
@@ -57,25 +42,6 @@ def test_schemas_and_queries_in_the_guides_parse(path: Path) -> None:
 def test_generated_pages_are_current() -> None:
     for path, make in PAGES.items():
         assert path.read_text(encoding="utf-8") == make(), f"run `make docs` to renew {path.name}"
-
-
-ID = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
-
-
-@pytest.mark.parametrize("page", ["quickstart.md", "loading.md"])
-def test_console_blocks_print_what_they_say(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command of the page, one after the other, in a copy of its files; ids differ each time."""
-    place = shutil.copytree(ROOT / "examples/flights", tmp_path / "flights")
-    monkeypatch.chdir(place)
-    shown = "".join(blocks(ROOT / "docs" / page, "console"))
-    steps = re.findall(r"^\$ omnigraph ([^\n]+)\n((?:(?!\$ )[^\n]*\n)*)", shown, re.MULTILINE)
-    assert len(steps) > 6
-    for words, said in steps:
-        done = CliRunner().invoke(app, shlex.split(words))
-        fails = said.startswith("error: ")
-        assert done.exit_code == (1 if fails else 0), done.output
-        printed = done.stderr if fails else done.stdout
-        assert ID.sub("ID", printed).replace(f"{place}/", "") == said, words
 
 
 def test_the_mapping_file_is_the_one_that_is_shown() -> None:

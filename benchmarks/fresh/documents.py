@@ -103,7 +103,7 @@ class LanceStore:
 
     def build(self, home: Path, to: Path) -> None:
         lancedb, index = importlib.import_module("lancedb"), importlib.import_module("lancedb.index")
-        table = lancedb.connect(str(to)).create_table("docs", engines.as_arrow(data.read(home)))
+        table = lancedb.connect(str(to)).create_table("docs", data.read(home).arrow())
         table.create_index("name", config=index.BTree())
         table.create_index("text", config=index.FTS())
         table.create_index("vector", config=index.IvfFlat(distance_type="l2"))
@@ -215,7 +215,7 @@ class CypherStore:
 
 
 def _columns(home: Path) -> pa.Table:
-    return engines.as_arrow(data.read(home)).select(["name", "text", "vector"])
+    return data.read(home).arrow().select(["name", "text", "vector"])
 
 
 def questions(home: Path) -> list[Question]:

@@ -57,7 +57,7 @@ def _people(random: np.random.Generator, low: int, high: int) -> pa.Table:
     count = high - low
     return pa.table(
         {
-            "name": _joined("person-", np.arange(low, high)),
+            "name": joined("person-", np.arange(low, high)),
             "age": pa.array(random.integers(1, 99, count), pa.int32()),
             "city": pa.array(_CITIES).take(pa.array(random.integers(0, len(_CITIES), count))),
             "score": np.round(random.random(count), 4),
@@ -68,8 +68,8 @@ def _people(random: np.random.Generator, low: int, high: int) -> pa.Table:
 def _knows(random: np.random.Generator, nodes: int, count: int) -> pa.Table:
     return pa.table(
         {
-            "src": _joined("person-", random.integers(0, nodes, count)),
-            "dst": _joined("person-", random.integers(0, nodes, count)),
+            "src": joined("person-", random.integers(0, nodes, count)),
+            "dst": joined("person-", random.integers(0, nodes, count)),
             "since": pa.array(random.integers(1950, 2026, count), pa.int32()),
             "weight": np.round(random.random(count), 3),
         }
@@ -77,7 +77,7 @@ def _knows(random: np.random.Generator, nodes: int, count: int) -> pa.Table:
 
 
 def _person_lines(rows: pa.Table) -> pa.Array:
-    return _joined(
+    return joined(
         '{"type": "Person", "data": {"name": "',
         rows["name"],
         '", "age": ',
@@ -91,7 +91,7 @@ def _person_lines(rows: pa.Table) -> pa.Array:
 
 
 def _knows_lines(rows: pa.Table) -> pa.Array:
-    return _joined(
+    return joined(
         '{"edge": "Knows", "from": "',
         rows["src"],
         '", "to": "',
@@ -104,7 +104,7 @@ def _knows_lines(rows: pa.Table) -> pa.Array:
     )
 
 
-def _joined(*parts: Any) -> pa.Array:
+def joined(*parts: Any) -> pa.Array:
     """Texts and columns side by side, as texts."""
     texts = [part if isinstance(part, str) else _texts(part) for part in parts]
     return pc.binary_join_element_wise(*texts, "")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import multiprocessing as mp
 import os
 import platform
 import shutil
@@ -18,7 +17,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError
@@ -26,9 +24,10 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.contest import Question, Worker
+from benchmarks.kept import apart
 from benchmarks.search import data
 from benchmarks.search.engines import OmniGraph, Searching, bytes_of, competitors, times_of
-from benchmarks.search.exact import Agreement, Exact, Floats, agreement
+from benchmarks.search.exact import Agreement, Exact, Truth, agreement
 from rich.console import Console
 from rich.table import Table
 
@@ -46,17 +45,16 @@ class Size:
 
     rows: int
     dimension: int
-    kinds: Sequence[str] = (data.NEAREST, data.FILTERED, data.TEXT)
+    kinds: Sequence[str] = data.KINDS
     engines: Sequence[str] = ("",)
 
 
-_VECTORS: Final = (data.NEAREST, data.FILTERED)
 _FAST: Final = ("omnigraph, indexed", "IVF_FLAT", "IVF_RQ")
 SIZES: Final = (
     Size(100_000, 128),
-    Size(500_000, 128, _VECTORS, ("omnigraph", "IVF_FLAT", "IVF_RQ")),
-    Size(2_000_000, 128, _VECTORS, _FAST),
-    Size(200_000, 768, _VECTORS, _FAST),
+    Size(500_000, 128, data.VECTORS, ("omnigraph", "IVF_FLAT", "IVF_RQ")),
+    Size(2_000_000, 128, data.VECTORS, _FAST),
+    Size(200_000, 768, data.VECTORS, _FAST),
     Size(1_000_000, 8, (data.TEXT,), ("omnigraph, indexed", "FTS", "bm25s")),
 )
 
@@ -81,7 +79,7 @@ class Measured:
 
 
 def measure(
-    engines: Sequence[Searching], home: Path, questions: Sequence[Question], truth: Sequence[Floats], cold: int
+    engines: Sequence[Searching], home: Path, questions: Sequence[Question], truth: Sequence[Truth], cold: int
 ) -> list[Measured]:
     """Questions of one kind to all engines, which take turns."""
     first = [[_cold(engine, home, questions[number]) for number in range(cold)] for engine in engines]
@@ -146,8 +144,7 @@ def _fill(engine: Searching, home: Path) -> None:
         return
     part = home / f"part-{engine.store()}"
     shutil.rmtree(part, ignore_errors=True)
-    with ProcessPoolExecutor(1, mp_context=mp.get_context("spawn")) as pool:
-        pool.submit(engine.build, home, part).result()
+    apart(engine.build, home, part)
     part.rename(home / engine.store())
 
 
@@ -163,13 +160,14 @@ def _installed(engine: Searching, out: Console) -> bool:
 def _home(size: Size, options: argparse.Namespace) -> Path:
     """The folder of this size, seed and generator, with its documents."""
     edition = sha256(inspect.getsource(data).encode()).hexdigest()[:6]
-    name = f"{size.rows}-{size.dimension}-{options.questions}-{options.seed}"
+    length = 30 if data.TEXT in size.kinds else 3
+    name = f"{size.rows}-{size.dimension}-{length}-{options.questions}-{options.seed}"
     home = Path(tempfile.gettempdir()) / f"omnigraph-bench-search-{name}-{edition}"
     if options.rebuild:
         shutil.rmtree(home, ignore_errors=True)
     if not (home / "documents.npz").exists():
         home.mkdir(parents=True, exist_ok=True)
-        data.write(home, size.rows, size.dimension, options.seed, options.questions)
+        apart(data.write, home, size.rows, size.dimension, options.seed, options.questions, length)
     return home
 
 
@@ -188,7 +186,7 @@ def run(size: Size, options: argparse.Namespace, out: Console) -> bool:
         if kind not in size.kinds:
             continue
         able = [engine for engine in engines if kind in engine.kinds]
-        found = measure(able, home, questions, [exact.scores(q) for q in questions], options.cold)
+        found = measure(able, home, questions, exact.answers(questions), options.cold)
         about = f"{size.rows:,} × {size.dimension}" if kind != data.TEXT else f"{size.rows:,} texts"
         show(f"{kind}: {about}, {len(questions)} questions", found, out)
         ours = [one for one in found if isinstance(one.engine, OmniGraph)]
@@ -206,8 +204,7 @@ def main() -> int:
     parser.add_argument("--questions", type=int, default=100, help="of each kind")
     parser.add_argument("--cold", type=int, default=3, help="fresh processes for each kind")
     parser.add_argument("--seed", type=int, default=0)
-    kinds = (data.NEAREST, data.FILTERED, data.TEXT)
-    parser.add_argument("--kinds", nargs="*", choices=kinds, default=kinds, help="only these")
+    parser.add_argument("--kinds", nargs="*", choices=data.KINDS, default=data.KINDS, help="only these")
     parser.add_argument("--engines", nargs="*", default=[""], help="only those with one of these in their name")
     parser.add_argument("--rebuild", action="store_true", help="make everything again")
     options = parser.parse_args()

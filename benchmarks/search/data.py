@@ -7,8 +7,6 @@ ends in a letter that no stemmer cuts off and is no stop word, so that all engin
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,20 +14,29 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from benchmarks.contest import Question
 
 Matrix = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 NEAREST: Final = "nearest"
-FILTERED: Final = "nearest of a tenth"
 TEXT: Final = "bm25"
 BEST: Final = 10
-GROUPS: Final = 100
-WANTED_GROUPS: Final = 10
-"""A filtered question asks for documents of the first so many groups."""
+GROUPS: Final = 1000
+FILTERS: Final = {
+    "nearest of a half": 500,
+    "nearest of a tenth": 100,
+    "nearest of a hundredth": 10,
+    "nearest of a thousandth": 1,
+}
+"""Questions with a filter ask for documents of the first so many groups."""
+
+VECTORS: Final = (NEAREST, *FILTERS)
+KINDS: Final = (*VECTORS, TEXT)
 
 _VOCABULARY: Final = 50_000
+_BLOCK: Final = 1 << 16
 _CONSONANTS: Final = "bdfgmnprtv"
 _VOWELS: Final = "aeiou"
 
@@ -51,19 +58,22 @@ class Documents:
     def count(self) -> int:
         return len(self.vectors)
 
-    def names(self) -> list[str]:
-        return [f"d{number}" for number in range(self.count)]
+    def arrow(self, low: int = 0, high: int | None = None) -> pa.Table:
+        """Some of the documents, or all, as a table."""
+        some = slice(low, self.count if high is None else min(high, self.count))
+        flat = pa.array(self.vectors[some].reshape(-1))
+        return pa.table(
+            {
+                "name": [f"d{number}" for number in range(some.start, some.stop)],
+                "group": pa.array(self.groups[some], pa.int32()),
+                "text": self.texts[some],
+                "vector": pa.FixedSizeListArray.from_arrays(flat, self.vectors.shape[1]),
+            }
+        )
 
-    def records(self) -> Iterator[str]:
-        """The documents as lines of JSON."""
-        for number, text in enumerate(self.texts):
-            vector = np.round(self.vectors[number].astype(np.float64), 4).tolist()
-            data = {"name": f"d{number}", "group": int(self.groups[number]), "text": text, "vector": vector}
-            yield json.dumps({"type": "Doc", "data": data})
 
-
-def write(home: Path, rows: int, dimension: int, seed: int, questions: int) -> None:
-    """Make the documents and questions and keep them in a folder."""
+def write(home: Path, rows: int, dimension: int, seed: int, questions: int, length: int = 30) -> None:
+    """Make the documents and questions and keep them in a folder; ``length`` words make a text, on average."""
     random = np.random.default_rng(seed)
     clusters = max(16, int(rows**0.5))
     widths = np.exp(-8 * np.arange(dimension) / dimension) + 0.02
@@ -71,11 +81,15 @@ def write(home: Path, rows: int, dimension: int, seed: int, questions: int) -> N
     centres = random.normal(size=(clusters, dimension)) * widths
 
     def drawn(count: int) -> Matrix:
+        parts = [min(_BLOCK, count - low) for low in range(0, count, _BLOCK)]
+        return np.concatenate([block(part) for part in parts])
+
+    def block(count: int) -> Matrix:
         chosen = centres[random.integers(0, clusters, count)]
         spread = chosen + random.normal(size=chosen.shape) * widths
         return np.asarray(np.round(spread @ turned, 4), dtype=np.float32)
 
-    lengths = random.poisson(30, rows).clip(5)
+    lengths = random.poisson(length, rows).clip(max(1, length // 6))
     chances = 1.0 / np.arange(1, _VOCABULARY + 1)
     words = random.choice(_VOCABULARY, int(lengths.sum()), p=chances / chances.sum())
     np.savez(
@@ -114,8 +128,7 @@ def questions(home: Path) -> dict[str, list[Question]]:
     vectors: list[list[float]] = stored["queries"].astype(np.float64).tolist()
     searches = [[int(number) for number in set(row)] for row in stored["searches"].tolist()]
     return {
-        kind: [_question(kind, number, vector=vector) for number, vector in enumerate(vectors)]
-        for kind in (NEAREST, FILTERED)
+        kind: [_question(kind, number, vector=vector) for number, vector in enumerate(vectors)] for kind in VECTORS
     } | {
         TEXT: [
             _question(TEXT, number, words=row, text=" ".join(map(spelling, row)))

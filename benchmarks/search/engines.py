@@ -17,15 +17,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import pyarrow as pa
 from benchmarks.contest import Engine, Question, Row, Session
-from benchmarks.kept import slices
-from benchmarks.search.data import BEST, FILTERED, NEAREST, TEXT, WANTED_GROUPS, Documents, read
+from benchmarks.search.data import BEST, FILTERS, KINDS, TEXT, VECTORS, read
 
 _TIMES: Final = "times.json"
 _GRAPH: Final = "docs.omni"
 _INDEXES: Final = "_indices"
-_VECTORS: Final = (NEAREST, FILTERED)
+_TOGETHER: Final = 100_000
+"""A load brings so many documents."""
 
 
 class Searching(Engine, Protocol):
@@ -64,7 +63,7 @@ class OmniGraph:
 
     dimension: int
     indexed: bool
-    kinds: Sequence[str] = (NEAREST, FILTERED, TEXT)
+    kinds: Sequence[str] = KINDS
 
     @property
     def name(self) -> str:
@@ -93,8 +92,8 @@ class OmniGraph:
         graph = omnigraph.init(to / _GRAPH, self._schema())
         documents = read(home)
         with _timed(to, "rows"):
-            for text in slices(documents.records()):
-                graph.load(text, mode="append")
+            for low in range(0, documents.count, _TOGETHER):
+                graph.load(nodes={"Doc": documents.arrow(low, low + _TOGETHER)}, mode="append")
 
     def _schema(self) -> str:
         vector = f"Vector({self.dimension})"
@@ -108,11 +107,9 @@ class OmniGraph:
         import omnigraph
 
         vector = f"Vector({self.dimension})"
-        texts = {
-            NEAREST: _query(vector, "", "nearest($d.vector, $q)"),
-            FILTERED: _query(vector, f"$d.group < {WANTED_GROUPS}", "nearest($d.vector, $q)"),
-            TEXT: _query("String", "", "bm25($d.text, $q)"),
-        }
+        conditions = {kind: f"$d.group < {FILTERS[kind]}" if kind in FILTERS else "" for kind in VECTORS}
+        texts = {kind: _query(vector, only, "nearest($d.vector, $q)") for kind, only in conditions.items()}
+        texts[TEXT] = _query("String", "", "bm25($d.text, $q)")
         return OmniSession(omnigraph.open(store / _GRAPH, read_only=read_only), texts)
 
 
@@ -160,7 +157,7 @@ class LanceDB:
     def build(self, home: Path, to: Path) -> None:
         lancedb, index = importlib.import_module("lancedb"), importlib.import_module("lancedb.index")
         to.mkdir()
-        rows = as_arrow(read(home))
+        rows = read(home).arrow()
         with _timed(to, "rows"):
             table = lancedb.connect(str(to)).create_table("docs", rows)
         if self.index is None:
@@ -195,8 +192,8 @@ def asked_of_lancedb(table: Any, question: Question, refine: int | None, probes:
         search = table.search(question.params["text"], query_type="fts")
     else:
         search = table.search(question.params["vector"])
-        if kind == FILTERED:
-            search = search.where(f"`group` < {WANTED_GROUPS}", prefilter=True)
+        if kind in FILTERS:
+            search = search.where(f"`group` < {FILTERS[kind]}", prefilter=True)
         if refine is not None:
             search = search.refine_factor(refine)
         if probes is not None:
@@ -204,19 +201,6 @@ def asked_of_lancedb(table: Any, question: Question, refine: int | None, probes:
     score = "_score" if kind == TEXT else "_distance"
     found = search.select(["name", score]).limit(BEST).to_arrow()
     return [(name,) for name in found["name"].to_pylist()]
-
-
-def as_arrow(documents: Documents) -> pa.Table:
-    """Documents as a table."""
-    flat = pa.array(documents.vectors.reshape(-1))
-    return pa.table(
-        {
-            "name": documents.names(),
-            "group": pa.array(documents.groups, pa.int32()),
-            "text": documents.texts,
-            "vector": pa.FixedSizeListArray.from_arrays(flat, documents.vectors.shape[1]),
-        }
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,12 +253,12 @@ def competitors(dimension: int) -> list[Searching]:
     return [
         OmniGraph(dimension, indexed=False),
         OmniGraph(dimension, indexed=True),
-        LanceDB("lancedb, no index", None, _VECTORS),
-        LanceDB("lancedb, IVF_PQ", "IvfPq", _VECTORS),
-        LanceDB("lancedb, IVF_PQ refined 10", "IvfPq", _VECTORS, refine=10),
-        LanceDB("lancedb, IVF_RQ refined 4", "IvfRq", _VECTORS, refine=4),
-        *(LanceDB(f"lancedb, IVF_FLAT in {n} partitions", "IvfFlat", _VECTORS, probes=n) for n in (20, 40, 80)),
-        LanceDB("lancedb, IVF_HNSW_SQ", "HnswSq", _VECTORS),
+        LanceDB("lancedb, no index", None, VECTORS),
+        LanceDB("lancedb, IVF_PQ", "IvfPq", VECTORS),
+        LanceDB("lancedb, IVF_PQ refined 10", "IvfPq", VECTORS, refine=10),
+        LanceDB("lancedb, IVF_RQ refined 4", "IvfRq", VECTORS, refine=4),
+        *(LanceDB(f"lancedb, IVF_FLAT in {n} partitions", "IvfFlat", VECTORS, probes=n) for n in (20, 40, 80)),
+        LanceDB("lancedb, IVF_HNSW_SQ", "HnswSq", VECTORS),
         LanceDB("lancedb, FTS", "FTS", (TEXT,)),
         Bm25s(),
     ]

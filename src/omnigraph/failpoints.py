@@ -67,7 +67,14 @@ STREAM_NAMES: Final = frozenset({"stream.after_commit"})
 """The failpoint of streams, between a micro-batch's commit and Spark's own record; the rest of one is a write."""
 
 JOB_NAMES: Final = frozenset(
-    {"job.after_record", "load.after_stage", "load.after_check", "merge.after_stage", "optimize.after_tasks"}
+    {
+        "job.after_record",
+        "load.after_spool",
+        "load.after_stage",
+        "load.after_check",
+        "merge.after_stage",
+        "optimize.after_tasks",
+    }
 )
 """The failpoints of bulk jobs before their commit, which is a write."""
 

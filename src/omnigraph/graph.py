@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from omnigraph.bulk.load.options import LoadResult
     from omnigraph.bulk.load.sources.description import Location, Rows
     from omnigraph.bulk.load.sources.finding import Sources
+    from omnigraph.bulk.load.staging.held import BegunRows
     from omnigraph.bulk.runner import Listener
     from omnigraph.lang.query.lint import LintReport
     from omnigraph.read.requests import Reader
@@ -177,6 +178,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
         self._repository.require_process()  # first: a forked child may wait for an import of its parent for ever
         from omnigraph.lang.parameters import bind_parameters
         from omnigraph.write.committing.entry import enter
+        from omnigraph.write.mutations.blobs import copied_blobs
         from omnigraph.write.mutations.requests import mutate
         from omnigraph.write.protocol import repeated_if_schema_changed
 
@@ -190,6 +192,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
             self._allow_tables(Action.CHANGE, entry.branch.name, query.operation.writes, actor)
             values = bind_parameters(query.name, query.params, params)
             repository.require_writable()
+            copied = copied_blobs(query.ir, values, catalog, self._blob_sources)
             return mutate(
                 repository,
                 entry,
@@ -200,6 +203,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
                 graph_commit_id=commit_id_argument(graph_commit_id),
                 embedder=self._embedder(),
                 settings=self._settings.write,
+                copied=copied,
             )
 
         return repeated_if_schema_changed(run)
@@ -229,7 +233,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
         ``data`` is JSON Lines (text, bytes), dictionaries, or files, directories and globs on disk or `s3://`;
         ``nodes`` and ``edges`` have rows by type: files of JSON Lines, CSV, Parquet or Arrow, tables, DataFrames,
         dictionaries, or a `Source`, which says more about them. Up to 256 MiB of files, and what this process
-        holds, are loaded in it, larger files and Spark DataFrames on Spark; ``engine`` overrides that.
+        holds, are loaded in it, larger files and Spark DataFrames on Spark; ``engine`` and ``spark`` override it.
         ``from_`` names the branch to fork from if the target is missing. ``max_errors`` stops after so many bad
         records, ``bad_records`` names a file for them, and ``skip_bad`` loads the rest. ``graph_commit_id`` is the
         id that the commit gets: a repeated load with the same id raises CommitDone.
@@ -252,14 +256,15 @@ class Graph(MaintainedGraph, GraphWithBlobs):
             skip_bad,
             graph_commit_id=commit_id_argument(graph_commit_id),
             settings=self._settings.bulk,
+            blobs=self._blob_sources,
         )
 
-        def on_spark(sources: Sources) -> LoadResult:
+        def on_spark(sources: Sources, held: Sequence[BegunRows]) -> LoadResult:
             from omnigraph.spark.choice import SparkChoice
             from omnigraph.spark.loads.requests import load_on_spark
 
             choice = SparkChoice(spark, listener, cancellation)
-            return load_on_spark(repository, sources, options, self._embedder(), choice)
+            return load_on_spark(repository, sources, held, options, self._embedder(), choice)
 
         given = LoadData(data, nodes or {}, edges or {}, engine_named(engine), spark is not None)
         start = partial(LocalRunner, listener, cancellation)

@@ -21,6 +21,7 @@ from omnigraph.read.data.cache import Cache
 from omnigraph.read.requests import Reader
 from omnigraph.settings import Settings
 from omnigraph.storage.address import Scheme
+from omnigraph.storage.external.sources import BlobSources
 
 if TYPE_CHECKING:
     from omnigraph.policy.guard import Guard
@@ -50,6 +51,7 @@ class GraphHandle:
         self._cache = Cache() if cache is None else cache
         self._parent = parent
         self._closed = False
+        self._blob_sources = BlobSources.of(self._settings.blobs, self._opened.address.options)
         self._reader = Reader(self._opened, self._cache, self._embedder, self._settings.read)
 
     def __repr__(self) -> str:
@@ -70,6 +72,7 @@ class GraphHandle:
         self._closed = True
         if self._parent is None:
             self._cache.clear()
+            self._opened.locks.let_go()
             self._opened.tables.close()
 
     @property

@@ -165,6 +165,26 @@ class WriteSettings:
 WRITE_DEFAULTS: Final = WriteSettings()
 
 
+BLOB_SOURCES: Final = "OMNIGRAPH_BLOB_SOURCES"
+"""The addresses below which blobs may be copied from, with blanks between them."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlobSettings:
+    """Where the bytes of blobs may be copied from, if a record names an address instead of them, and how many."""
+
+    allow: tuple[str, ...] = field(default_factory=lambda: tuple(os.environ.get(BLOB_SOURCES, "").split()))
+    """Directories, buckets and web servers as `file:///data/`, `s3://bucket/prefix/` and `https://host/path/`:
+    what lies below them may be copied. None by default. `OMNIGRAPH_BLOB_SOURCES` sets it for all graphs of a
+    process."""
+    largest: int = 32 << 20
+    """Bytes of one blob that is copied."""
+    total: int = 1 << 30
+    """Bytes of all blobs that one write copies; a task of a load holds up to as many in memory."""
+    seconds: float = 30.0
+    """How long a web server may take to send one blob."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All sizes of one open graph."""
@@ -172,3 +192,4 @@ class Settings:
     read: ReadSettings = field(default_factory=ReadSettings)
     write: WriteSettings = field(default_factory=WriteSettings)
     bulk: BulkSettings = field(default_factory=BulkSettings)
+    blobs: BlobSettings = field(default_factory=BlobSettings)

@@ -1,6 +1,6 @@
 """Loads for tests: what becomes of the same files on either engine, in a form in which outcomes can be compared.
 
-`load_by_tasks` is the load of files as Spark runs it, with `InlineRunner` in the place of Spark: tasks run in this
+`load_by_tasks` is a load as Spark runs it, with `InlineRunner` in the place of Spark: tasks run in this
 process, and are pickled as for Spark. So the job itself can be tried many times a second, and Spark is only there
 where it matters.
 """
@@ -19,11 +19,12 @@ from tests.bulk.everything import content
 from ulid import ULID
 
 import omnigraph
-from omnigraph.bulk.load.checking.joins import NoJoins
+from omnigraph.bulk.load.checking.rejected import LocalJoins
 from omnigraph.bulk.load.job import LoadEngine, load
+from omnigraph.bulk.load.local import LoadData
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.bulk.load.sources.description import Location
-from omnigraph.bulk.load.sources.finding import find_sources
+from omnigraph.bulk.load.staging.held import BegunRows, SpooledRows
 from omnigraph.bulk.runner import Engine, TaskResult
 from omnigraph.errors import ConstraintViolation, ErrorGroup, KeyConflict, OmniError, RecordError
 from omnigraph.graph import Graph
@@ -60,31 +61,37 @@ def _sent(value: Value) -> Value:
     return received
 
 
-def inline_engine() -> LoadEngine:
-    """What carries out a load in this process, task by task; keys have to fit its memory."""
-    return LoadEngine(InlineRunner(), NoJoins())
-
-
 def load_by_tasks(
     graph: Graph,
     data: Location | Sequence[Location] | None = None,
     *,
     mode: str,
-    nodes: Mapping[str, Location] | None = None,
-    edges: Mapping[str, Location] | None = None,
+    nodes: Mapping[str, Any] | None = None,
+    edges: Mapping[str, Any] | None = None,
     branch: str = "main",
     from_: str | None = None,
     actor: str | None = None,
     message: str | None = None,
     max_errors: int | None = None,
+    bad_records: str | None = None,
+    skip_bad: bool = False,
 ) -> LoadResult:
-    """Load files as Spark does, with the tasks in this process."""
+    """Load as Spark does, with the tasks in this process; keys have to fit its memory."""
     repository = graph._repository
     settings = graph._settings.bulk
-    options = LoadOptions(Mode(mode), branch, from_, actor, message, max_errors, settings=settings)
-    typed: tuple[Mapping[str, Location], Mapping[str, Location]] = (nodes or {}, edges or {})
-    found = find_sources(repository.catalog(branch, or_of=from_), repository.address.options, data, *typed)
-    done = load(repository, found.files, options, graph._embedder(), inline_engine)
+    options = LoadOptions(
+        Mode(mode), branch, from_, actor, message, max_errors, bad_records, skip_bad, settings=settings
+    )
+    catalog = repository.catalog(branch, or_of=from_)
+    given = LoadData(data, nodes or {}, edges or {})
+    found = given.find(catalog, repository.address.options)
+    held = [BegunRows(rows) for rows in given.held(found, catalog)]
+
+    def start() -> LoadEngine:
+        runner = InlineRunner()
+        return LoadEngine(runner, LocalJoins(), [SpooledRows(runner, repository.address, one) for one in held])
+
+    done = load(repository, found.files, options, graph._embedder(), start)
     warn_unembedded(done.warnings)
     return done
 

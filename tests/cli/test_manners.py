@@ -137,3 +137,35 @@ def test_singular_and_plural() -> None:
     assert [counted(n, "row") for n in (0, 1, 1000)] == ["0 rows", "1 row", "1,000 rows"]
     assert counted(2, "index", "indexes") == "2 indexes"
     assert sys.version_info
+
+
+@pytest.mark.parametrize(
+    "verb", [("query",), ("mutate",), ("explain",), ("lint",), ("explain", "--schema", "s.pg")]
+)
+def test_mistakes_in_queries_are_told_with_the_name_of_the_file(folder: Path, verb: tuple[str, ...]) -> None:
+    (folder / "s.pg").write_text(SCHEMA)
+    (folder / "q.gq").write_text("query q() {\n  match { $p: Persn } return { $p.name }\n}")
+    code, out, err = run(*verb, "--query", "q.gq")
+    assert code == 1
+    assert "--> q.gq:2:15" in out + err
+    assert "--> <query>:1:" in run("query", "-e", "query q() { match { $p: Persn } return { $p.name } }")[2]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("schema", "plan", "--schema", "bad.pg"),
+        ("schema", "plan", "--schema", "bad.pg", "--from", "good.pg"),
+        ("schema", "plan", "--schema", "good.pg", "--from", "bad.pg"),
+        ("schema", "apply", "--schema", "bad.pg"),
+        ("schema", "apply", "--schema", "bad.pg", "--all-branches"),
+        ("lint", "--schema", "bad.pg"),
+        ("init", "new.omni", "--schema", "bad.pg"),
+    ],
+)
+def test_mistakes_in_schemas_are_told_with_the_name_of_the_file(folder: Path, words: tuple[str, ...]) -> None:
+    (folder / "good.pg").write_text(SCHEMA)
+    (folder / "bad.pg").write_text("node Person {\n  name: Strng @key\n}")
+    code, _, err = run(*words)
+    assert code == 1
+    assert "--> bad.pg:2:9" in err

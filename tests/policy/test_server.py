@@ -21,11 +21,12 @@ from tests.processes import children
 import omnigraph
 from omnigraph import Graph
 from omnigraph.cli.scope.capabilities import CAPABILITIES, Capability
-from omnigraph.policy.policy import Policy
+from omnigraph.policy.policy import log_decision
 from omnigraph.server.answers.stored import read_stored
 from omnigraph.server.application import Server
 from omnigraph.server.graphs import addresses, open_graphs
 from omnigraph.server.observing.logs import quiet
+from omnigraph.server.policies import read_policies
 from omnigraph.server.routes.table import ROUTES as SERVED
 from omnigraph.server.run import Listening, run_server
 from omnigraph.server.tokens import parse_tokens
@@ -70,16 +71,25 @@ class Guarded:
 def serve(place: str, policy: str, actors: list[str], queries: str) -> None:
     """In a child: serve a graph with a policy to callers with tokens."""
     tokens = parse_tokens(json.dumps({actor: f"token-{actor}" for actor in actors}), "tokens")
-    rules = Policy(policy)
-    served = open_graphs(addresses(place, None), read_only=False, require_all=True, policy=rules)
+    found = addresses(place, None)
+    rules = read_policies(Path(policy), found.keys(), log_decision)
+    served = open_graphs(found, read_only=False, require_all=True, policies=rules.graphs)
     stored = read_stored(Path(queries), served.graphs)
     run_server(Server(served, tokens, None, quiet, stored, rules), Listening(port=0))
 
 
 @contextmanager
 def guarding(folder: Path, policy: Mapping[str, Any], actors: list[str]) -> Iterator[Guarded]:
-    """A server of a small graph with a policy."""
-    place, queries = folder / "g.omni", folder / "queries"
+    """A server of a small graph with a policy of its own, which is all that counts for it: the policy of all
+    graphs is about the server itself."""
+    place, queries, policies = folder / "g.omni", folder / "queries", folder / "policies"
+    rules = policy["rules"]
+    about_server = [rule for rule in rules if rule["allow"]["actions"] == ["graph_list"]]
+    (policies / "default").mkdir(parents=True)
+    for path, chosen in (("policy.yaml", about_server), ("default/policy.yaml", rules)):
+        kept = [rule for rule in rules if (rule in about_server) == (chosen is about_server)]
+        if kept:
+            (policies / path).write_text(yaml.safe_dump({**policy, "rules": kept}))
     queries.mkdir()
     (queries / "all.gq").write_text(STORED)
     with omnigraph.init(place, SCHEMA) as owner:
@@ -87,7 +97,7 @@ def guarding(folder: Path, policy: Mapping[str, Any], actors: list[str]) -> Iter
             RECORD.replace("loaded", "ada").encode() + RECORD.replace("loaded", "bob").encode(), mode="merge"
         )
         owner.put_blob("Person", "ada", "photo", b"bytes")
-        with children((serve, str(place), yaml.safe_dump(dict(policy)), actors, str(queries))) as (child,):
+        with children((serve, str(place), str(policies), actors, str(queries))) as (child,):
             url = f"http://{child.hear().partition('=')[2]}"
             yield Guarded(url, owner, urllib3.PoolManager(retries=False))
 

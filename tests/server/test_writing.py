@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import json
+import socket
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
-from tests.server.running import ADD, SET_AGE, Served
+from tests.server.running import ADD, SET_AGE, Served, serving
 
 
 @pytest.fixture
@@ -129,3 +132,49 @@ def test_concurrent_writes_are_all_there_and_conflicts_name_the_table(served: Se
             assert isinstance(conflict, dict)
             assert conflict["table_key"] == "node:Person"
             assert conflict["actual"] > conflict["expected"]
+
+
+def test_records_arrive_in_a_file_and_not_in_memory(graph_place: Path) -> None:
+    """A body that stops in the middle has taken no memory, and nothing of it is loaded."""
+    line = json.dumps({"type": "Person", "data": {"name": "x" * 1_000}}).encode() + b"\n"
+    piece = line * 1_000
+    with (
+        serving(graph_place, is_open=True, load_bytes=128 << 20) as server,
+        socket.create_connection(("127.0.0.1", server.port), 60) as caller,
+    ):
+        server.names()
+        before = _memory(server.child.pid)
+        caller.sendall(
+            b"POST /graphs/default/load/ndjson?mode=append HTTP/1.1\r\nHost: x\r\n"
+            b"Content-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n" % (100 * len(piece))
+        )
+        for _ in range(96):
+            caller.sendall(piece)
+        assert _memory(server.child.pid) - before < 32 << 20
+        caller.shutdown(socket.SHUT_RDWR)
+        caller.close()
+        assert server.names() == ["ada", "bob"]
+
+
+def test_a_body_of_many_pieces_is_loaded_whole(graph_place: Path) -> None:
+    lines = [json.dumps({"type": "Person", "data": {"name": f"{n:05}" + "x" * 1_000}}) for n in range(4_000)]
+    content = "\n".join(lines).encode()
+    path, header = "/graphs/default/load/ndjson?mode=append", {"Content_Type": "application/x-ndjson"}
+    with serving(graph_place, is_open=True, load_bytes=len(content)) as server:
+        over = server.request("POST", path, content=content + b"\n", **header)
+        assert (over.status, over.json["resource_limit"]["limit"]) == (413, len(content))
+        bomb = gzip.compress(content + b"\n")
+        assert server.request("POST", path, content=bomb, Content_Encoding="gzip", **header).status == 413
+        half = gzip.compress(content)[:-100]
+        assert server.request("POST", path, content=half, Content_Encoding="gzip", **header).status == 400
+        assert server.names() == ["ada", "bob"]
+        done = server.request("POST", path, content=content, Idempotency_Key="k", **header)
+        assert done.json["nodes"] == [{"name": "Person", "entities_loaded": 4_000}]
+        again = server.request("POST", path, content=content, Idempotency_Key="k", **header)
+        assert again.headers["idempotency-replayed"] == "true"
+
+
+def _memory(process: int) -> int:
+    """How many bytes of memory a process holds for itself."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.partition("RssAnon:")[2].split()[0]) << 10

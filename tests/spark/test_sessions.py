@@ -89,6 +89,7 @@ from omnigraph.spark.runner import SparkRunner
 
 address, lines = sys.argv[1:]
 config = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+config |= {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1", "spark.sql.shuffle.partitions": "1"}
 spark = SparkSession.builder.master("local[1]").config(map=config).getOrCreate()
 graph = omnigraph.open(address)
 print(graph.load(lines, mode="append", engine="spark", spark=spark).nodes)

@@ -9,6 +9,7 @@ from tests.processes import hear, ready, say
 from tests.stores import Store, present
 
 from omnigraph.errors import LockLost
+from omnigraph.storage import locks as storage_locks
 from omnigraph.storage.locking.leases import TIME_TO_LIVE
 from omnigraph.storage.locks import CommitLock, Locks
 
@@ -36,6 +37,26 @@ def hold(store: Store, branch: str, time_to_live: float = TIME_TO_LIVE) -> None:
             else:
                 say("still held")
     say("released")
+
+
+def linger(store: Store, time_to_live: float, seconds: float | None) -> None:
+    """In a child: end a write to a contended branch, after which the lock is kept for so many seconds, or as long
+    as it is by default; then wait to be killed, or end."""
+    if seconds is not None:
+        vars(storage_locks)["LINGERING"] = seconds
+    locks = store.locks(time_to_live=time_to_live)
+    write_contended(locks)
+    say("written")
+    if seconds is not None:
+        hear()
+
+
+def write_contended(locks: Locks, known: object = "the newest state") -> CommitLock:
+    """Hold the lock of a branch on which a race was lost, as a write does, and leave what is known of it."""
+    locks.note_contention("main")
+    with locks.turn("main") as lock:
+        lock.settled = known
+    return lock
 
 
 def count_under_lock(store: Store, branch: str, times: int) -> None:

@@ -8,7 +8,8 @@ from contextlib import ExitStack
 from types import TracebackType
 
 from omnigraph.bulk.runner import Runner, RunnerChoice
-from omnigraph.manifest.refs.branches import Branch
+from omnigraph.manifest.ids import fresh_id
+from omnigraph.manifest.refs.branches import Branch, native_name
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import TablePin
 from omnigraph.recovery.jobs import JobRecord, RunningJob, running
@@ -27,6 +28,14 @@ def job_record(
     versions = {pin.location: pin.table_version for pin in pins}
     now = dt.datetime.now(dt.UTC)
     return JobRecord(job, kind, branch.name, branch.native, tuple(sorted(versions)), actor, now, versions, forks)
+
+
+def planned_branch(repository: Repository, name: str, parent: str) -> Branch:
+    """A branch that a job is about to fork, with the native name that it will have, so that the job's record can
+    say which branch is its own, and its files can lie in the branch's tree."""
+    trimmed, _ = repository.branches.check_create(name, parent)
+    incarnation = fresh_id()
+    return Branch(trimmed, native_name(trimmed, incarnation), incarnation, parent)
 
 
 class LateJob:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from omnigraph.errors import LanguageError
 
 if TYPE_CHECKING:
     from omnigraph.lang.schema.catalog import Catalog
@@ -34,6 +39,16 @@ def read_source(path: Path) -> Source:
     from omnigraph.lang.source import decode
 
     return decode(path.read_bytes(), str(path))
+
+
+@contextmanager
+def text_of(source: Source) -> Iterator[str]:
+    """A text to hand on without its name; a mistake that is found in it is told with the name."""
+    try:
+        yield source.text
+    except LanguageError as error:
+        found = [replace(each, source=source.name) for each in error.diagnostics]
+        raise type(error)(found, error.omitted) from None
 
 
 def read_catalog(path: Path) -> Catalog:

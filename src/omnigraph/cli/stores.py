@@ -33,6 +33,10 @@ At = Annotated[
         help="An older state: a commit id, a tag, a manifest version, or a time: 2026-11-01T12:00Z.",
     ),
 ]
+GraphOrPlace = Annotated[
+    str, typer.Argument(metavar="GRAPH", help="The graph. As elsewhere it can be left out.", show_default=False)
+]
+"""The first word of a verb that takes a graph and a place; see `graph_and_place`."""
 _LONGEST_VERSION: Final = 20
 Actor = Annotated[str | None, typer.Option("--as", help="Who is doing this; kept in the history.")]
 
@@ -48,6 +52,11 @@ def resolve_store(*given: str | None) -> str:
     if target.is_server:
         raise typer.BadParameter(f"this works on the store itself, and {target} is a server's")
     return target.address
+
+
+def graph_and_place(first: str, second: str | None) -> tuple[str | None, str]:
+    """What the words of a verb with two places mean: with one of them, the graph is named in another way."""
+    return (None, first) if second is None else (first, second)
 
 
 def require_consent(target: Target, yes: bool, what: str) -> None:

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from omnigraph.cli.quick import take_plain_values
 from omnigraph.cli.scope.capabilities import CAPABILITIES
-from omnigraph.cli.scope.options import capable
+from omnigraph.cli.scope.options import capable, take_graph_first
 
 VERBS: Final[Mapping[str, str]] = {
     "init": "graph.graphs:init",
@@ -63,6 +63,9 @@ VERBS: Final[Mapping[str, str]] = {
     "recovery": "maintenance.recovery:app",
 }
 """Where the function of each verb is, or the Typer of its own verbs; in the order of `omnigraph --help`."""
+
+_TWO_PLACES: Final = ("clone", "backup", "serve")
+"""Verbs whose own words are places too."""
 
 
 class VerbGroup(TyperGroup):
@@ -135,6 +138,8 @@ def _command(name: str, place: str) -> Any:
     command = typer.main.get_group(holder).commands[name]
     for each in getattr(command, "commands", {"": command}).values():
         capable(each, CAPABILITIES[name])
+        if name not in _TWO_PLACES:
+            take_graph_first(each)
     for each in (command, *getattr(command, "commands", {}).values()):
         take_plain_values(each)
     return command

@@ -55,6 +55,7 @@
     │   ├── BadValue             a value that its property cannot hold
     │   ├── KeyConflict          ids that exist already
     │   ├── EmbeddingUnavailable vectors that cannot be computed
+    │   ├── BlobSourceUnavailable bytes elsewhere that cannot be read
     │   └── ResourceLimit        a write that is larger than the engine takes at once
     ├── QueryStopped             narrow the query, or raise its limit
     │   ├── QueryTimeout         the query took longer than its timeout
@@ -121,6 +122,7 @@ from omnigraph.errors.base import (
 from omnigraph.errors.blobs import (
     BlobChanged,
     BlobNotFound,
+    BlobSourceUnavailable,
     RangeUnsatisfiable,
 )
 from omnigraph.errors.conflicts import (
@@ -263,6 +265,7 @@ __all__ = [
     "BatchOutcomeUnknown",
     "BlobChanged",
     "BlobNotFound",
+    "BlobSourceUnavailable",
     "BranchExists",
     "BranchInUse",
     "BranchNotFound",

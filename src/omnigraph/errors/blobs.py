@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from omnigraph.errors.conflicts import ConflictError
+from omnigraph.errors.data import DataError
 from omnigraph.errors.requests import RequestError
 
 
@@ -52,6 +53,21 @@ class BlobChanged(ConflictError):
             "error": str(self),
             "precondition_failure": {"expected": self.expected, "actual": self.actual},
         }
+
+
+class BlobSourceUnavailable(DataError):
+    """Bytes elsewhere, at an address that is allowed, that cannot be read."""
+
+    def __init__(self, uri: str, reason: str) -> None:
+        super().__init__(uri, reason)
+        self.uri = uri
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the bytes at {self.uri[:300]} cannot be read: {self.reason}; nothing was written"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "external_blob_source": {"uri": self.uri, "reason": self.reason}}
 
 
 class RangeUnsatisfiable(RequestError):

@@ -64,7 +64,8 @@ class MergeConflicts(ConflictError):
         shown = "".join(f"\n  {c.table_key} {c.kind.value}: {c.message}" for c in self.conflicts[:10])
         more = f"\n  … and {self.total - 10} more" if self.total > 10 else ""
         return (
-            f"'{self.source}' cannot be merged into '{self.target}': {self.total} conflicts. Nothing was written. "
+            f"'{self.source}' cannot be merged into '{self.target}': "
+            f"{self.total} conflict{'s' if self.total != 1 else ''}. Nothing was written. "
             f"Change one of the branches, or choose a side for each{shown}{more}"
         )
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import BadValue
-from omnigraph.formats.rows import blob_bytes
+from omnigraph.formats.rows import blob_cell
 from omnigraph.lang.values import (
     DATE_BOUNDS,
     DATETIME_BOUNDS,
@@ -273,11 +273,11 @@ def vector_column(
 
 def blob_column(name: str, values: pa.Array) -> tuple[pa.Array, Reasons]:
     """A column of blobs, with null for values that are none."""
-    found: list[bytes | None] = []
+    found: list[bytes | str | None] = []
     reasons: Reasons = {}
     for position, value in enumerate(values.to_pylist()):
         try:
-            found.append(blob_bytes(name, value))
+            found.append(blob_cell(name, value))
         except BadValue as error:
             reasons[position] = error.reason
             found.append(None)

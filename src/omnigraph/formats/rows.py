@@ -67,7 +67,7 @@ def rows_of(entity: EntityType, columns: Mapping[str, Sequence[Any]], length: in
 
 def _column(field: pa.Field, prop: Property | None, values: Sequence[Any]) -> pa.Array:
     if prop is not None and prop.type.is_blob:
-        return lance.blob_array([blob_bytes(prop.name, value) for value in values])
+        return lance.blob_array([blob_cell(prop.name, value) for value in values])
     try:
         return pa.array(values, field.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
@@ -75,18 +75,26 @@ def _column(field: pa.Field, prop: Property | None, values: Sequence[Any]) -> pa
         raise BadValue(f"a value of {field.name} does not fit {wanted}") from error
 
 
-def blob_bytes(name: str, value: Any) -> bytes | None:
-    """The bytes of a Blob cell, from bytes or from `base64:…`. Addresses of bytes elsewhere are refused."""
+def blob_cell(name: str, value: Any) -> bytes | str | None:
+    """The bytes of a Blob cell, from bytes or from `base64:…`; any other text is the address of bytes elsewhere,
+    which a reader of records replaces by them, or refuses."""
     if value is None or isinstance(value, bytes):
         return value
-    if not isinstance(value, str) or not value.startswith(BLOB_PREFIX):
-        raise BadValue(f"{name}: external blobs are not allowed here; give the bytes as `{BLOB_PREFIX}…`")
+    if not isinstance(value, str):
+        raise BadValue(f"{name}: a blob is a text; give the bytes as `{BLOB_PREFIX}…`")
+    if not value.startswith(BLOB_PREFIX):
+        return value
     try:
         return base64.b64decode(value.removeprefix(BLOB_PREFIX), validate=True)
     except binascii.Error as error:
         raise BadValue(f"{name}: not valid base64: {error}") from error
 
 
+def addresses_of(blobs: pa.Array) -> pa.Array:
+    """The addresses among the cells of a Blob column; null for cells that have bytes, or nothing."""
+    return blobs.storage.field("uri")
+
+
 def blob_text(value: bytes | bytearray | memoryview) -> str:
-    """The text of a Blob cell in a record, from which `blob_bytes` reads the bytes."""
+    """The text of a Blob cell in a record, from which `blob_cell` reads the bytes."""
     return BLOB_PREFIX + base64.b64encode(value).decode()

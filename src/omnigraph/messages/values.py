@@ -111,6 +111,7 @@ def encode_value(value: Any) -> Any:
             _TYPE: _ERROR,
             "type": type(value).__name__,
             "arguments": [encode_value(each) for each in value.args],
+            "fields": {name: encode_value(each) for name, each in _later_fields(value).items()},
         }
     if isinstance(value, SchemaIR | Catalog):
         ir = value.ir if isinstance(value, Catalog) else value
@@ -137,7 +138,7 @@ def decode_value(stored: Any) -> Any:
         if kind == "dict":
             return {decode_value(name): decode_value(item) for name, item in stored["items"]}
         if kind == _ERROR:
-            return _error(stored["type"], stored["arguments"])
+            return _error(stored["type"], stored["arguments"], stored.get("fields", {}))
         if kind == "SchemaIR":
             return SchemaIR.from_json(stored["ir"])
         if kind == "Catalog":
@@ -151,9 +152,20 @@ def decode_value(stored: Any) -> Any:
         raise ValueError(f"not an encoded value: {error!r}") from error
 
 
-def _error(name: object, arguments: object) -> OmniError:
-    """An error from the name of its class and its arguments; ValueError if this release does not know it."""
+def _later_fields(error: OmniError) -> dict[str, Any]:
+    """The fields of an error that it got after it was made, such as a hint."""
+    made = vars(type(error)(*error.args))
+    return {name: each for name, each in vars(error).items() if name not in made or made[name] != each}
+
+
+def _error(name: object, arguments: object, later: Mapping[str, Any]) -> OmniError:
+    """An error from the name of its class, its arguments and later fields; ValueError if this release does not
+    know it."""
     kind = getattr(errors, name, None) if isinstance(name, str) and name in errors.__all__ else None
     if not isinstance(kind, type) or not issubclass(kind, OmniError) or not isinstance(arguments, list):
         raise ValueError(f"{name!r:.60} is no error of this release")
-    return kind(*(decode_value(each) for each in arguments))
+    made = kind(*(decode_value(each) for each in arguments))
+    for field, value in later.items():
+        if field == "__notes__" or not field.startswith("_"):
+            setattr(made, field, decode_value(value))
+    return made

@@ -187,6 +187,7 @@ class RemoteGraph(RemoteVersions, RemoteBlobs):
         from_: str | None = None,
         message: str | None = None,
         max_errors: int | None = None,
+        skip_bad: bool = False,
         graph_commit_id: str | None = None,
         idempotency_key: str | None = None,
         **direct: Any,
@@ -205,6 +206,7 @@ class RemoteGraph(RemoteVersions, RemoteBlobs):
             "from": optional_text("from_", from_),
             "message": optional_text("message", message),
             "max_errors": max_errors,
+            "skip_bad": True if skip_bad else None,
         }
         headers = {
             "Accept": VALUES,
@@ -318,12 +320,15 @@ class RemoteGraph(RemoteVersions, RemoteBlobs):
 
 def _located(error: RecordError | ConstraintViolation, source: str) -> OmniError:
     """An error about records that names the source they came from here, as the server cannot."""
+    groups = _placed(error.groups, source)
+    located: RecordError | ConstraintViolation
     if isinstance(error, RecordError):
-        return RecordError(
-            [replace(each, source=source) for each in error.problems], error.total, _placed(error.groups, source)
-        )
-    named = [each if each.source is None else replace(each, source=source) for each in error.violations]
-    return ConstraintViolation(named, error.total, _placed(error.groups, source))
+        located = RecordError([replace(each, source=source) for each in error.problems], error.total, groups)
+    else:
+        named = [each if each.source is None else replace(each, source=source) for each in error.violations]
+        located = ConstraintViolation(named, error.total, groups)
+    located.hint = error.hint
+    return located
 
 
 def _placed(groups: Sequence[ErrorGroup], source: str) -> tuple[ErrorGroup, ...]:

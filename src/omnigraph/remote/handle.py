@@ -59,7 +59,6 @@ _DIRECT_KEYWORDS: Final[Mapping[str, Container[Any]]] = {
     "engine": ("auto", "local"),
     "listener": _Anything(),
     "nodes": _NOT_GIVEN,
-    "skip_bad": _NOT_GIVEN,
     "spark": _NOT_GIVEN,
     "storage_options": _NOT_GIVEN,
 }

@@ -7,7 +7,7 @@ import datetime as dt
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from functools import cached_property, partial
 from typing import Any, Final, TypeVar
 
@@ -23,10 +23,20 @@ from omnigraph.history.feed.pages import ChangePage
 from omnigraph.messages.failures import CODES, failure_body, status_of
 from omnigraph.messages.values import MEDIA_TYPE as VALUES
 from omnigraph.messages.values import encode_value
-from omnigraph.policy.policy import Policy
 from omnigraph.read.limits import Cancellation
 from omnigraph.server.admission import Admission
-from omnigraph.server.answers.calls import BYTES, JSON, Answer, Call, Followed, Found, Rendered, Streamed, Text
+from omnigraph.server.answers.calls import (
+    BYTES,
+    JSON,
+    NDJSON,
+    Answer,
+    Call,
+    Followed,
+    Found,
+    Rendered,
+    Streamed,
+    Text,
+)
 from omnigraph.server.answers.stored import Stored
 from omnigraph.server.graphs import ServedGraphs
 from omnigraph.server.observing.logs import Log, write_log
@@ -34,6 +44,7 @@ from omnigraph.server.observing.metrics import Metrics
 from omnigraph.server.observing.requests import Observed, request_id_of
 from omnigraph.server.observing.traces import Traces
 from omnigraph.server.permits import Permits
+from omnigraph.server.policies import ServerPolicies
 from omnigraph.server.routes.actions import asked
 from omnigraph.server.routes.openapi import openapi_document
 from omnigraph.server.routes.parameters import Place, parse_body, parse_query, require_all
@@ -53,6 +64,7 @@ from omnigraph.server.transfer.bodies import (
 )
 from omnigraph.server.transfer.events import MEDIA_TYPE as EVENTS
 from omnigraph.server.transfer.events import events
+from omnigraph.server.transfer.spool import Content, spooled_body
 from omnigraph.server.transfer.streams import CallerGone, Stream
 
 R = TypeVar("R")
@@ -73,7 +85,7 @@ class Server:
         settings: ServerSettings | None = None,
         log: Log = write_log,
         stored: Stored | None = None,
-        policy: Policy | None = None,
+        policies: ServerPolicies | None = None,
         traces: Traces | None = None,
     ) -> None:
         self.settings = settings or ServerSettings()
@@ -83,7 +95,7 @@ class Server:
         self._served = served
         self._tokens = tokens
         self._traces = traces
-        self._permits = None if policy is None else Permits(policy)
+        self._permits = None if policies is None else Permits(policies)
         self._views: dict[tuple[str, str], Graph] = {}
         self.log = log
         self._admission = Admission(self.settings)
@@ -169,8 +181,9 @@ class Server:
         is_write = route.access is Access.WRITE or self._invokes_mutation(route, values)
         if self._permits is not None and route.action is not None and actor is not None:
             self._permits.require(asked(route, actor, values), values)
-        with self._admission.write(actor, size) if is_write else nullcontext():
-            content = await self._content(route, request, limit)
+        async with AsyncExitStack() as spool:
+            spool.enter_context(self._admission.write(actor, size) if is_write else nullcontext())
+            content = await spool.enter_async_context(self._content(route, request, limit))
             stop = Cancellation()
             prepare = partial(_call, self, route, actor, values, form, content, stop)
             codec = codec_for(request.headers.get("accept-encoding"))
@@ -216,20 +229,23 @@ class Server:
                 values[each.key] = each.parsed(request.headers.getlist(each.name))
         return values | parse_query(route.parameters, request.query_params.multi_items())
 
-    async def _content(self, route: Route, request: Request, limit: int) -> bytes:
-        """The body of a request, in the form that the route takes."""
+    @asynccontextmanager
+    async def _content(self, route: Route, request: Request, limit: int) -> AsyncIterator[Content]:
+        """The body of a request, in the form that the route takes; records are in a file, not in memory."""
         given = media_type(request.headers.get("content-type"))
+        if route.takes == NDJSON and given == NDJSON:
+            async with spooled_body(request, limit, self.settings.body_seconds) as spooled:
+                yield spooled
+            return
         content = await read_body(request, limit, self.settings.body_seconds)
-        if route.takes is None:
-            if content:
-                raise InvalidArgument("body", "this route takes none")
-            return b""
-        if content and route.takes != BYTES and given != route.takes:
+        if route.takes is None and content:
+            raise InvalidArgument("body", "this route takes none")
+        if route.takes not in (None, BYTES) and content and given != route.takes:
             raise MediaUnsupported(given[:80] or "no content type", [route.takes])
         encoding = request.headers.get("content-encoding")
-        if encoding is None:
-            return content
-        return await self._reads.run(partial(unpacked, content, encoding, limit))
+        if encoding is not None and route.takes is not None:
+            content = await self._reads.run(partial(unpacked, content, encoding, limit))
+        yield content
 
     async def _streamed(self, answer: Streamed, codec: str | None, stop: Cancellation) -> Response:
         self._admission.begin_stream()
@@ -279,12 +295,12 @@ def _call(
     actor: str | None,
     values: dict[str, Any],
     form: str,
-    content: bytes,
+    content: Content,
     stop: Cancellation,
 ) -> Call:
     """The call that a request makes, with the values of a JSON body."""
     if route.takes == JSON:
-        values = values | parse_body(route.parameters, content)
+        values = values | parse_body(route.parameters, bytes(content))
         content = b""
     require_all(route.parameters, values)
     return Call(server, actor, values, form, content, stop)

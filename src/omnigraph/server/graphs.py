@@ -13,6 +13,7 @@ from omnigraph.errors import GraphNotServed, OmniError, RequestError
 from omnigraph.graph import Graph
 from omnigraph.opening import open as open_graph
 from omnigraph.policy.policy import Policy
+from omnigraph.settings import Settings
 from omnigraph.storage import layout
 
 DEFAULT_NAME: Final = "default"
@@ -65,18 +66,25 @@ def check_name(name: str) -> str:
 
 
 def open_graphs(
-    found: Mapping[str, str], *, read_only: bool, require_all: bool, policy: Policy | None = None
+    found: Mapping[str, str],
+    *,
+    read_only: bool,
+    require_all: bool,
+    policies: Mapping[str, Policy] | None = None,
+    settings: Settings | None = None,
 ) -> ServedGraphs:
-    """Open graphs, a few at a time. One that cannot be opened is left out, unless all are required."""
+    """Open graphs, a few at a time, each with its policy if there are some. One that cannot be opened is left out,
+    unless all are required."""
 
-    def opened(address: str) -> Graph | OmniError:
+    def opened(name: str) -> Graph | OmniError:
+        policy = None if policies is None else policies[name]
         try:
-            return open_graph(address, read_only=read_only, policy=policy)
+            return open_graph(found[name], read_only=read_only, policy=policy, settings=settings)
         except OmniError as error:
             return error
 
     with ThreadPoolExecutor(_OPENED_TOGETHER) as pool:
-        ends = dict(zip(found, pool.map(opened, found.values()), strict=True))
+        ends = dict(zip(found, pool.map(opened, found), strict=True))
     graphs = {name: end for name, end in ends.items() if isinstance(end, Graph)}
     unusable = {name: end for name, end in ends.items() if isinstance(end, OmniError)}
     if unusable and (require_all or not graphs):

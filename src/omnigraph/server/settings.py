@@ -17,7 +17,7 @@ class ServerSettings:
     body_bytes: int = 1 << 20
     """Bytes of a request's body, after decompression."""
     load_bytes: int = 32 << 20
-    """Bytes of the records of a load, after decompression."""
+    """Bytes of the records of a load, before and after decompression. They are kept in a file, not in memory."""
     body_seconds: float = 60.0
     """How long a body may take to arrive, and a caller to take the next piece of an answer."""
     actor_writes: int = 16

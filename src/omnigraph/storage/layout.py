@@ -106,6 +106,11 @@ def job_draft(job: str, name: str) -> str:
     return f"{job_folder(job)}/drafts/{name.removesuffix('.lance')}/{name}"
 
 
+def job_rows(job: str, name: str) -> str:
+    """Rows that the driver of a job holds, written down for its tasks."""
+    return f"{job_folder(job)}/rows/{name}"
+
+
 def job_table(job: str, name: str) -> str:
     """A table through which a task reads one of its job's files that no other table refers to."""
     return f"{job_folder(job)}/tables/{name}"

@@ -205,6 +205,12 @@ class Locks:
             self._contended[branch] = left - 1
         return left > 0
 
+    def let_go(self) -> None:
+        """Release the locks that are kept for the next write of this process."""
+        if os.getpid() == self._process:
+            for turns in list(self._turns.values()):
+                turns.let_go()
+
     def is_committing(self, branch: str) -> bool:
         """Does a living writer hold the right to commit to a branch?"""
         return self._backend.is_held(branch_lock(branch)) or self._backend.is_held(_GRAPH)

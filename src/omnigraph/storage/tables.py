@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import xxhash
 from lance import DatasetBasePath, FragmentMetadata, LanceDataset, LanceOperation, Transaction
 from lance.commit import CommitConflictError
 
@@ -24,6 +25,7 @@ from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.files.checksums import is_whole, require_whole
 from omnigraph.storage.files.durability import sync_files
+from omnigraph.storage.files.successors import is_added, successor
 from omnigraph.storage.forkpoints import clear_torn_entries, fork_point, fork_points
 from omnigraph.storage.next_version import MOST_FRAGMENTS, is_computed, next_version
 from omnigraph.storage.stage.changes import (
@@ -197,8 +199,10 @@ class Tables(TableVersions):
             return handle.scanner(blob_handling="all_binary").to_table()
 
     def _computed_next(self, read: TableRef, transaction: Transaction) -> bytes | None:
-        """The file that makes the next version of a table on an object store; None if Lance has to make it."""
-        if self.address.scheme is not Scheme.S3 or not is_computed(transaction):
+        """The file that makes the next version of a table; None if Lance has to make it."""
+        is_remote = self.address.scheme is Scheme.S3
+        is_known = is_computed(transaction) if is_remote else is_added(transaction)
+        if self.address.scheme is Scheme.MEMORY or not is_known:
             return None
         current = self.version_files.find(read)
         if current is None:
@@ -208,17 +212,23 @@ class Tables(TableVersions):
             if found is None:
                 raise self.missing(read)
             current = found.content
-        return next_version(read, current, transaction)
+        made = None
+        with suppress(ValueError):
+            made = successor(current, read.version, transaction)
+        return next_version(read, current, transaction) if made is None and is_remote else made
 
     def _put_next(self, read: TableRef, content: bytes) -> TableRef:
-        """Put the file of the next version on an object store; TableMoved if another one is there."""
+        """Put the file of the next version in its place; TableMoved if another one is there."""
         done = replace(read, version=read.version + 1, checksum=None)
         key = layout.version_file(done.location, done.branch, done.version)
+        self._clear_torn(read)
         if self.objects.put_if_absent(key, content) is None:
             # A request that was repeated because its answer got lost finds what it put there itself.
             present = self.objects.get(key)
             if present is None or present.content != content:
                 raise TableMoved(read.location, read.version)
+        if self.address.scheme is Scheme.LOCAL:
+            done = replace(done, checksum=f"{xxhash.xxh3_64_intdigest(content):016x}")
         self.version_files.keep(done, content)
         self.follow(read, done)
         return done

@@ -44,7 +44,7 @@ class Tally:
 
 
 def _rank(group: ErrorGroup) -> tuple[int, str, str]:
-    """The largest group first; of two of one size the order does not depend on which task found its errors first."""
+    """The largest group first; two of one size in an order that does not depend on which task came first."""
     return -group.count, group.reason, group.rule
 
 

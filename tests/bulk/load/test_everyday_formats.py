@@ -1,40 +1,38 @@
-"""Formats and packings of everyday files, held rows, and modes: the same outcome as JSON Lines."""
+"""Formats and packings of everyday files, and held rows; `test_sources_and_engines` compares modes and errors."""
 
 from __future__ import annotations
 
 import gzip
-import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import obstore
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
-from tests.bulk.loading import Outcome, edge, new_graph, node, outcome, rows_of
+from tests.bulk.loading import new_graph, rows_of
+from tests.bulk.sources import HELD, PACKERS, WRITERS, file, parquet, table_of
 from tests.stores import Store
 
 import omnigraph
 from omnigraph.bulk.load.local import LoadData, runs_on_spark
 from omnigraph.bulk.load.options import LoadOptions, Mode
 from omnigraph.bulk.runner import Engine
-from omnigraph.errors import RecordError, RequestError
+from omnigraph.errors import MissingExtra, NotOnSpark, RecordError, SourceUnusable
 from omnigraph.graph import Graph
 from omnigraph.settings import BulkSettings, Settings
+from omnigraph.spark.choice import SparkChoice
 from omnigraph.storage.control.remote import s3_store as client_of
 
 SCHEMA = """
 node Airport { code: String @key  name: String? @unique  height: I32?  @range(height, -500..9000) }
 edge Flies: Airport -> Airport { miles: I32? }
 """
-Rows = Sequence[Mapping[str, Any]]
 AIRPORTS: list[dict[str, Any]] = [
     {"code": "AMS", "name": "Schiphol", "height": -3},
     {"code": "JFK", "name": None, "height": 13},
@@ -43,85 +41,6 @@ AIRPORTS: list[dict[str, Any]] = [
 EXPECTED = [{"id": row["code"], **row} for row in AIRPORTS]
 STAGED = BulkSettings(small_load=0)
 IN_MEMORY = BulkSettings()
-
-
-def table_of(rows: Rows) -> pa.Table:
-    """Rows with the types that a careful writer gives them."""
-    integers = {"height", "miles"}
-    names = dict.fromkeys(name for row in rows for name in row)
-    types = {name: pa.int32() if name in integers else pa.string() for name in names}
-    return pa.table({name: pa.array([row.get(name) for row in rows], types[name]) for name in names})
-
-
-def delimited(mark: str) -> Callable[[Rows], bytes]:
-    def written(rows: Rows) -> bytes:
-        sink = pa.BufferOutputStream()
-        pyarrow.csv.write_csv(table_of(rows), sink, pyarrow.csv.WriteOptions(delimiter=mark))
-        return bytes(sink.getvalue())
-
-    return written
-
-
-def parquet(rows: Rows) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table_of(rows), sink, row_group_size=2)
-    return bytes(sink.getvalue())
-
-
-def arrow(rows: Rows) -> bytes:
-    sink, table = pa.BufferOutputStream(), table_of(rows)
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=2)
-    return bytes(sink.getvalue())
-
-
-def arrow_stream(rows: Rows) -> bytes:
-    sink, table = pa.BufferOutputStream(), table_of(rows)
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=2)
-    return bytes(sink.getvalue())
-
-
-def lines(rows: Rows) -> bytes:
-    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
-
-
-WRITERS: dict[str, Callable[[Rows], bytes]] = {
-    "csv": delimited(","),
-    "tsv": delimited("\t"),
-    "parquet": parquet,
-    "arrow": arrow,
-    "arrows": arrow_stream,
-    "jsonl": lines,
-}
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "": bytes,
-    ".gz": gzip.compress,
-    ".zst": lambda content: bytes(pa.Codec("zstd").compress(content)),
-}
-
-
-def file(home: Path, name: str, rows: Rows, kind: str, packing: str = "") -> Path:
-    path = home / f"{name}.{kind}{packing}"
-    path.write_bytes(PACKERS[packing](WRITERS[kind](rows)))
-    return path
-
-
-def duckdb_relation(rows: Rows) -> Any:
-    return duckdb.connect().from_arrow(table_of(rows))
-
-
-HELD: dict[str, Callable[[Rows], Any]] = {
-    "table": table_of,
-    "record batches": lambda rows: table_of(rows).to_batches(max_chunksize=2),
-    "reader": lambda rows: table_of(rows).to_reader(),
-    "pandas": lambda rows: table_of(rows).to_pandas(),
-    "polars": lambda rows: pl.DataFrame(table_of(rows)),
-    "lazy polars": lambda rows: pl.DataFrame(table_of(rows)).lazy(),
-    "duckdb": duckdb_relation,
-    "dictionaries": lambda rows: [dict(row) for row in rows],
-    "generator": lambda rows: (dict(row) for row in rows),
-}
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -166,57 +85,6 @@ def test_integers_name_the_ends_of_edges(tmp_path: Path, kind: str) -> None:
     assert sorted((row["src"], row["dst"]) for row in rows_of(graph)["edge:Next"]) == [("1", "20"), ("20", "1")]
 
 
-BEFORE = [node("Airport", **AIRPORTS[0]), node("Airport", **AIRPORTS[1]), edge("Flies", "AMS", "JFK", miles=1)]
-LATER: dict[str, tuple[Rows, Rows]] = {
-    "good": (
-        [{"code": "AMS", "name": "Schiphol", "height": -4}, {"code": "NRT", "name": "Narita", "height": 41}],
-        [{"from": "NRT", "to": "AMS", "miles": 5780}],
-    ),
-    "edges without nodes": (
-        [{"code": "AMS", "height": 0}],
-        [{"from": "AMS", "to": "XXX"}, {"from": "Y", "to": "Z"}],
-    ),
-    "shared names": ([{"code": "A", "name": "one"}, {"code": "B", "name": "one"}], [{"from": "A", "to": "B"}]),
-    "out of range": ([{"code": "A", "height": 1}, {"code": "B", "height": 9001}], [{"from": "A", "to": "B"}]),
-    "same key twice": ([{"code": "A", "height": 1}, {"code": "A", "height": 2}], [{"from": "A", "to": "A"}]),
-}
-EVERY_SOURCE = ["csv", "tsv", "parquet", "arrow", *HELD]
-
-
-@pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
-@pytest.mark.parametrize("case", LATER)
-def test_modes_and_errors_are_those_of_json_lines(tmp_path: Path, case: str, mode: str) -> None:
-    nodes, edges = LATER[case]
-
-    def done(name: str, settings: BulkSettings, given: dict[str, Any]) -> Outcome:
-        graph = new_graph(tmp_path / name, SCHEMA, BEFORE, settings)
-        return outcome(graph, None, mode, **given)
-
-    records = file(tmp_path, "nodes", nodes, "jsonl"), file(tmp_path, "edges", edges, "jsonl")
-    given = {"nodes": {"Airport": records[0]}, "edges": {"Flies": records[1]}}
-    expected = comparable(done("jsonl", IN_MEMORY, given), 0)
-    # A source each, in turn, so that all of them meet several cases.
-    turn = (list(LATER).index(case) * 3 + ["append", "merge", "overwrite"].index(mode)) * 2
-    for number in range(turn, turn + 2):
-        kind = EVERY_SOURCE[number % len(EVERY_SOURCE)]
-        if kind in HELD:
-            given = {"nodes": {"Airport": HELD[kind](nodes)}, "edges": {"Flies": HELD[kind](edges)}}
-        else:
-            paths = file(tmp_path, "nodes", nodes, kind), file(tmp_path, "edges", edges, kind)
-            given = {"nodes": {"Airport": paths[0]}, "edges": {"Flies": paths[1]}}
-        found = done(kind, STAGED if number % 2 else IN_MEMORY, given)
-        assert comparable(found, 1 if kind in ("csv", "tsv") else 0) == expected, kind
-
-
-def comparable(found: Outcome, headers: int) -> Outcome:
-    """An outcome in which a source has no name, and its rows are counted without a header."""
-    if "error" not in found or found["error"][0] != "ConstraintViolation":
-        return found
-    name, total, listed = found["error"]
-    told = [(None if line is None else line - headers, *rest) for _, line, *rest in listed]
-    return {**found, "error": (name, total, sorted(told, key=repr))}
-
-
 def test_csv_and_parquet_in_a_bucket(s3_store: Store) -> None:
     client, prefix = client_of(s3_store.address), f"{s3_store.address.prefix}-in"
     obstore.put(client, f"{prefix}/a.csv.gz", gzip.compress(WRITERS["csv"](AIRPORTS)))
@@ -252,8 +120,41 @@ def test_only_files_above_the_limit_run_on_spark(tmp_path: Path) -> None:
     assert decided(graph, both, paths["parquet"].stat().st_size)
     assert not decided(graph, LoadData(nodes={"Airport": table_of(AIRPORTS)}), 0)
     assert BulkSettings().local_load == 256 << 20
-    with pytest.raises(RequestError, match="records in memory are loaded in this process"):
-        decided(graph, LoadData(nodes={"Airport": AIRPORTS}, engine=Engine.SPARK), 0)
+    for asked in (LoadData(data=AIRPORTS, engine=Engine.SPARK), LoadData(data=AIRPORTS, is_spark_given=True)):
+        assert decided(graph, asked, 1 << 30)
+
+
+def test_what_cannot_be_loaded_on_spark_is_said_before_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(_: SparkChoice) -> None:
+        pytest.fail("Spark was started")
+
+    monkeypatch.setattr(SparkChoice, "session", start)
+    graph = new_graph(tmp_path / "g", SCHEMA)
+    for rows in (pa.table({"code": ["A"], "nam": ["B"]}), pd.DataFrame({"code": ["A"], "nam": ["B"]})):
+        with pytest.raises(SourceUnusable, match="Airport has no property 'nam'"):
+            graph.load(nodes={"Airport": rows}, mode="append", engine="spark")
+    with pytest.raises(NotOnSpark, match="a graph in memory"):
+        omnigraph.init("memory://on-spark", SCHEMA).load(
+            nodes={"Airport": table_of(AIRPORTS)}, mode="append", engine="spark"
+        )
+    assert graph.jobs() == []
+
+
+def test_without_spark_a_generator_beside_a_large_file_loses_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark is tried first, for which the first rows are read; then everything is loaded in this process."""
+
+    def refuse(_: SparkChoice) -> None:
+        raise MissingExtra("pyspark", "spark", "a load on Spark")
+
+    monkeypatch.setattr(SparkChoice, "session", refuse)
+    graph = new_graph(tmp_path / "g", SCHEMA, settings=BulkSettings(local_load=0))
+    flights = ({"from": "AMS", "to": code} for code in ("JFK", "TLS", "AMS"))
+    graph.load(nodes={"Airport": file(tmp_path, "a", AIRPORTS, "csv")}, edges={"Flies": flights}, mode="append")
+    assert sorted(row["dst"] for row in rows_of(graph)["edge:Flies"]) == ["AMS", "JFK", "TLS"]
 
 
 def test_the_limit_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

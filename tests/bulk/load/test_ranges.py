@@ -10,7 +10,7 @@ from pathlib import Path
 import obstore
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.stores import Store
 
@@ -32,6 +32,7 @@ def read_all(name: str, cuts: list[int], options: dict[str, str] | None = None, 
     return [read_range(name, options or {}, low, high, **limits) for low, high in itertools.pairwise(cuts)]
 
 
+@settings(deadline=None)
 @given(content=_CONTENTS, places=st.lists(st.integers(0, 60), max_size=8), more=st.integers(1, 4))
 def test_every_line_is_in_exactly_one_range(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, places: list[int], more: int
@@ -46,6 +47,7 @@ def test_every_line_is_in_exactly_one_range(
         assert lines.overlong is None
 
 
+@settings(deadline=None)
 @given(content=_CONTENTS, places=st.lists(st.integers(0, 12), max_size=4), size=st.integers(1, 12))
 def test_a_byte_order_mark_is_skipped_at_the_beginning_only(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, places: list[int], size: int
@@ -86,6 +88,7 @@ def test_a_long_line_without_a_record(tmp_path: Path, line: bytes) -> None:
         assert (first, second) == (Lines(b"a\n//\n"), Lines(b"b\n"))
 
 
+@settings(deadline=None)
 @given(content=_CONTENTS, size=st.integers(1, 12))
 def test_a_compressed_file_comes_in_whole_lines(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, size: int

@@ -230,7 +230,7 @@ def test_in_a_bucket(s3_store: Store) -> None:
 
 
 class TestOnSpark:
-    @pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 10))])
+    @pytest.mark.parametrize("seed", range(3, 3 + len(DECISIONS)))
     def test_random_histories_merge_as_in_memory(self, seed: int, tmp_path: Path, spark: SparkSession) -> None:
         options = DECISIONS[seed % len(DECISIONS)]
         small = two_branches(Store(f"{tmp_path}/small"), seed)

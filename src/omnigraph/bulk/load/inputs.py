@@ -7,6 +7,7 @@ import json
 import os
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping
+from mmap import mmap
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from omnigraph.arguments import described, shortened
 from omnigraph.errors import BadValue, InvalidArgument, ResourceLimit, StorageUnavailable
 from omnigraph.formats.rows import blob_text
 
-Data = str | bytes | os.PathLike[str] | Iterable[Mapping[str, Any]]
+Data = str | bytes | mmap | os.PathLike[str] | Iterable[Mapping[str, Any]]
 WILDCARDS: Final = frozenset("*?[")
 
 
@@ -40,8 +41,8 @@ def read_data(data: Data, limit: int) -> tuple[bytes, str]:
 
 
 def _content(data: Data, limit: int) -> tuple[bytes, str]:
-    if isinstance(data, bytes):
-        return _limited(data, limit), "<data>"
+    if isinstance(data, bytes | mmap):
+        return _limited(data[:], limit), "<data>"
     if isinstance(data, str) and not _names_a_file(data):
         return _limited(data.encode(errors="surrogatepass"), limit), "<data>"
     if isinstance(data, str | os.PathLike):

@@ -19,9 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from ulid import ULID
-
-from omnigraph.bulk.jobs import destinations, job_record
+from omnigraph.bulk.jobs import destinations, job_record, planned_branch
 from omnigraph.bulk.load.checking.joins import KeyJoins
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.bulk.load.preparer import LoadPreparer, StagedInput
@@ -34,7 +32,7 @@ from omnigraph.embed.client import EmbeddingClient
 from omnigraph.embed.resumable import resumable
 from omnigraph.errors import BatchDone, BranchExists, BranchNotFound
 from omnigraph.failpoints import hit
-from omnigraph.manifest.refs.branches import Branch, native_name
+from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.recovery.forks import discard_branch
 from omnigraph.recovery.jobs import RunningJob, running
@@ -149,9 +147,7 @@ def _target(repository: Repository, options: LoadOptions) -> tuple[Branch, bool]
     except BranchNotFound:
         if options.fork_from is None:
             raise
-    name, _ = repository.branches.check_create(options.branch, options.fork_from)
-    incarnation = str(ULID())
-    return Branch(name, native_name(name, incarnation), incarnation, options.fork_from), False
+    return planned_branch(repository, options.branch, options.fork_from), False
 
 
 def _plan(
@@ -173,6 +169,7 @@ def _plan(
         skip_bad=options.skip_bad,
         writes_bad_records=options.bad_records is not None,
         rows_per_file=rows_per_file(files, options.settings),
+        blobs=options.blobs,
     )
 
 

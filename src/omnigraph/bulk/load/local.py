@@ -7,9 +7,9 @@ slices, so that a load of any size takes the memory of a few of them and of its 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from mmap import mmap
 from typing import Any
 
 from omnigraph.bulk.load import job
@@ -21,18 +21,11 @@ from omnigraph.bulk.load.small import Part, load_small
 from omnigraph.bulk.load.sources.description import Location, Source
 from omnigraph.bulk.load.sources.files import SourceFile
 from omnigraph.bulk.load.sources.finding import Sources, are_locations, find_sources
-from omnigraph.bulk.load.sources.held import (
-    Chunk,
-    HeldRows,
-    held_records,
-    held_rows,
-    held_text,
-    size_of,
-)
+from omnigraph.bulk.load.sources.held import HeldRows, held_records, held_rows, held_text
 from omnigraph.bulk.load.sources.reading import blocks_of
 from omnigraph.bulk.load.sources.slices import slices_of
-from omnigraph.bulk.load.staging.stager import SliceReport, StagePlan, in_order, stage_block
-from omnigraph.bulk.runner import Engine, LocalRunner, TaskResult
+from omnigraph.bulk.load.staging.held import BegunRows, ChunkedRows
+from omnigraph.bulk.runner import Engine, LocalRunner
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import (
     BranchNotFound,
@@ -56,7 +49,7 @@ from omnigraph.write.vectors import warn_unembedded
 class LoadData:
     """What a caller passed to a load: ``data``, which may be of all types, rows by type, and an engine.
 
-    ``is_spark_given`` says that the caller passed a session or an address, which selects Spark for files.
+    ``is_spark_given`` says that the caller passed a session or an address, which selects Spark.
     """
 
     data: Any = None
@@ -73,7 +66,7 @@ class LoadData:
     @property
     def is_text(self) -> bool:
         """Is the data the records themselves, as JSON Lines?"""
-        return isinstance(self.data, bytes) or (isinstance(self.data, str) and not is_location(self.data))
+        return isinstance(self.data, bytes | mmap) or (isinstance(self.data, str) and not is_location(self.data))
 
     @property
     def is_spent(self) -> bool:
@@ -99,83 +92,12 @@ class LoadData:
 
 def runs_on_spark(data: LoadData, sources: Sources, options: LoadOptions) -> bool:
     """Does a load run on Spark? RequestError if it cannot run on the engine that the caller named."""
-    engine = data.engine
-    holds_some = bool(sources.held) or (data.data is not None and data.locations is None)
-    if sources.frames and (engine is Engine.LOCAL or holds_some):
-        what = "cannot be loaded together with rows of this process" if holds_some else "are loaded on Spark only"
-        raise RequestError(f"Spark DataFrames {what}; give `df.toArrow()` to load their rows in this process")
-    if engine is Engine.SPARK and holds_some:
-        raise RequestError("records in memory are loaded in this process; write them to a file for Spark")
-    if sources.frames or engine is Engine.SPARK:
+    if sources.frames and data.engine is Engine.LOCAL:
+        raise RequestError("Spark DataFrames are loaded on Spark only; give `df.toArrow()` to load them here")
+    if sources.frames or data.engine is Engine.SPARK:
         return True
     is_large = data.is_spark_given or sources.file_bytes > options.settings.local_load
-    return engine is Engine.AUTO and is_large and not holds_some
-
-
-class _BegunRows:
-    """Rows that are being read: the first chunks, which tell how large they are, and the rest."""
-
-    def __init__(self, rows: HeldRows) -> None:
-        self.rows = rows
-        self.first: list[Chunk] = []
-        self.rest = rows.chunks()
-
-    def fits(self, room: int) -> int:
-        """Read until all is read or more than ``room`` bytes are; how many bytes are left of the room."""
-        for chunk in self.rest:
-            self.first.append(chunk)
-            room -= size_of(chunk)
-            if room < 0:
-                break
-        return room
-
-    def chunks(self) -> Iterator[Chunk]:
-        """All chunks. They are read again if they have been read, and can be."""
-        if self.rest is None:
-            return self.rows.chunks()
-        found, self.rest = chain(self.first, self.rest), None  # type: ignore[assignment]
-        self.first = []
-        return found
-
-    def blocks(self) -> Iterable[Any]:
-        """The records of all chunks."""
-        return (self.rows.read(chunk) for chunk in self.chunks())
-
-
-@dataclass(frozen=True, slots=True)
-class _ChunkedRows:
-    """Held rows as a source of one job, whose chunks are staged by threads while more of them are read."""
-
-    runner: LocalRunner
-    begun: _BegunRows
-
-    @property
-    def name(self) -> str:
-        return self.begun.rows.name
-
-    def stage(self, plan: StagePlan, first: int) -> list[SliceReport]:
-        """Stage all chunks; with a limit of errors, none is read after one that has as many."""
-        if plan.writes_bad_records:
-            plan = replace(plan, error_limit=sys.maxsize)  # these rows cannot be read a second time
-        over: list[int] = []
-
-        def stage(task: tuple[int, Chunk]) -> TaskResult[SliceReport]:
-            number, chunk = task
-            report = stage_block(plan, self.name, number, self.begun.rows.read(chunk))
-            if report.is_partial:
-                over.append(number)
-            return TaskResult(report, sum(report.records.values()), size_of(chunk))
-
-        tasks = _until(enumerate(self.begun.chunks()), over)
-        reports = self.runner.run_each(f"reading and staging {self.name}", stage, tasks)
-        return in_order(reports, first)
-
-
-def _until(tasks: Iterator[tuple[int, Chunk]], over: Sequence[int]) -> Iterator[tuple[int, Chunk]]:
-    for task in tasks:
-        if over:
-            return
-        yield task
+    return data.engine is Engine.AUTO and is_large
 
 
 def load(
@@ -184,7 +106,7 @@ def load(
     options: LoadOptions,
     embedder: EmbeddingClient | None,
     start: Callable[[], LocalRunner],
-    on_spark: Callable[[Sources], LoadResult],
+    on_spark: Callable[[Sources, Sequence[BegunRows]], LoadResult],
 ) -> LoadResult:
     """Load everything that a caller passed as one commit, in this process or on Spark.
 
@@ -197,13 +119,14 @@ def load(
     def attempt() -> LoadResult:
         state = repository.snapshot(_schema_giver(repository, options))
         sources = data.find(state.catalog, repository.address.options)
+        begun = [BegunRows(rows) for rows in data.held(sources, state.catalog)]
         if runs_on_spark(data, sources, options):
             try:
-                return on_spark(sources)
+                return on_spark(sources, begun)
             except (MissingExtra, JavaUnavailable):
                 if data.engine is Engine.SPARK or sources.frames:
                     raise
-        return _load_here(repository, data, sources, state, options, embedder, start)
+        return _load_here(repository, sources, begun, state, options, embedder, start)
 
     try:
         done = attempt() if data.is_spent else repeated_if_schema_changed(attempt)
@@ -224,8 +147,8 @@ def _hint(options: LoadOptions) -> str:
 
 def _load_here(
     repository: Repository,
-    data: LoadData,
     sources: Sources,
+    begun: Sequence[BegunRows],
     state: Snapshot,
     options: LoadOptions,
     embedder: EmbeddingClient | None,
@@ -234,7 +157,6 @@ def _load_here(
     in_memory = repository.address.scheme is Scheme.MEMORY
     if in_memory and (options.skip_bad or options.bad_records is not None):
         raise RequestError("bad records are not set apart in a graph in memory; load into one on disk or on S3")
-    begun = [_BegunRows(rows) for rows in data.held(sources, state.catalog)]
     is_small = _is_small(sources.files, begun, options)
     if in_memory and not is_small:
         limit = options.settings.small_load
@@ -245,14 +167,14 @@ def _load_here(
 
     def engine() -> LoadEngine:
         runner = start()
-        return LoadEngine(runner, LocalJoins(), [_ChunkedRows(runner, one) for one in begun])
+        return LoadEngine(runner, LocalJoins(), [ChunkedRows(runner, one) for one in begun])
 
     unlimited = replace(options, settings=replace(options.settings, key_budget=sys.maxsize))
     is_spent = any(one.rows.is_spent for one in begun)
     return job.load(repository, sources.files, unlimited, embedder, engine, repeats=not is_spent)
 
 
-def _is_small(files: Sequence[SourceFile], begun: Sequence[_BegunRows], options: LoadOptions) -> bool:
+def _is_small(files: Sequence[SourceFile], begun: Sequence[BegunRows], options: LoadOptions) -> bool:
     """Does everything fit one change in memory? Of what this process holds, no more than that is read."""
     if options.skip_bad or options.bad_records is not None:
         return False
@@ -265,7 +187,7 @@ def _is_small(files: Sequence[SourceFile], begun: Sequence[_BegunRows], options:
 
 
 def _parts(
-    files: Sequence[SourceFile], begun: Sequence[_BegunRows], options: LoadOptions, catalog: Catalog
+    files: Sequence[SourceFile], begun: Sequence[BegunRows], options: LoadOptions, catalog: Catalog
 ) -> Iterator[Part]:
     for part in slices_of(files, 1, options.settings):
         yield part.file.name, blocks_of(part, catalog)

@@ -10,6 +10,7 @@ from typing import Any
 from omnigraph.manifest.state import Commit
 from omnigraph.manifest.streams import Batch
 from omnigraph.settings import BulkSettings
+from omnigraph.storage.external.sources import BlobSources
 from omnigraph.write.rules import SHOWN
 
 
@@ -25,7 +26,8 @@ class Mode(StrEnum):
 class LoadOptions:
     """Which branch a load changes and how, and what happens to bad records. Streams set ``batch``.
 
-    ``graph_commit_id`` is the id that the commit gets."""
+    ``graph_commit_id`` is the id that the commit gets, and ``blobs`` says where bytes may be copied from.
+    """
 
     mode: Mode
     branch: str
@@ -38,6 +40,7 @@ class LoadOptions:
     batch: Batch | None = None
     graph_commit_id: str | None = None
     settings: BulkSettings = field(default_factory=BulkSettings)
+    blobs: BlobSources = field(default_factory=BlobSources)
 
     @property
     def error_limit(self) -> int:

@@ -22,6 +22,7 @@ from omnigraph.bulk.runner import Runner
 from omnigraph.errors import DataError, RecordError, RecordProblem, SchemaChanged
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
+from omnigraph.storage.external.sources import require_room
 from omnigraph.storage.files.datafiles import StagedFile
 from omnigraph.write.base import Base
 from omnigraph.write.evaluator import read_set
@@ -83,8 +84,10 @@ class LoadPreparer:
         self._ends: list[EndsFile] = []
 
     def require_readable(self, repository: Repository) -> None:
-        """Raise a RecordError if records are unreadable, unless bad records are skipped."""
+        """Raise a RecordError if records are unreadable, unless bad records are skipped, and a ResourceLimit if
+        all tasks together have copied too many bytes."""
         origins = self.staged.origins
+        require_room(self.plan.blobs.settings, sum(report.copied_bytes for report in origins.reports))
         total = sum(report.unreadable_total for report in origins.reports)
         if self.options.skip_bad or not total:
             return
@@ -138,6 +141,7 @@ class LoadPreparer:
             invalid=frozenset((r.slice, key) for r in reports for key in r.invalid_tables if not skip),
             is_partial=any(report.is_partial for report in reports),
             error_limit=self.plan.error_limit,
+            blobs=self.plan.blobs,
         )
 
     def _invalid(self) -> dict[tuple[int, str], tuple[int, ...]]:

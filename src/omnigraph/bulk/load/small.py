@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.bulk.jobs import job_record, planned_branch
 from omnigraph.bulk.load.checking.validation import by_line, located, repeated_key, repeated_keys
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
+from omnigraph.bulk.load.sources.external import with_bytes, without_refused
 from omnigraph.bulk.load.staging.unreadable import unreadable_group
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import (
@@ -27,10 +29,14 @@ from omnigraph.formats.jsonl.blocks import Block, TypedRecords
 from omnigraph.formats.jsonl.lines import Lines
 from omnigraph.formats.rows import with_fresh_ids
 from omnigraph.lang.schema.catalog import EntityType, NodeType
+from omnigraph.manifest.ids import fresh_id
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.recovery.forks import discard_branch
+from omnigraph.recovery.jobs import running
+from omnigraph.storage.external.sources import BlobSources
+from omnigraph.storage.locks import CommitLock
 from omnigraph.write.base import capture
 from omnigraph.write.delta import TableDelta, last_per_id
 from omnigraph.write.evaluator import validate
@@ -89,7 +95,8 @@ class PreparedLoad:
 
 def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: EmbeddingClient | None) -> PreparedLoad:
     """Read the records of a load; nothing is written."""
-    records, sources = _read_records(parts, options.error_limit)
+    records, sources = _read_records(parts, options.error_limit, options.blobs)
+    reading = options.blobs.reading()
     delta: dict[str, TableDelta] = {}
     lines = RecordLines(sources)
     unembedded: set[str] = set()
@@ -97,7 +104,7 @@ def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: Embeddin
     for table_key, (found, numbers) in records.items():
         entity, mode = found.entity, options.mode
         missing, count = found.rows["id"].null_count, found.rows.num_rows
-        rows = with_fresh_ids(found.rows).combine_chunks()
+        rows = with_bytes(entity, with_fresh_ids(found.rows), reading).combine_chunks()
         lines.tables[table_key] = rows["id"].combine_chunks(), numbers, found.lines
         if mode is not Mode.MERGE:
             _refuse_repeated_ids(entity, lines, options.error_limit)
@@ -118,7 +125,9 @@ def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: Embeddin
     return PreparedLoad(options, typed, delta, lines, tuple(sorted(unembedded)), anonymous)
 
 
-def _read_records(parts: Iterable[Part], limit: int) -> tuple[dict[str, tuple[TypedRecords, Lines]], list[str]]:
+def _read_records(
+    parts: Iterable[Part], limit: int, sources_of_blobs: BlobSources
+) -> tuple[dict[str, tuple[TypedRecords, Lines]], list[str]]:
     """All records by table key, each with the number of its source; RecordError lists the first bad ones."""
     found: dict[str, list[tuple[TypedRecords, int]]] = {}
     problems: list[RecordProblem] = []
@@ -128,7 +137,7 @@ def _read_records(parts: Iterable[Part], limit: int) -> tuple[dict[str, tuple[Ty
     tally = Tally()
     for name, blocks in parts:
         sources.append(name)
-        for block in blocks:
+        for block in (without_refused(each, sources_of_blobs) for each in blocks):
             earlier = before.get(name, 0)
             total += len(block.unreadable)
             problems += [
@@ -186,7 +195,13 @@ def load_small(
     return _load_into_fork(repository, options.fork_from, prepared, state)
 
 
-def _commit(repository: Repository, branch: Branch, prepared: PreparedLoad, state: Snapshot) -> LoadResult:
+def _commit(
+    repository: Repository,
+    branch: Branch,
+    prepared: PreparedLoad,
+    state: Snapshot,
+    job_lock: CommitLock | None = None,
+) -> LoadResult:
     options = prepared.options
     repeatable = options.mode is not Mode.OVERWRITE
     change = Prepared(prepared.delta, None, repeatable, limit=options.error_limit)
@@ -195,7 +210,7 @@ def _commit(repository: Repository, branch: Branch, prepared: PreparedLoad, stat
         "load", branch, options.actor, options.message, graph_commit_id=wanted, compiled_for=state
     )
     with _locating(prepared.lines):
-        commit = commit_write(repository, request, lambda _: change).commit
+        commit = commit_write(repository, request, lambda _: change, job_lock).commit
     return LoadResult(
         branch.name,
         options.mode.value,
@@ -213,34 +228,35 @@ def _load_into_fork(repository: Repository, parent: str, prepared: PreparedLoad,
     A branch that another load forked and takes back, because it has failed, is forked again.
     """
     try:
-        branch, created = repository.branches.find(prepared.options.branch), False
+        branch = repository.branches.find(prepared.options.branch)
     except BranchNotFound:
-        branch, created = _forked(repository, parent, prepared)
+        try:
+            return _fork_and_load(repository, parent, prepared, state)
+        except BranchExists:
+            branch = repository.branches.find(prepared.options.branch)
     try:
         done = _commit(repository, branch, prepared, state)
     except BranchNotFound:
-        if created:
-            raise
         return _load_into_fork(repository, parent, prepared, state)
-    except BaseException:
-        if created:
-            discard_branch(repository, branch)
-        raise
-    return replace(done, base_branch=parent, branch_created=created)
+    return replace(done, base_branch=parent)
 
 
-def _forked(repository: Repository, parent: str, prepared: PreparedLoad) -> tuple[Branch, bool]:
-    """A new branch for a load that fits, and True; or the one that another writer made meanwhile, and False."""
+def _fork_and_load(repository: Repository, parent: str, prepared: PreparedLoad, state: Snapshot) -> LoadResult:
+    """Make a branch for a load that fits, and commit to it. If this process dies, the branch goes with the job."""
     options = prepared.options
-    try:
-        repository.branches.check_create(options.branch, parent)
-        with _locating(prepared.lines):
-            base = capture(repository, repository.branches.find(parent))
-            validate(prepared.delta, base, options.error_limit)
+    planned = planned_branch(repository, options.branch, parent)
+    with _locating(prepared.lines):
+        base = capture(repository, repository.branches.find(parent))
+        validate(prepared.delta, base, options.error_limit)
+    with running(repository, job_record(fresh_id(), "load", planned, (), options.actor, forks=True)) as job:
         with repository.locks.control() as lock:
-            return repository.branches.create(options.branch, parent, lock, options.actor), True
-    except BranchExists:
-        return repository.branches.find(options.branch), False
+            branch = repository.branches.create(planned.name, parent, lock, options.actor, planned.incarnation)
+        try:
+            done = _commit(repository, branch, prepared, state, job.lock)
+        except BaseException:
+            discard_branch(repository, branch)
+            raise
+    return replace(done, base_branch=parent, branch_created=True)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from omnigraph.cli.sources import (
     read_catalog,
     read_parameters,
     read_query,
+    text_of,
 )
 from omnigraph.cli.stores import Store, open_graph
 
@@ -66,9 +67,11 @@ def explain(
     else:
         graph = open_graph(store, read_only=True)
         compiled = [compile_query(source.text, graph.catalog, each, source.name) for each in names]
-        plans = [
-            graph.explain(source.text, given, name=n, branch=branch, exact=exact, analyze=analyze) for n in names
-        ]
+        with text_of(source) as queries:
+            plans = [
+                graph.explain(queries, given, name=each, branch=branch, exact=exact, analyze=analyze)
+                for each in names
+            ]
     if as_json:
         shown = zip(compiled, plans, strict=True)
         print_json({"queries": [one.as_json() | {"plan": plan.split("\n")} for one, plan in shown]})

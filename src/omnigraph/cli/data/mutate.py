@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.output import Json, lost_race, print_json, print_text, reports_errors, styled
+from omnigraph.cli.output import Json, counted, lost_race, print_json, print_text, reports_errors, styled
 from omnigraph.cli.sources import (
     Params,
     ParamsFile,
@@ -16,6 +16,7 @@ from omnigraph.cli.sources import (
     is_stored,
     read_parameters,
     read_query,
+    text_of,
 )
 from omnigraph.cli.stores import Actor, Store, connect, open_graph
 from omnigraph.errors import PreconditionFailed
@@ -49,7 +50,8 @@ def mutate(
         else:
             source = read_query(query, text)
             graph = open_graph(store, read_only=False, actor=actor)
-            done = graph.mutate(source.text, given, name=name, branch=branch, if_commit=if_commit)
+            with text_of(source) as queries:
+                done = graph.mutate(queries, given, name=name, branch=branch, if_commit=if_commit)
     except PreconditionFailed as error:
         raise lost_race(error, as_json=as_json) from None
     if as_json:
@@ -64,6 +66,6 @@ def _print_mutation(done: MutationResult) -> None:
         return
     print_text(
         styled("committed ", "green"),
-        f"{done.affected_nodes} nodes, {done.affected_edges} edges on {done.branch} "
+        f"{counted(done.affected_nodes, 'node')}, {counted(done.affected_edges, 'edge')} on {done.branch} "
         f"as {done.commit.graph_commit_id}",
     )

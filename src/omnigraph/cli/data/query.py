@@ -19,6 +19,7 @@ from omnigraph.cli.sources import (
     is_stored,
     read_parameters,
     read_query,
+    text_of,
 )
 from omnigraph.cli.spark import EngineName, Master, Remote
 from omnigraph.cli.stores import At, Store, connect, open_graph, parse_state
@@ -83,16 +84,17 @@ def query(
         return
     source = read_query(query, text)
     graph = open_graph(store, read_only=True)
-    found = graph.query(
-        source.text,
-        given,
-        name=name,
-        branch=branch,
-        at=state,
-        exact=exact,
-        timeout=timeout,
-        memory_limit=memory_limit,
-        engine=engine.value,
-        spark=remote or master,
-    )
+    with text_of(source) as queries:
+        found = graph.query(
+            queries,
+            given,
+            name=name,
+            branch=branch,
+            at=state,
+            exact=exact,
+            timeout=timeout,
+            memory_limit=memory_limit,
+            engine=engine.value,
+            spark=remote or master,
+        )
     write_result(found, chosen, out, metadata=metadata)

@@ -9,7 +9,7 @@ import typer
 
 from omnigraph.cli.history.merge import merge
 from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
-from omnigraph.cli.stores import Actor, Store, open_graph, open_target, require_consent, resolve_target
+from omnigraph.cli.stores import Actor, Address, Store, open_graph, open_target, require_consent, resolve_target
 
 app = typer.Typer(help="Create, list, merge and delete branches.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The branch.")]
@@ -37,9 +37,9 @@ def create(
 
 @app.command("list")
 @reports_errors
-def list_(store: Store = None, as_json: Json = False) -> None:
+def list_(uri: Address = None, store: Store = None, as_json: Json = False) -> None:
     """List all branches, and those whose refs are damaged, with what is wrong."""
-    graph = open_graph(store, read_only=True)
+    graph = open_graph(uri, store, read_only=True)
     damaged = graph.damaged_branches()
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         found = graph.branches()

@@ -9,15 +9,19 @@ import typer
 
 from omnigraph.cli.output import Json, counted, print_json, print_table, print_text, reports_errors, styled
 from omnigraph.cli.sources import read_source
-from omnigraph.cli.stores import Actor, Address, At, Store, open_graph, parse_at
+from omnigraph.cli.stores import Actor, Address, At, Store, open_graph, parse_at, resolve_store
 
 
 @reports_errors
 def init(
-    uri: Annotated[str, typer.Argument(help="Where to create the graph: a path, file:// or s3://.")],
     schema: Annotated[
         Path, typer.Option("--schema", exists=True, dir_okay=False, readable=True, help="A .pg schema file.")
     ],
+    uri: Annotated[
+        str | None,
+        typer.Argument(help="Where to create the graph: a path, file:// or s3://.", show_default=False),
+    ] = None,
+    store: Store = None,
     force: Annotated[bool, typer.Option("--force", help="Replace schema files that belong to no graph.")] = False,
     actor: Actor = None,
     as_json: Json = False,
@@ -25,7 +29,7 @@ def init(
     """Create a graph with a schema. Refuses a place that holds one."""
     from omnigraph.opening import create_graph
 
-    graph = create_graph(uri, read_source(schema), actor=actor, force=force)
+    graph = create_graph(resolve_store(uri, store), read_source(schema), actor=actor, force=force)
     snapshot = graph.snapshot()
     if as_json:
         print_json({"uri": graph.address, **snapshot.as_json()})

@@ -11,6 +11,7 @@ import typer
 
 from omnigraph.cli.output import (
     Json,
+    counted,
     lost_race,
     print_json,
     print_table,
@@ -19,7 +20,7 @@ from omnigraph.cli.output import (
     styled,
 )
 from omnigraph.cli.progress import watched
-from omnigraph.cli.sources import read_source
+from omnigraph.cli.sources import read_source, text_of
 from omnigraph.cli.spark import Engine, EngineName, Master, Remote
 from omnigraph.cli.stores import (
     Actor,
@@ -160,15 +161,20 @@ def plan(
     after = read_source(new)
     if old is not None:
         from omnigraph.lang.schema.migration import compare_schemas, idle_notes
+        from omnigraph.lang.schema.resolve import compile_schema
 
-        before = read_source(old)
-        steps = compare_schemas(before.text, after.text, allow_data_loss=allow_data_loss)
-        notes = idle_notes(before.text, after.text)
+        with text_of(read_source(old)) as before:
+            compile_schema(before)
+        with text_of(after) as wanted:
+            steps = compare_schemas(before, wanted, allow_data_loss=allow_data_loss)
+        notes = idle_notes(before, wanted)
         work: tuple[TableWork, ...] = ()
         shown = {**steps.as_json(), "notes": list(notes)}
     else:
         graph = open_graph(uri, store, read_only=True)
-        planned = graph.plan_schema(after.text, branch=branch, fill=_fills(fill), allow_data_loss=allow_data_loss)
+        fills = _fills(fill)
+        with text_of(after) as wanted:
+            planned = graph.plan_schema(wanted, branch=branch, fill=fills, allow_data_loss=allow_data_loss)
         steps, notes, shown, work = planned.steps, planned.notes, planned.as_json(), planned.work
     if as_json:
         print_json(shown)
@@ -210,9 +216,12 @@ def apply(
     if allow_data_loss:
         require_consent(target, False, "drop rows and values")
     graph = open_target(target, read_only=False, actor=actor)
-    source, fills = read_source(new).text, _fills(fill)
+    source, fills = read_source(new), _fills(fill)
     if every:
-        results = graph.apply_schema_to_all(source, fill=fills, allow_data_loss=allow_data_loss, message=message)
+        with text_of(source) as wanted:
+            results = graph.apply_schema_to_all(
+                wanted, fill=fills, allow_data_loss=allow_data_loss, message=message
+            )
         if as_json:
             print_json({"branches": [done.as_json() for done in results]})
         for done in () if as_json else results:
@@ -220,9 +229,9 @@ def apply(
             _print_result(done)
         return
     try:
-        with watched() as job:
+        with watched() as job, text_of(source) as wanted:
             done = graph.apply_schema(
-                source,
+                wanted,
                 branch=branch,
                 fill=fills,
                 allow_data_loss=allow_data_loss,
@@ -271,7 +280,7 @@ def _print_plan(planned: MigrationPlan, notes: Iterable[str], work: Iterable[Tab
     elif not planned.supported:
         print_text(styled("not supported", "bold red"))
     else:
-        print_text(f"{len(planned.steps)} step{'s' if len(planned.steps) > 1 else ''}, supported")
+        print_text(f"{counted(len(planned.steps), 'step')}, supported")
         rows = [(one.table_key, one.action, f"{one.rows:,}", _read(one)) for one in work]
         if rows:
             print_table(("table", "what happens", "rows", "read"), rows)

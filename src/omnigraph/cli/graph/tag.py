@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
-from omnigraph.cli.stores import Actor, Store, open_graph, open_target, parse_at, resolve_target
+from omnigraph.cli.stores import Actor, Address, Store, open_graph, open_target, parse_at, resolve_target
 
 app = typer.Typer(help="Create, list and delete tags: names for commits.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="The tag.")]
@@ -35,9 +35,9 @@ def create(
 
 @app.command("list")
 @reports_errors
-def list_(store: Store = None, as_json: Json = False) -> None:
+def list_(uri: Address = None, store: Store = None, as_json: Json = False) -> None:
     """List all tags, and those that are damaged, with what is wrong."""
-    graph = open_graph(store, read_only=True)
+    graph = open_graph(uri, store, read_only=True)
     damaged = graph.damaged_tags()
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         found = graph.tags()

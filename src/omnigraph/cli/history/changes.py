@@ -12,7 +12,7 @@ import typer
 
 from omnigraph.cli.history.diff import Kinds, Ops, Types, print_change
 from omnigraph.cli.output import Json, counted, print_error, print_json, print_text, reports_errors, styled
-from omnigraph.cli.stores import Store, open_graph
+from omnigraph.cli.stores import Address, Store, open_graph
 from omnigraph.errors import OmniError
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def _rest_of_commit(
 @app.command()
 @reports_errors
 def poll(
+    uri: Address = None,
     store: Store = None,
     branch: BranchOption = "main",
     cursor: Annotated[
@@ -92,7 +93,7 @@ def poll(
     if cursor is not None and start is not None:
         raise typer.BadParameter("give --cursor or --start, not both")
     form = _form(as_json, lines)
-    graph = open_graph(store, read_only=True)
+    graph = open_graph(uri, store, read_only=True)
     options: dict[str, Any] = {"kinds": kinds or None, "types": types or None, "ops": ops or None, "limit": limit}
     last = graph.changes(branch, cursor=cursor, start=start, **options)
 
@@ -110,6 +111,7 @@ def poll(
 @reports_errors
 def baseline(
     out: Annotated[str, typer.Option("--out", metavar="PATH", help="The file to write, on this machine.")],
+    uri: Address = None,
     store: Store = None,
     branch: BranchOption = "main",
     kinds: Kinds = None,
@@ -123,7 +125,7 @@ def baseline(
     The cursor is printed when the file is safely on the disk. Poll with the same filters.
     """
     options: dict[str, Any] = {"kinds": kinds or None, "types": types or None, "ops": ops or None}
-    done = open_graph(store, read_only=True).baseline(out, branch, force=force, **options)
+    done = open_graph(uri, store, read_only=True).baseline(out, branch, force=force, **options)
     if as_json:
         print_json(done.as_json())
         return

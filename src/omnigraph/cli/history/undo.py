@@ -12,7 +12,7 @@ from omnigraph.cli.history.merge import Choose, IfCommit, Message, Ours, Theirs,
 from omnigraph.cli.output import Json, lost_race, print_json, print_text, reports_errors, styled
 from omnigraph.cli.progress import watched
 from omnigraph.cli.spark import Engine, EngineName, Master, Remote
-from omnigraph.cli.stores import Actor, Store, open_graph
+from omnigraph.cli.stores import Actor, Address, Store, open_graph
 from omnigraph.errors import PreconditionFailed
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def cherry_pick(
 @reports_errors
 def reset(
     to: Annotated[str, typer.Option("--to", metavar="COMMIT", help="The commit or tag whose content is wanted.")],
+    uri: Address = None,
     branch: BranchOption = "main",
     store: Store = None,
     if_commit: IfCommit = None,
@@ -84,7 +85,7 @@ def reset(
     as_json: Json = False,
 ) -> None:
     """Bring a branch back to its content at a commit, by a new commit: the history stays."""
-    graph = open_graph(store, read_only=False, actor=actor)
+    graph = open_graph(uri, store, read_only=False, actor=actor)
     options = {"if_commit": if_commit, "message": message, "engine": engine.value, "spark": remote or master}
     done = _attempt(graph.reset, to, branch, options, as_json)
     print_json(done.as_json()) if as_json else _report(done)

@@ -9,7 +9,7 @@ import typer
 from omnigraph.cli.maintenance.clone import amount, print_copy
 from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors, styled
 from omnigraph.cli.progress import copying
-from omnigraph.cli.stores import open_graph
+from omnigraph.cli.stores import GraphOrPlace, Store, graph_and_place, open_graph
 
 Backups = Annotated[
     str, typer.Argument(metavar="BACKUPS", help="Where the backups are: a path, file:// or s3://.")
@@ -18,15 +18,19 @@ Backups = Annotated[
 
 @reports_errors
 def backup(
-    graph: Annotated[str, typer.Argument(help="The graph: a path, file:// or s3://.")],
-    target: Backups,
+    first: GraphOrPlace,
+    second: Annotated[
+        str | None, typer.Argument(metavar="BACKUPS", help="Where the backups are.", show_default=False)
+    ] = None,
+    store: Store = None,
     keep: Annotated[
         int | None, typer.Option("--keep", min=1, help="Leave only so many backups there, the newest ones.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Back a graph up, with all its branches and history; only files that are not there yet are copied."""
-    opened = open_graph(graph, read_only=True)
+    graph, target = graph_and_place(first, second)
+    opened = open_graph(graph, store, read_only=True)
     with copying() as listener:
         done = opened.backup(target, keep=keep, listener=listener)
     if as_json:

@@ -8,7 +8,7 @@ import typer
 
 from omnigraph.cli.output import Json, counted, print_json, print_text, reports_errors, styled
 from omnigraph.cli.progress import copying
-from omnigraph.cli.stores import open_graph, parse_at
+from omnigraph.cli.stores import GraphOrPlace, Store, graph_and_place, open_graph, parse_at
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.copying.clone import CopyReport
@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 
 @reports_errors
 def clone(
-    source: Annotated[str, typer.Argument(help="The graph: a path, file:// or s3://.")],
-    target: Annotated[str, typer.Argument(help="Where the copy goes: a path, file:// or s3://.")],
+    first: GraphOrPlace,
+    second: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TARGET", help="Where the copy goes: a path, file:// or s3://.", show_default=False
+        ),
+    ] = None,
+    store: Store = None,
     branch: Annotated[
         str | None,
         typer.Option("--branch", help="Only this branch and those it descends from. Default: all."),
@@ -32,7 +38,8 @@ def clone(
     as_json: Json = False,
 ) -> None:
     """Copy a graph to another place, or bring an earlier copy up to date. Writers can go on meanwhile."""
-    graph = open_graph(source, read_only=True)
+    source, target = graph_and_place(first, second)
+    graph = open_graph(source, store, read_only=True)
     with copying() as listener:
         done = graph.clone(target, branch=branch, at=parse_at(at), history=not no_history, listener=listener)
     print_copy("copied", done, as_json=as_json)

@@ -49,7 +49,7 @@ def doctor(
 def _print_report(report: DoctorReport) -> None:
     for finding in report.findings:
         _print_finding(finding)
-    branches = "1 branch" if len(report.branches) == 1 else f"{len(report.branches)} branches"
+    branches = counted(len(report.branches), "branch", "branches")
     looked = f"{branches}, {counted(report.tables, 'table')}, {counted(len(report.checks), 'check')}"
     if not report.findings:
         print_text(styled("healthy", "green"), f": {looked}")

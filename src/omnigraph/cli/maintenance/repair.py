@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.output import Json, print_json, print_table, print_text, reports_errors
+from omnigraph.cli.output import Json, counted, print_json, print_table, print_text, reports_errors
 from omnigraph.cli.stores import Address, Store, open_graph
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _made_by(table: TableRepair) -> str:
     if table.error is not None:
         return table.error
     if table.row_count is not None:
-        return f"{table.row_count} rows are there"
+        return f"{counted(table.row_count, 'row')} there"
     last = table.versions[-1]
     when = "" if last.made_at is None else f" at {last.made_at:%Y-%m-%d %H:%M:%S}"
     write = "" if last.operation_id is None else f" of write {last.operation_id}"

@@ -6,6 +6,7 @@ them refuses it by name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
@@ -14,6 +15,7 @@ import typer
 from omnigraph.cli.scope.capabilities import Capability
 from omnigraph.cli.scope.target import Given
 
+_ADDRESS: Final = re.compile(r"\.omni/?$|^[a-z0-9]+://")
 _SAID: Final = "omnigraph.scope"
 _WHY: Final[Mapping[Capability, str]] = {
     Capability.DIRECT: "it works on the store itself; name that with --store",
@@ -64,6 +66,26 @@ def capable(command: Any, capability: Capability) -> None:
             option.callback = _refuse(_WHY[capability])
         option.expose_value = False
         command.params.append(option)
+
+
+def take_graph_first(command: Any) -> None:
+    """Let a verb with words of its own take a graph as its first word, as all other verbs do.
+
+    That is one which ends in `.omni` or has a scheme: no name of a query, branch, tag, type or commit does.
+    """
+    has_store = any("--store" in each.opts for each in command.params)
+    words = [each.name for each in command.params if each.param_type_name == "argument"]
+    if not has_store or not words or "uri" in words:
+        return
+    parse = command.parse_args
+
+    def parse_args(ctx: Any, args: list[str]) -> Any:
+        is_graph = bool(args) and not args[0].startswith("-") and _ADDRESS.search(args[0])
+        if is_graph and any(word.partition("=")[0] in ("--store", "--uri") for word in args):
+            raise typer.BadParameter(f"two graphs are named: {args[0]} and that of --store", ctx)
+        return parse(ctx, ["--store", *args] if is_graph else args)
+
+    command.parse_args = parse_args
 
 
 def _note(ctx: typer.Context, option: Any, value: Any) -> Any:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from omnigraph.cli.output import Json, diagnostic_text, print_json, print_table, print_text, reports_errors, styled
+from omnigraph.cli.output import (
+    Json,
+    counted,
+    diagnostic_text,
+    print_json,
+    print_table,
+    print_text,
+    reports_errors,
+    styled,
+)
 from omnigraph.cli.sources import read_catalog
 from omnigraph.cli.stores import Address, Store, open_graph, open_target, resolve_target
 
@@ -75,7 +84,8 @@ def validate(
             _print(report)
         for name in twice:
             print_text(styled("error", "bold red"), f"  two queries are called '{name}'; rename one of them")
-        print_text(f"{len(names)} queries in {len(reports)} files: {'ok' if is_ok else 'not ok'}")
+        checked = f"{counted(len(names), 'query', 'queries')} in {counted(len(reports), 'file')}"
+        print_text(f"{checked}: {'ok' if is_ok else 'not ok'}")
     if not is_ok:
         raise typer.Exit(1)
 

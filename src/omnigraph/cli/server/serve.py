@@ -40,7 +40,15 @@ def serve(
         typer.Option("--queries", help="A folder of *.gq files with stored queries, invoked by their names."),
     ] = None,
     policy: Annotated[
-        Path | None, typer.Option("--policy", help="A policy.yaml that says which actor may do what.")
+        Path | None,
+        typer.Option("--policy", help="A policy.yaml that says who may do what, or a folder of them for graphs."),
+    ] = None,
+    blob_sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--blob-source",
+            help="Where blobs may be copied from, as s3://bucket/prefix/ or file:///data/; repeatable.",
+        ),
     ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse writes.")] = False,
     require_all_graphs: Annotated[
@@ -56,6 +64,9 @@ def serve(
     writes_per_actor: Annotated[
         int, typer.Option("--writes-per-actor", min=1, help="Writes of one actor at a time; more get a 429.")
     ] = 16,
+    load_bytes: Annotated[
+        int, typer.Option("--load-bytes", min=1, help="How many bytes of records one load may have.")
+    ] = 32 << 20,
     shutdown_seconds: Annotated[
         float, typer.Option("--shutdown-seconds", min=0, help="How long to wait for requests when it stops.")
     ] = 30,
@@ -70,17 +81,18 @@ def serve(
         import uvicorn  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "starlette", "server", "the server") from None
-    from omnigraph.policy.policy import read_policy
     from omnigraph.server.answers.stored import read_stored
     from omnigraph.server.application import Server
     from omnigraph.server.graphs import addresses, open_graphs
     from omnigraph.server.observing.logs import note_decision
     from omnigraph.server.observing.traces import configured_traces
+    from omnigraph.server.policies import read_policies
     from omnigraph.server.reloading import OperatorFiles
     from omnigraph.server.run import Listening, run_server, run_workers
     from omnigraph.server.settings import ServerSettings
     from omnigraph.server.tokens import read_tokens
     from omnigraph.server.workers import inherited_socket
+    from omnigraph.settings import BlobSettings, Settings
 
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("--tls-cert and --tls-key belong together")
@@ -92,16 +104,20 @@ def serve(
         )
     if policy is not None and tokens is None:
         raise RequestError("a policy has to know who calls; give --tokens-file FILE, or leave out --policy")
-    rules = None if policy is None else read_policy(policy, note_decision)
     listening, inherited = Listening(host, port, tls_cert, tls_key), inherited_socket()
     if workers > 1 and inherited is None:
         run_workers(listening, workers, sys.argv[1:])
         return
     found = addresses(resolve_store(place, store), graph)
-    served = open_graphs(found, read_only=read_only, require_all=require_all_graphs, policy=rules)
+    rules = None if policy is None else read_policies(policy, found.keys(), note_decision)
+    own = None if rules is None else rules.graphs
+    engine = Settings() if blob_sources is None else Settings(blobs=BlobSettings(allow=tuple(blob_sources)))
+    served = open_graphs(found, read_only=read_only, require_all=require_all_graphs, policies=own, settings=engine)
     for name, reason in served.unusable.items():
         print_warning(f"graph '{name}' is not served: {reason}")
     stored = {} if queries is None else read_stored(queries, served.graphs)
-    settings = ServerSettings(actor_writes=writes_per_actor, shutdown_seconds=shutdown_seconds)
-    server = Server(served, tokens, settings, stored=stored, policy=rules, traces=configured_traces(os.environ))
-    run_server(server, listening, inherited, OperatorFiles(queries, rules))
+    settings = ServerSettings(
+        actor_writes=writes_per_actor, load_bytes=load_bytes, shutdown_seconds=shutdown_seconds
+    )
+    server = Server(served, tokens, settings, stored=stored, policies=rules, traces=configured_traces(os.environ))
+    run_server(server, listening, inherited, OperatorFiles(queries, policy, rules))

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from omnigraph.errors import BadValue
-from omnigraph.formats.rows import blob_bytes
+from omnigraph.formats.rows import blob_cell
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType, Property
 from omnigraph.lang.values import (
     FLOATS,
@@ -206,7 +206,7 @@ def _value(entity: EntityType, prop: Property, value: Any) -> Any:
         if wanted.is_list:
             return [_scalar(item, wanted.scalar) for item in _array(value, None)]
         if wanted.is_blob and isinstance(value, str):
-            return blob_bytes(prop.name, value)
+            return blob_cell(prop.name, value)
         return _scalar(value, wanted.scalar)
     except BadValue as error:
         raise BadRecord(error.reason) from None

@@ -50,7 +50,7 @@ def get_blob(call: Call) -> Answer:
 
 def put_blob(call: Call) -> Answer:
     """Give a blob the bytes of the body, as one commit."""
-    return _put(call, call.content)
+    return _put(call, bytes(call.content))
 
 
 def clear_blob(call: Call) -> Answer:

@@ -12,6 +12,7 @@ from omnigraph.policy.actions import Action
 from omnigraph.read.limits import Cancellation
 from omnigraph.server.answers.stored import Stored, StoredQuery
 from omnigraph.server.transfer.events import Poll
+from omnigraph.server.transfer.spool import Content
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
@@ -49,7 +50,7 @@ class Call:
     actor: str | None
     values: Mapping[str, Any]
     media_type: str = JSON
-    content: bytes = b""
+    content: Content = b""
     cancellation: Cancellation = field(default_factory=Cancellation)
     instead: Mapping[Action, Action | None] = field(default_factory=dict)
     """Which actions a policy is asked about in place of others."""

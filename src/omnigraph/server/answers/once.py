@@ -54,4 +54,6 @@ def _digest(call: Call) -> str:
     """What tells a write from others: all its values, but for the key itself."""
     values: dict[str, Any] = {name: value for name, value in call.values.items() if name != _KEY}
     shown = json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
-    return hashlib.sha256(shown + b"\0" + call.content).hexdigest()
+    digest = hashlib.sha256(shown + b"\0")
+    digest.update(call.content)
+    return digest.hexdigest()

@@ -17,6 +17,7 @@ from omnigraph.manifest.state import MAIN, Commit
 from omnigraph.policy.actions import Action
 from omnigraph.server.answers.calls import Answer, Call, Found
 from omnigraph.server.answers.once import done_once
+from omnigraph.server.transfer.spool import Content
 from omnigraph.write.mutations.requests import MutationResult
 
 
@@ -70,7 +71,7 @@ def load_records(call: Call) -> Answer:
     return _load(call, call.content)
 
 
-def _load(call: Call, data: bytes) -> Answer:
+def _load(call: Call, data: Content) -> Answer:
     branch, mode = call.get("branch", MAIN), call.get("mode", "merge")
 
     def run(graph_commit_id: str | None) -> LoadResult:
@@ -83,6 +84,7 @@ def _load(call: Call, data: bytes) -> Answer:
             actor=call.actor,
             message=call.get("message"),
             max_errors=call.get("max_errors"),
+            skip_bad=call.get("skip_bad", False),
             graph_commit_id=graph_commit_id,
             engine="local",
         )

@@ -120,6 +120,7 @@ _MERGE: Final = (
     *_DECISIONS,
 )
 _BODY_COMMIT: Final = _body("commit", Kind.TEXT, "The id of a commit, or a tag.", required=True)
+_SKIP_BAD: Final = "Leave bad records out; the commit says how many."
 _LOAD: Final = (
     ("mode", "What happens to rows that are there. Default: merge.", _MODES),
     ("branch", _BRANCH_HELP, ()),
@@ -349,6 +350,7 @@ ROUTES: Final[Sequence[Route]] = (
         _body("data", Kind.TEXT, "The records, as JSON Lines.", required=True),
         *(_body(name, Kind.TEXT, text, *choices) for name, text, choices in _LOAD),
         _body("max_errors", Kind.NUMBER, "Stop after so many bad records."),
+        _body("skip_bad", Kind.FLAG, _SKIP_BAD),
         _KEY,
         is_large=True,
     ),
@@ -359,6 +361,7 @@ ROUTES: Final[Sequence[Route]] = (
         writing.load_records,
         *(_query(name, Kind.TEXT, text, *choices) for name, text, choices in _LOAD),
         _query("max_errors", Kind.NUMBER, "Stop after so many bad records."),
+        _query("skip_bad", Kind.FLAG, _SKIP_BAD),
         _COMMIT_ID,
         _KEY,
         answer="load",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -71,21 +71,29 @@ def announced(request: Request, limit: int) -> int:
 
 
 async def read_body(request: Request, limit: int, seconds: float) -> bytes:
-    """The bytes of a body as they arrive; never more than the limit is held."""
-    pieces: list[bytes] = []
-    size = 0
+    """The bytes of a body; never more than the limit is held."""
+    return b"".join([piece async for piece in body_pieces(request, limit, seconds)])
+
+
+async def body_pieces(request: Request, limit: int, seconds: float) -> AsyncIterator[bytes]:
+    """The pieces of a body as they arrive. RequestIncomplete if it takes too long, RequestError if its end never
+    comes, ResourceLimit if there are more bytes than the limit."""
+    size, deadline = 0, asyncio.get_running_loop().time() + seconds
+    pieces = request.stream()
     try:
-        async with asyncio.timeout(seconds):
-            async for piece in request.stream():
-                size += len(piece)
-                if size > limit:
-                    raise ResourceLimit("bytes of a request's body", limit, size)
-                pieces.append(piece)
+        while True:
+            async with asyncio.timeout_at(deadline):
+                piece = await anext(pieces, None)
+            if piece is None:
+                return
+            size += len(piece)
+            if size > limit:
+                raise ResourceLimit("bytes of a request's body", limit, size)
+            yield piece
     except TimeoutError:
         raise RequestIncomplete(size, seconds) from None
     except ClientDisconnect:
         raise RequestError("the caller went away before the body had arrived") from None
-    return b"".join(pieces)
 
 
 def unpacked(content: bytes, encoding: str | None, limit: int) -> bytes:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from omnigraph.bulk.load.job import LoadEngine, load
 from omnigraph.bulk.load.options import LoadOptions, LoadResult
 from omnigraph.bulk.load.sources.finding import Sources, TypedData
+from omnigraph.bulk.load.staging.held import BegunRows, SpooledRows
 from omnigraph.bulk.pieces import require_shared
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.manifest.repository import Repository
@@ -17,21 +20,29 @@ from omnigraph.write.vectors import warn_unembedded
 def load_on_spark(
     repository: Repository,
     sources: Sources,
+    held: Sequence[BegunRows],
     options: LoadOptions,
     embedder: EmbeddingClient | None,
     choice: SparkChoice,
 ) -> LoadResult:
-    """Find a session, then run the job on the files and DataFrames of a load."""
+    """Find a session, then run the job on the files and DataFrames of a load, and on what this process holds.
+
+    What can be told of them is checked before Spark starts.
+    """
     repository.require_writable()
     require_shared(repository.address)
     frames = [_frame_source(data) for data in sources.frames]
+    for one in held:
+        one.require_columns()
     session = choice.session()
 
     def start() -> LoadEngine:
         runner = choice.runner(session)
-        return LoadEngine(runner, SparkJoins(runner), [FrameRows(runner, frame) for frame in frames])
+        spooled = [SpooledRows(runner, repository.address, one) for one in held]
+        return LoadEngine(runner, SparkJoins(runner), [*(FrameRows(runner, frame) for frame in frames), *spooled])
 
-    done = load(repository, sources.files, options, embedder, start)
+    repeats = not any(one.rows.is_spent for one in held)
+    done = load(repository, sources.files, options, embedder, start, repeats=repeats)
     warn_unembedded(done.warnings)
     return done
 

@@ -59,10 +59,10 @@ def sync_names(folders: Iterable[Path], below: Path) -> None:
     """Sync the folders above these ones as far as they may have got a new name since they were last synced."""
     done: set[Path] = set()
     for folder in folders:
-        while folder != below and below in folder.parents:
+        while folder != below:
             try:
                 known = str(folder), folder.stat().st_ino
-                if known in _named:
+                if known in _named or below not in folder.parents:
                     break
                 if folder.parent not in done:
                     sync(folder.parent)

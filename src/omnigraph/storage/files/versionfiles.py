@@ -48,7 +48,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sections:
+class Sections:
     """The parts of a version file: what stands before the description, the description, and its end."""
 
     before: bytes
@@ -56,7 +56,7 @@ class _Sections:
     end: bytes
 
     @classmethod
-    def of(cls, content: bytes) -> _Sections:
+    def of(cls, content: bytes) -> Sections:
         if len(content) < _FOOTER or content[-4:] != _MARK:
             raise ValueError("its end is missing")
         (place,) = struct.unpack("<q", content[-16:-8])
@@ -75,7 +75,7 @@ class _Sections:
 
 def description(content: bytes) -> bytes:
     """The message in a version file that describes the version; ValueError if it cannot be read."""
-    return _Sections.of(content).description
+    return Sections.of(content).description
 
 
 class VersionReader:
@@ -91,7 +91,7 @@ class VersionReader:
 
         A transaction that the version file holds itself, as most do, is not read from its own file.
         """
-        sections = _Sections.of(content)
+        sections = Sections.of(content)
         fragments, bases, index_section = list[bytes](), dict[int, str](), None
         transaction, held = "", list[int]()
         for number, value in read_fields(sections.description):
@@ -167,7 +167,7 @@ def _is_held(before: bytes, place: int, file: str) -> bool:
 def roots(content: bytes, location: str) -> set[str]:
     """The roots of the graph by which a version of one of its tables names folders; empty on the trunk."""
     found = set()
-    for number, value in read_fields(_Sections.of(content).description):
+    for number, value in read_fields(Sections.of(content).description):
         if number == _BASE and isinstance(value, bytes):
             _, path = _base(value)
             found.add(path[: len(path) - len(location) - 1 - len(_inner(path, location))])
@@ -176,7 +176,7 @@ def roots(content: bytes, location: str) -> set[str]:
 
 def relocated(content: bytes, location: str, root: str) -> bytes:
     """A version file of a table whose graph lies at a root: every other byte stays as it is."""
-    sections = _Sections.of(content)
+    sections = Sections.of(content)
 
     def moved(value: bytes) -> bytes:
         return _replaced(value, _BASE_PATH, lambda path: _placed(path, location, root))
@@ -185,7 +185,7 @@ def relocated(content: bytes, location: str, root: str) -> bytes:
     if description == sections.description:
         return content
     before = _relocated_clone(sections.before, sections.description, location, root)
-    return _Sections(before, description, sections.end).encode()
+    return Sections(before, description, sections.end).encode()
 
 
 def relocated_transaction(content: bytes, location: str, root: str) -> bytes:

@@ -55,6 +55,11 @@ def encode_field(number: int, value: int | bytes) -> bytes:
     return _varint(number << 3 | BYTES) + _varint(len(value)) + value
 
 
+def encode_packed(values: Iterable[int]) -> bytes:
+    """Several numbers as the value of one field; negative ones as 64 bits have them."""
+    return b"".join(_varint(value & 0xFFFFFFFFFFFFFFFF) for value in values)
+
+
 def _varint(value: int) -> bytes:
     out = bytearray()
     while value > 127:

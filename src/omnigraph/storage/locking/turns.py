@@ -255,6 +255,14 @@ class Turns:
                 self._letting_go.start()
         return True
 
+    def let_go(self) -> None:
+        """Release a lock that is kept for the next thread; nothing happens if a thread has it."""
+        with self._mutex:
+            hold, timer = None if self._taken else self._handed, self._letting_go
+        if hold is not None and timer is not None:
+            timer.cancel()
+            self._let_go(hold)
+
     def _let_go(self, hold: Hold) -> None:
         """Release a lock for which no thread has asked."""
         with self._mutex:

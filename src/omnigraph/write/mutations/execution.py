@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import BadValue
-from omnigraph.formats.rows import fresh_id, rows_of
+from omnigraph.formats.rows import BLOB_PREFIX, fresh_id, rows_of
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import EntityType, NodeType
@@ -28,12 +28,14 @@ _ENDS = {"from": "src", "to": "dst"}
 
 @dataclass(slots=True)
 class Executed:
-    """What a mutation did in memory. ``unembedded`` names vector properties that stayed null."""
+    """What a mutation did in memory. ``unembedded`` names vector properties that stayed null, and ``copied`` has
+    the bytes at addresses that it assigns to blobs."""
 
     pending: PendingChanges
     affected_nodes: int = 0
     affected_edges: int = 0
     unembedded: set[str] = field(default_factory=set)
+    copied: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def execute(
@@ -42,9 +44,11 @@ def execute(
     base: Base,
     embedder: EmbeddingClient | None,
     limit: int,
+    copied: Mapping[str, bytes],
 ) -> Executed:
-    """Run all statements; nothing is written to the store. ``limit`` is the memory, in bytes, they may take."""
-    run = Executed(PendingChanges(base, limit))
+    """Run all statements; nothing is written to the store. ``limit`` is the memory, in bytes, they may take, and
+    ``copied`` the bytes at addresses that are assigned to blobs."""
+    run = Executed(PendingChanges(base, limit), copied=copied)
     given = expressions_of(mutation.name, values)
     for op in mutation.ops:
         match op:
@@ -64,7 +68,7 @@ def _insert(op: ir.InsertOp, given: Expressions, run: Executed, embedder: Embedd
     columns: dict[str, list[Any]] = {}
     for assignment in op.assignments:
         name = _ENDS.get(assignment.property, assignment.property) if op.kind == "edge" else assignment.property
-        columns[name] = [_stored(entity, name, assignment.value, given)]
+        columns[name] = [_stored(entity, name, assignment.value, given, run.copied)]
     if entity.key:
         columns["id"] = [_key_of(entity, {name: column[0] for name, column in columns.items()})]
     else:
@@ -86,11 +90,17 @@ def _key_of(entity: EntityType, values: Mapping[str, Any]) -> str:
         raise BadValue(f"the key of {entity.name}: {error}") from error
 
 
-def _stored(entity: EntityType, name: str, expression: ir.Expr, given: Expressions) -> Any:
+def _stored(
+    entity: EntityType, name: str, expression: ir.Expr, given: Expressions, copied: Mapping[str, bytes]
+) -> Any:
     """An assigned value as its column stores it: integers widen to floats, floats become integers without loss."""
     value = value_of(expression, given)
     prop = entity.properties.get(name)
     if prop is None or value is None:
+        return value
+    if prop.type.is_blob:
+        if isinstance(value, str) and not value.startswith(BLOB_PREFIX):
+            return copied[value]
         return value
     try:
         if isinstance(value, tuple):
@@ -123,7 +133,7 @@ def _update(op: ir.UpdateOp, given: Expressions, run: Executed, embedder: Embedd
     rows = run.pending.matching(table_key, where_clause(op, entity, base.schema(table_key), given))
     if not rows.num_rows:
         return
-    patches = [(a.property, _patch(entity, a, rows, given)) for a in op.assignments]
+    patches = [(a.property, _patch(entity, a, rows, given, run.copied)) for a in op.assignments]
     for name, patch in patches:
         index = rows.schema.get_field_index(name)
         rows = rows.set_column(index, rows.schema.field(name), patch)
@@ -135,12 +145,14 @@ def _update(op: ir.UpdateOp, given: Expressions, run: Executed, embedder: Embedd
     run.pending.write(table_key, rows, fresh=False)
 
 
-def _patch(entity: EntityType, assignment: ir.Assign, rows: pa.Table, given: Expressions) -> pa.ChunkedArray:
+def _patch(
+    entity: EntityType, assignment: ir.Assign, rows: pa.Table, given: Expressions, copied: Mapping[str, bytes]
+) -> pa.ChunkedArray:
     """The new values of a property: one for all rows, or one computed from each."""
     name = assignment.property
     if any(isinstance(part, ir.Prop) for part in ir.parts(assignment.value)):
         return pa.chunked_array([column_of(entity, name, assignment.value, rows, given)])
-    value = _stored(entity, name, assignment.value, given)
+    value = _stored(entity, name, assignment.value, given, copied)
     return rows_of(entity, {name: [value] * rows.num_rows}, rows.num_rows)[name]
 
 

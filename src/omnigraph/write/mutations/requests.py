@@ -55,16 +55,17 @@ def mutate(
     graph_commit_id: str | None,
     embedder: EmbeddingClient | None,
     settings: WriteSettings,
+    copied: Mapping[str, bytes],
 ) -> MutationResult:
     """Run a mutation as one commit on a branch, or none if it changes nothing.
 
     The query was compiled for the schema of the state that the branch was found at: SchemaChanged if the branch
-    has another by now.
+    has another by now. ``copied`` has the bytes at the addresses that it assigns to blobs.
     """
     bound = {**values, ir.NOW: _now()}
 
     def prepare(base: Base) -> Prepared[Executed]:
-        run = execute(query.ir, bound, base, embedder, settings.mutation_bytes)
+        run = execute(query.ir, bound, base, embedder, settings.mutation_bytes, copied)
         inserts_only = _inserts_only(query.ir)
         return Prepared(run.pending.delta(), run, repeatable=inserts_only, is_blind=inserts_only)
 

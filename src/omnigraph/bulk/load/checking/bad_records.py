@@ -20,6 +20,7 @@ import obstore
 import pyarrow as pa
 
 from omnigraph.bulk.load.checking.origins import Origins
+from omnigraph.bulk.load.sources.external import without_refused
 from omnigraph.bulk.load.sources.reading import blocks_of, portions
 from omnigraph.bulk.load.sources.slices import Slice
 from omnigraph.bulk.load.staging.stager import StagePlan
@@ -153,7 +154,7 @@ def _write_slice(address: Address, plan: StagePlan, task: _BadSlice) -> TaskResu
         rejected.setdefault(row.table_key, {})[row.position] = row.reason
     read: Counter[str] = Counter()
     lines = 0
-    for block in blocks_of(part, plan.catalog):
+    for block in (without_refused(each, plan.blobs) for each in blocks_of(part, plan.catalog)):
         for bad in block.unreadable:
             reasons.setdefault(lines + bad.line, []).append(f"column {bad.column}: {bad.reason}")
         for key, records in block.records.items():

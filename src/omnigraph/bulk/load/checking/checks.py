@@ -26,6 +26,7 @@ from omnigraph.lang.schema.catalog import EdgeType, NodeType
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.storage.external.sources import BlobSources
 from omnigraph.storage.files.datafiles import Destination, StagedFile, read_file
 from omnigraph.write.base import Base
 from omnigraph.write.delta import TableDelta
@@ -50,7 +51,7 @@ class StagedLoad:
     that were not staged. ``invalid`` names the slices and tables with staged rows that break a rule by themselves.
     A load that ``is_partial`` was not read to its end, so only rules of single rows can be checked. Of each kind
     of error the first ``error_limit`` are listed. Checks keep the positions of edge ends under the prefix that
-    ``ends`` has for a table.
+    ``ends`` has for a table. Records whose ``blobs`` may not be copied were unreadable.
     """
 
     snapshot: Snapshot
@@ -64,6 +65,7 @@ class StagedLoad:
     is_partial: bool = False
     error_limit: int = SHOWN
     ends: Mapping[str, str] = field(default_factory=dict)
+    blobs: BlobSources = field(default_factory=BlobSources)
 
     @property
     def replaces(self) -> bool:

@@ -137,5 +137,5 @@ def _source_lines(
 
 def _line_numbers(load: StagedLoad, task: tuple[Slice, dict[_Row, int]]) -> TaskResult[dict[_Row, int]]:
     part, wanted = task
-    by_table = lines_of(part, load.snapshot.catalog, {table_key for table_key, _ in wanted})
+    by_table = lines_of(part, load.snapshot.catalog, {table_key for table_key, _ in wanted}, load.blobs)
     return TaskResult({(key, row_id): int(by_table[key][position]) for (key, row_id), position in wanted.items()})

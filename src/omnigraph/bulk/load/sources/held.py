@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from mmap import mmap
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from omnigraph.bulk.load.inputs import json_line
 from omnigraph.bulk.load.sources.finding import TypedData
 from omnigraph.errors import InvalidArgument, SourceUnusable
 from omnigraph.formats.columnar import numbered_ends, read_columns
+from omnigraph.formats.dialect import Layout
 from omnigraph.formats.jsonl.blocks import Block, read_block
 from omnigraph.formats.jsonl.flat import FlatForm, read_flat_block
 from omnigraph.lang.schema.catalog import Catalog, EntityType
@@ -36,8 +38,8 @@ Chunk = Any
 class HeldRows:
     """Rows that this process holds, by the name that errors call them.
 
-    ``chunks`` begins to read them, ``read`` makes records of a chunk. Of a source that ``is_spent`` once it was
-    read, there is no second attempt.
+    ``chunks`` begins to read them, ``read`` makes records of a chunk, also in another process. Of a source that
+    ``is_spent`` once it was read, there is no second attempt.
     """
 
     name: str
@@ -51,24 +53,22 @@ def size_of(chunk: Chunk) -> int:
     return len(chunk) if isinstance(chunk, bytes) else int(chunk.nbytes)
 
 
-def held_text(data: str | bytes, catalog: Catalog) -> HeldRows:
-    """JSON Lines in memory, in chunks of whole lines."""
+def held_text(data: str | bytes | mmap, catalog: Catalog) -> HeldRows:
+    """JSON Lines in memory, or in a file that is mapped to it, in chunks of whole lines."""
     content = data.encode(errors="surrogatepass") if isinstance(data, str) else data
-    return HeldRows("<data>", partial(_line_chunks, content.removeprefix(BOM_UTF8)), _records_reader(catalog))
+    return HeldRows("<data>", partial(_line_chunks, content), partial(_read_lines, catalog))
 
 
 def held_records(data: Iterable[Mapping[str, Any]], catalog: Catalog) -> HeldRows:
     """Dictionaries, each a record that names its type."""
     if not isinstance(data, Iterable):
         raise InvalidArgument("data", f"it is records, a text, bytes or a path, not {described(data)}")
-    return HeldRows("<records>", partial(_json_chunks, data), _records_reader(catalog), isinstance(data, Iterator))
+    read = partial(_read_lines, catalog)
+    return HeldRows("<records>", partial(_json_chunks, data), read, isinstance(data, Iterator))
 
 
-def _records_reader(catalog: Catalog) -> Callable[[Chunk], Block]:
-    def read(chunk: Chunk) -> Block:
-        return read_block(chunk, catalog)
-
-    return read
+def _read_lines(catalog: Catalog, chunk: Chunk) -> Block:
+    return read_block(chunk, catalog)
 
 
 def held_rows(data: TypedData, catalog: Catalog) -> HeldRows:
@@ -163,19 +163,28 @@ def _together(tables: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _table_reader(data: TypedData, catalog: Catalog, *, is_pandas: bool) -> Callable[[Chunk], Block]:
-    """What makes records of rows. Numbers of pandas that are whole are integers where a property is one."""
-    entity, numbered = data.entity, numbered_ends(catalog, data.entity)
+@dataclass(frozen=True, slots=True)
+class _TableReader:
+    """Makes records of rows. Numbers of pandas that are whole are integers where a property is one."""
 
-    def read(chunk: Chunk) -> Block:
-        columns = data.layout.columns(entity, chunk.column_names, data.name)
+    entity: EntityType
+    layout: Layout
+    name: str
+    numbered: frozenset[str]
+    is_pandas: bool
+
+    def __call__(self, chunk: Chunk) -> Block:
+        columns = self.layout.columns(self.entity, chunk.column_names, self.name)
         arrays = {name: chunk[column].combine_chunks() for name, column in columns.items()}
-        if is_pandas:
-            whole = {*numbered, *_integers(entity)}
+        if self.is_pandas:
+            whole = {*self.numbered, *_integers(self.entity)}
             arrays = {name: _whole(values) if name in whole else values for name, values in arrays.items()}
-        return read_columns(entity, pa.RecordBatch.from_pydict(arrays), numbered)
+        return read_columns(self.entity, pa.RecordBatch.from_pydict(arrays), self.numbered)
 
-    return read
+
+def _table_reader(data: TypedData, catalog: Catalog, *, is_pandas: bool) -> _TableReader:
+    numbered = frozenset(numbered_ends(catalog, data.entity))
+    return _TableReader(data.entity, data.layout, data.name, numbered, is_pandas)
 
 
 def _integers(entity: EntityType) -> list[str]:
@@ -191,12 +200,12 @@ def _whole(values: pa.Array) -> pa.Array:
     return values.cast(pa.int64()) if is_whole else values
 
 
-def _line_chunks(content: bytes) -> Iterator[bytes]:
+def _line_chunks(content: bytes | mmap) -> Iterator[bytes]:
     """A text in chunks of whole lines."""
-    start = 0
+    start = len(BOM_UTF8) if content[: len(BOM_UTF8)] == BOM_UTF8 else 0
     while start < len(content):
         end = content.find(b"\n", start + _CHUNK_BYTES) + 1 or len(content)
-        yield content[start:end] if start or end < len(content) else content
+        yield content[start:end]
         start = end
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from omnigraph.bulk.load.sources.external import without_refused
 from omnigraph.bulk.load.sources.opening import arrow_batches, opened
 from omnigraph.bulk.load.sources.slices import Slice
 from omnigraph.bulk.ranges import Lines, read_bytes, read_ranges, unpacked
@@ -20,6 +21,7 @@ from omnigraph.formats.jsonl.blocks import Block, Unreadable, read_block
 from omnigraph.formats.jsonl.flat import FlatForm, read_flat_block
 from omnigraph.formats.jsonl.records import too_long
 from omnigraph.lang.schema.catalog import Catalog
+from omnigraph.storage.external.sources import BlobSources
 
 _BATCH_ROWS: Final = 100_000
 
@@ -35,11 +37,13 @@ def blocks_of(part: Slice, catalog: Catalog) -> Iterator[Block]:
             yield from _delimited_blocks(part, catalog)
 
 
-def lines_of(part: Slice, catalog: Catalog, tables: Collection[str]) -> dict[str, npt.NDArray[np.int64]]:
+def lines_of(
+    part: Slice, catalog: Catalog, tables: Collection[str], blobs: BlobSources
+) -> dict[str, npt.NDArray[np.int64]]:
     """The lines, within the slice, of the records of some tables, in the order in which they are staged."""
     found: dict[str, list[npt.NDArray[np.int64]]] = {key: [] for key in tables}
     before = 0
-    for block in blocks_of(part, catalog):
+    for block in (without_refused(each, blobs) for each in blocks_of(part, catalog)):
         for key in set(tables) & block.records.keys():
             found[key].append(block.records[key].lines + before)
         before += block.lines

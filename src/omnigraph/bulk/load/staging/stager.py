@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.bulk.load.sources.external import with_bytes, without_refused
 from omnigraph.bulk.load.sources.reading import blocks_of
 from omnigraph.bulk.load.sources.slices import Slice
 from omnigraph.bulk.load.staging.unreadable import unreadable_group
@@ -24,6 +25,7 @@ from omnigraph.formats.jsonl.blocks import Block, TypedRecords, Unreadable
 from omnigraph.formats.rows import with_fresh_ids
 from omnigraph.lang.schema.catalog import Catalog, NodeType
 from omnigraph.settings import BulkSettings
+from omnigraph.storage.external.sources import BlobSources
 from omnigraph.storage.files.datafiles import Destination, StagedFile, compressed, write_file
 from omnigraph.write.rules import SHOWN, Violations, broken_rows, check_rows
 from omnigraph.write.tally import Tally
@@ -53,6 +55,7 @@ class StagePlan:
     skip_bad: bool = False
     writes_bad_records: bool = False
     rows_per_file: int = BulkSettings().rows_per_file
+    blobs: BlobSources = field(default_factory=BlobSources)
 
     @property
     def needs_positions(self) -> bool:
@@ -67,8 +70,9 @@ class SliceReport:
 
     Lines are counted from the start of the slice. ``invalid`` has the positions of records that break a rule by
     themselves, among the records of their type, if the plan needs them; ``invalid_tables`` names the tables of
-    such records. A slice ``is_partial`` if its task stopped at the limit of errors. ``row_lines`` has the lines of
-    readable records by table, for sources that cannot be read again to find them.
+    such records. ``copied_bytes`` are those of blobs that came from elsewhere. A slice ``is_partial`` if its task
+    stopped at the limit of errors. ``row_lines`` has the lines of readable records by table, for sources that
+    cannot be read again to find them; a range where none is missing.
     """
 
     slice: int
@@ -82,10 +86,11 @@ class SliceReport:
     violations: list[Violation] = field(default_factory=list)
     violations_total: int = 0
     unembedded: set[str] = field(default_factory=set)
+    copied_bytes: int = 0
     invalid: dict[str, list[int]] = field(default_factory=dict)
     invalid_tables: set[str] = field(default_factory=set)
     is_partial: bool = False
-    row_lines: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    row_lines: dict[str, range | npt.NDArray[np.int64]] = field(default_factory=dict)
 
     @property
     def errors(self) -> int:
@@ -102,6 +107,7 @@ class SliceStager:
         self._held: dict[str, list[pa.Table]] = {}
         self._explicit_ids: set[str] = set()
         self._written: dict[str, int] = {}
+        self._reading = plan.blobs.reading()
 
     @property
     def is_at_limit(self) -> bool:
@@ -110,6 +116,7 @@ class SliceStager:
 
     def add_block(self, block: Block) -> None:
         """Stage the records of some lines."""
+        block = without_refused(block, self.plan.blobs)
         before = self.report.lines
         self._note_unreadable(block.unreadable, before)
         self.report.lines += block.lines
@@ -156,7 +163,8 @@ class SliceStager:
                 report.invalid.setdefault(key, []).extend(positions.tolist())
                 rows = rows.filter(pc.invert(invalid)) if plan.skip_bad else rows
         if rows.num_rows and self._can_be_loaded:
-            self._hold(key, rows, without_id < records.rows.num_rows)
+            self._hold(key, with_bytes(entity, rows, self._reading), without_id < records.rows.num_rows)
+            report.copied_bytes = self._reading.bytes
 
     @property
     def _can_be_loaded(self) -> bool:
@@ -243,11 +251,19 @@ def _size(part: Slice) -> int:
 def stage_block(plan: StagePlan, name: str, number: int, block: Block) -> SliceReport:
     """Stage the records of one block of a source that cannot be read again; the report keeps their lines."""
     stager = SliceStager(plan, number, name)
+    block = without_refused(block, plan.blobs)
     stager.add_block(block)
     report = stager.finish()
-    report.row_lines = {key: records.lines for key, records in block.records.items()}
+    report.row_lines = {key: _without_gaps(records.lines) for key, records in block.records.items()}
     report.is_partial = stager.is_at_limit
     return report
+
+
+def _without_gaps(lines: npt.NDArray[np.int64]) -> range | npt.NDArray[np.int64]:
+    """Ascending lines as a range, if they are one: the driver keeps those of all chunks."""
+    if not len(lines) or int(lines[-1]) - int(lines[0]) + 1 != len(lines):
+        return lines
+    return range(int(lines[0]), int(lines[-1]) + 1)
 
 
 BlockReader = Callable[[pa.RecordBatch], Block]
