@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -95,7 +96,17 @@ def test_a_command_imports_only_what_it_needs(tmp_path: Path, verb: str, text: s
     assert unwanted.isdisjoint(modules)
 
 
-def test_a_program_that_opens_a_graph_and_asks_waits_for_no_pandas(tmp_path: Path) -> None:
+FEW = 5
+"""So many modules of a first query may have dataclasses that are compiled when they are imported."""
+
+
+def _has_standard_dataclasses(path: Path) -> bool:
+    text = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(encoding="utf-8")
+    imported = re.search(r"^from dataclasses import .*\bdataclass\b", text, re.MULTILINE)
+    return imported is not None and "slots=True" in text
+
+
+def test_a_program_that_opens_a_graph_and_asks_imports_only_what_it_needs(tmp_path: Path) -> None:
     graph = omnigraph.init(tmp_path / "g.omni", "node Person { name: String @key }")
     graph.load([{"type": "Person", "data": {"name": "Ada"}}], mode="append")
     code = (
@@ -106,6 +117,9 @@ def test_a_program_that_opens_a_graph_and_asks_waits_for_no_pandas(tmp_path: Pat
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     modules = set(ran.stdout.partition("modules\n")[2].split())
     assert "lance" in modules
+    own = filter(lambda name: name.startswith("omnigraph."), modules)
+    early = {module for module in own if _has_standard_dataclasses(SOURCES.joinpath(*module.split(".")[1:]))}
+    assert len(early) <= FEW, f"{early} take their dataclasses from omnigraph.records"
     assert (NEVER | NOT_TO_READ - {"omnigraph.recovery", "ulid"}).isdisjoint(modules)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
 from typing import Any
+
+from omnigraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

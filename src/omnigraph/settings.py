@@ -7,10 +7,11 @@ small data takes the ways of large data.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from omnigraph.errors import RequestError
+from omnigraph.records import dataclass
 
 PAGE_CHANGES: Final = 1_000
 """How many changes a page of a branch's changes holds, unless its reader asks for fewer or more, …"""

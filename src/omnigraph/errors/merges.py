@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from omnigraph.errors.conflicts import ConflictError
+from omnigraph.records import dataclass
 
 
 class ConflictKind(StrEnum):

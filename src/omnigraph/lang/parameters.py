@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.errors import ParameterError
@@ -21,6 +20,7 @@ from omnigraph.lang.values import (
     parse_date,
     parse_datetime,
 )
+from omnigraph.records import dataclass
 
 Value = str | int | float | bool | dt.date | dt.datetime | bytes | tuple["Value", ...] | None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from omnigraph.errors import Diagnostic, LanguageError
+from omnigraph.records import dataclass
 
 MAX_SOURCE_CHARS: Final = 4 << 20
 """A schema or query file larger than this is refused before it is read."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, NamedTuple
 
 from omnigraph.lang.diagnostics import Diagnostics
 from omnigraph.lang.source import MAX_NAME_CHARS, MAX_SOURCE_CHARS, MAX_STRING_CHARS, Span
+from omnigraph.records import dataclass
 
 IDENT: Final = "name"
 TYPE_NAME: Final = "type name"

@@ -6,9 +6,11 @@ import datetime as dt
 import math
 import re
 from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
+
+from omnigraph.records import dataclass
 
 
 class Scalar(StrEnum):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from omnigraph.errors import ManifestConflict
 from omnigraph.manifest.ids import fresh_id
 from omnigraph.manifest.state import MAIN, Commit, ManifestState, TablePin, Tombstone
 from omnigraph.manifest.streams import Batch, marked
+from omnigraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

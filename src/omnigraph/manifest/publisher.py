@@ -12,7 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -40,6 +40,7 @@ from omnigraph.manifest.retained import KeptStates, read_retained
 from omnigraph.manifest.stamp import EVOLVED_SCHEMA_VERSION
 from omnigraph.manifest.state import Commit, ManifestState, decode, encode
 from omnigraph.manifest.streams import Batch, is_done, marked
+from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.control.sealed import number, seal, unseal

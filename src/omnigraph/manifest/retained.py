@@ -7,13 +7,14 @@ of the branch. An older state that has to stay, for a tag or as the base of a me
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
 
 from omnigraph.errors import ObjectDamaged
 from omnigraph.manifest.state import MANIFEST_SCHEMA
+from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import damaged, number, optional_text, seal, text, unseal
 from omnigraph.storage.objects import ObjectStore

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from omnigraph.errors import ObjectDamaged, StorageUnavailable
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.schema.identity import SchemaIR
+from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import damaged, digest, seal, text, unseal
 from omnigraph.storage.objects import ObjectStore

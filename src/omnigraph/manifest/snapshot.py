@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from omnigraph.formats.columns import table_schema
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.manifest.state import Commit, ManifestState, TablePin
 from omnigraph.manifest.streams import Marks
+from omnigraph.records import dataclass
 from omnigraph.storage.address import Address
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ import xxhash
 
 from omnigraph.manifest.stamp import EVOLVED_SCHEMA_VERSION, INTERNAL_SCHEMA_VERSION, STAMP
 from omnigraph.manifest.streams import Marks, StreamMark
+from omnigraph.records import dataclass
 from omnigraph.storage.versions import TableRef
 
 MAIN: Final = "main"

@@ -11,10 +11,10 @@ A mark belongs to one incarnation of a branch. Forks inherit the rows of their p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from omnigraph.errors import BatchDone, RequestError, StreamOutOfStep
+from omnigraph.records import dataclass
 
 _LONGEST_NAME: Final = 128
 

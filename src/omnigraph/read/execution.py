@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ from omnigraph.read.run.search.ranking import scored
 from omnigraph.read.run.search.scorers import needs_whole_tables
 from omnigraph.read.run.steps import Step, Tools, stream
 from omnigraph.read.run.weights import Weights
+from omnigraph.records import dataclass
 
 
 @dataclass(slots=True)

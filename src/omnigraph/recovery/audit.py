@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 
 from omnigraph.failpoints import hit
+from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.stage.changes import stage_overwrite
 from omnigraph.storage.tables import TableRef, Tables

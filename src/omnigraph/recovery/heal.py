@@ -6,7 +6,7 @@ import datetime as dt
 import hashlib
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from omnigraph.errors import OmniError, RecoveryBlocked, SidecarUnreadable, TableMoved
@@ -14,6 +14,7 @@ from omnigraph.failpoints import hit
 from omnigraph.manifest.publisher import Change, CommitDraft
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import ManifestState, TablePin
+from omnigraph.records import dataclass
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.classify import (
     Decision,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from omnigraph.errors import ObjectDamaged, OmniError, SidecarUnreadable
@@ -18,6 +18,7 @@ from omnigraph.manifest.drafts import SchemaMove
 from omnigraph.manifest.publisher import BranchName, Change, CommitDraft
 from omnigraph.manifest.state import TablePin, Tombstone
 from omnigraph.manifest.streams import Batch
+from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import number, optional_text, seal, text, texts, unseal
 from omnigraph.storage.objects import ObjectStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from omnigraph.arguments import described, text_argument
 from omnigraph.errors import InvalidAddress, InvalidArgument
+from omnigraph.records import dataclass
 
 
 class Scheme(StrEnum):

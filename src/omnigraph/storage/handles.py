@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from lance import LanceDataset
+
+from omnigraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ from lance import DatasetBasePath, FragmentMetadata, LanceDataset, LanceOperatio
 from lance.commit import CommitConflictError
 
 from omnigraph.errors import IncompleteFile, OmniError, StorageUnavailable, TableMoved
+from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.files.checksums import is_whole, require_whole

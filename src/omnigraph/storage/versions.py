@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ import xxhash
 from lance import LanceDataset
 
 from omnigraph.errors import GraphMoved, HistoryReclaimed, ObjectDamaged, StorageUnavailable
+from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.control.place import read_place

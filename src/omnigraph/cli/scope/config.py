@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
 from omnigraph.errors import ConfigInvalid
+from omnigraph.records import dataclass
 
 HOME: Final = "OMNIGRAPH_HOME"
 FILE: Final = "config.yaml"

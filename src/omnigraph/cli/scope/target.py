@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ import typer
 from omnigraph.cli.scope.config import Binding, OperatorConfig, read_config
 from omnigraph.cli.scope.credentials import token_of
 from omnigraph.errors import ConfigInvalid
+from omnigraph.records import dataclass
 
 STORE: Final = "OMNIGRAPH_STORE"
 PROFILE: Final = "OMNIGRAPH_PROFILE"

@@ -6,7 +6,6 @@ other kind, `compile_query` takes both.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from omnigraph.errors import Diagnostic, QueryError
@@ -24,6 +23,7 @@ from omnigraph.lang.remembering import remembering
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.source import Source, Span
 from omnigraph.lang.values import ValueType, describe_kind
+from omnigraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal as OneOf
 
 from omnigraph.lang.values import BOOL, I64, StructType, ValueType
+from omnigraph.records import dataclass
 
 Scalar = str | int | float | bool | dt.date | dt.datetime
 NOW = "__now"

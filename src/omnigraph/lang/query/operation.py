@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.lang.values import StructType, ValueType, describe_kind
+from omnigraph.records import dataclass
 
 TableSet = frozenset[tuple[str, str]]
 

@@ -7,9 +7,10 @@ The parser, the type checker and both engines read this table. What the operands
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 from typing import Literal as OneOf
+
+from omnigraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

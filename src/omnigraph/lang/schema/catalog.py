@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -11,6 +11,7 @@ from omnigraph.lang.canonical import canonical_id, canonical_text
 from omnigraph.lang.schema.identity import SchemaIR, TypeIdentity, first_identities
 from omnigraph.lang.schema.shape import AnnotationShape, ConstraintShape, EmbedShape, TypeShape
 from omnigraph.lang.values import STRING, ValueType
+from omnigraph.records import dataclass
 
 EDGE_ENDS: Final = ("src", "dst")
 """The columns of the ends of an edge, in the order in which the ids of edges with a key spell them."""

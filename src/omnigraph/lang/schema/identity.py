@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,7 @@ from omnigraph.lang.schema.shape import (
     TypeShape,
 )
 from omnigraph.lang.values import ValueType
+from omnigraph.records import dataclass
 
 if TYPE_CHECKING:
     from omnigraph.lang.schema.resolve import CompiledSchema, HintKey

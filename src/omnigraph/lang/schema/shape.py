@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from omnigraph.lang.canonical import canonical_text
 from omnigraph.lang.values import F64, ValueType
+from omnigraph.records import dataclass
 
 TypeKind = Literal["interface", "node", "edge"]
 METADATA_ANNOTATIONS = ("description", "instruction")

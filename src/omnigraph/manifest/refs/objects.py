@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.errors import ObjectDamaged
 from omnigraph.manifest.drafts import BranchName
 from omnigraph.manifest.refs.names import can_be_looked_up
 from omnigraph.manifest.state import MAIN
+from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import damaged, optional_number, optional_text, seal, text, unseal
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -13,6 +12,7 @@ from omnigraph.manifest.ids import fresh_id
 from omnigraph.manifest.refs.names import can_be_looked_up, check_new_tag
 from omnigraph.manifest.refs.writes import RefWriter
 from omnigraph.manifest.state import MAIN, Commit
+from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.control.sealed import damaged, number, optional_text, seal, text, unseal

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from omnigraph.errors import OmniError, StorageUnavailable
+from omnigraph.records import dataclass
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.objects import ObjectStore
 

@@ -11,13 +11,14 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from omnigraph.errors import RequestError
 from omnigraph.read.data.layout import Layouts
 from omnigraph.read.limits import machine_memory
+from omnigraph.records import dataclass
 
 SETTING: Final = "OMNIGRAPH_CACHE_BYTES"
 _REMEMBERED: Final = 10_000

@@ -3,8 +3,6 @@ all entities that have it. So a condition such as `$a.city = $b.city` is followe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from omnigraph.lang.query.ir import Direction
@@ -14,6 +12,7 @@ from omnigraph.read.data.rows import Rows
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.values.columns import Column, Positions
 from omnigraph.read.values.matching import matching_codes
+from omnigraph.records import dataclass
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 

@@ -6,13 +6,14 @@ whatever did not change is where it was.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 
 from omnigraph.read.data.adjacency import Adjacency, from_keys, low_halves, packed
 from omnigraph.read.values.columns import Array, Bools, Ints, Positions
+from omnigraph.records import dataclass
 
 _SHIFT: Final = np.int64(32)
 _FEW: Final = 512

@@ -7,13 +7,13 @@ branch for instance, it holds anything, because no row of the version is there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.read.data.layout import Files, Placement, Stretch
 from omnigraph.read.values.columns import Column
+from omnigraph.records import dataclass
 from omnigraph.settings import ReadSettings
 
 ReadPieces = Callable[[Sequence[Stretch]], pa.ChunkedArray]

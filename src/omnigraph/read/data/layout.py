@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
 from omnigraph.read.values.columns import Array, Bools, Ints, Positions
+from omnigraph.records import dataclass
 from omnigraph.storage.handles import TableRef
 from omnigraph.storage.rows.pieces import Piece
 

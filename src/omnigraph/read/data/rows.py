@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 from typing import Final, Generic, TypeVar
@@ -31,6 +30,7 @@ from omnigraph.read.values.columns import Array, Bools, Column, Floats, Ints, Po
 from omnigraph.read.values.exact import ExactIndex
 from omnigraph.read.values.segments import Segment, covering
 from omnigraph.read.values.vectors import Metric, VectorBlock, VectorColumn
+from omnigraph.records import dataclass
 from omnigraph.settings import ReadSettings
 from omnigraph.storage.rows.nearest import Near, VectorIndex, addresses_near, vector_index
 from omnigraph.storage.rows.pieces import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from weakref import ref
 
@@ -18,6 +17,7 @@ from omnigraph.read.data.cache import QueryCache
 from omnigraph.read.data.rows import Rows, WholeTable
 from omnigraph.read.data.topology import EdgeTables
 from omnigraph.read.values.columns import Bools, Column, Positions
+from omnigraph.records import dataclass
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 from omnigraph.storage.tables import Tables
 

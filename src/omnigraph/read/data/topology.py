@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -21,6 +20,7 @@ from omnigraph.read.data.rows import WholeTable
 from omnigraph.read.data.saved.shelf import saved_keys, saved_topology
 from omnigraph.read.data.saved.topology import adjacency_in
 from omnigraph.read.values.columns import Array, Column, Ints, Positions, filled
+from omnigraph.records import dataclass
 from omnigraph.settings import ReadSettings
 
 _REVERSE: Final = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT, Direction.BOTH: Direction.BOTH}

@@ -8,10 +8,11 @@ operations that run last, as written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from omnigraph.lang.query import ir
 from omnigraph.read.data.equality import Equality, ValueHop
+from omnigraph.records import dataclass
 
 REVERSED = {
     ir.Direction.OUT: ir.Direction.IN,

@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.lang.query import ir
@@ -15,6 +14,7 @@ from omnigraph.read.pattern.analysis import analyse, as_written
 from omnigraph.read.pattern.needs import aggregates_of, entities_of, needed_by, properties_of
 from omnigraph.read.pattern.pattern import Pattern
 from omnigraph.read.pattern.subtraction import Signed, signed
+from omnigraph.records import dataclass
 
 _KEPT: Final = 512
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
@@ -29,6 +28,7 @@ from omnigraph.read.run.steps import (
     Unequal,
 )
 from omnigraph.read.run.triangles import Corners, Triangles, symmetric_relation
+from omnigraph.records import dataclass
 
 _SELECTIVE: Final = 4
 

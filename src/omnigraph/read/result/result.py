@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, overload
@@ -15,6 +14,7 @@ from omnigraph.errors import MissingExtra
 from omnigraph.read.result.cells import javascript_safe as javascript_safe
 from omnigraph.read.result.cells import json_values, python_values
 from omnigraph.read.result.display import aligned, html_table
+from omnigraph.records import dataclass
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,6 @@ What `case`, `coalesce`, `and` and `or` leave out is not computed for a row, so 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -26,6 +25,7 @@ from omnigraph.read.values import integers, kernels
 from omnigraph.read.values.columns import Bools, Column
 from omnigraph.read.values.comparing import Operand, Series, compare, is_present
 from omnigraph.read.values.encoded import once_each
+from omnigraph.records import dataclass
 
 _NUMBERS: Final = (Kind.NUMBER, Kind.INTEGER)
 

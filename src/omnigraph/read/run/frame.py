@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from omnigraph.read.data.rows import Rows
 from omnigraph.read.values.columns import Array, Bools, Ints, Positions
 from omnigraph.read.values.counting import MANY, counts_by, product, total
+from omnigraph.records import dataclass
 
 NO_ROW = -1
 """The position of a variable that an optional block left without a match."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import pairwise
 from math import ceil
@@ -23,6 +23,7 @@ from omnigraph.read.run.weights import Weights
 from omnigraph.read.values import counting
 from omnigraph.read.values.columns import Ints
 from omnigraph.read.values.counting import MANY, product
+from omnigraph.records import dataclass
 
 _ARROWS: Final = {ir.Direction.OUT: "-{}->", ir.Direction.IN: "<-{}-", ir.Direction.BOTH: "<-{}->"}
 

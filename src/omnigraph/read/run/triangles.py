@@ -4,7 +4,6 @@ neighbours, and stands for all six ways to name its corners."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
@@ -16,6 +15,7 @@ from omnigraph.read.pattern.pattern import Node
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.steps import Step, Tools, shown_trees
 from omnigraph.read.values.columns import Column, Ints, Positions
+from omnigraph.records import dataclass
 
 CORNER = "corner#"
 

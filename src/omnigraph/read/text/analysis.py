@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import lance
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.read.values.columns import Array, Bools, Ints, Positions
+from omnigraph.records import dataclass
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 ANALYSIS: Final[Mapping[str, Any]] = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from omnigraph.read.text.analysis import Tokens, terms_of, tokenize
 from omnigraph.read.values.columns import Array, Floats, Ints
+from omnigraph.records import dataclass
 
 _SATURATION: Final = 1.2
 """How soon more of the same word stops to matter: the k1 of BM25."""

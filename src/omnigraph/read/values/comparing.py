@@ -9,7 +9,6 @@ import datetime as dt
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +20,7 @@ from omnigraph.lang.query.ir import Op
 from omnigraph.read.values.columns import Array, Bools, Column, Positions
 from omnigraph.read.values.textual import text_against_constant, text_between
 from omnigraph.read.values.vectors import VectorBlock
+from omnigraph.records import dataclass
 
 _EPOCH: Final = dt.date(1970, 1, 1)
 _INSTANT: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

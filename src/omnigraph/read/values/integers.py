@@ -6,7 +6,6 @@ No result is checked, then: blocks of rows that fit caches pass through a whole 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 from omnigraph.read.values.columns import Array, Bools, Column, Ints
 from omnigraph.read.values.comparing import Series
 from omnigraph.read.values.parallel import in_parallel, parts_of
+from omnigraph.records import dataclass
 
 _BLOCK: Final = 1 << 15
 _LEAST: Final = -(2**63)

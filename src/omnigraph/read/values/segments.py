@@ -7,8 +7,9 @@ row is worked on a few times however long the column grows.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence, Set
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
+
+from omnigraph.records import dataclass
 
 Made = TypeVar("Made")
 _RATIO: Final = 2

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+
+from omnigraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ recognised by it too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Any
 
 from omnigraph.errors import ObjectDamaged
+from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address
 from omnigraph.storage.control.sealed import damaged, seal, text, texts, unseal

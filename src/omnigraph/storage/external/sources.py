@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from omnigraph.errors import BadValue, InvalidArgument, ResourceLimit
+from omnigraph.records import dataclass
 from omnigraph.settings import BlobSettings
 
 SCHEMES: Final = ("file", "s3", "https", "http")

@@ -10,7 +10,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from lance.file import LanceFileReader, LanceFileWriter
 from lance.fragment import RowIdSequence, write_fragments
 
 from omnigraph.errors import IncompleteFile, JobFailed
+from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.files.durability import sync_files

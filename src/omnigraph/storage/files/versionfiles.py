@@ -10,9 +10,9 @@ from __future__ import annotations
 import struct
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from omnigraph.records import dataclass
 from omnigraph.storage.files.wire import encode_field, placed_fields, read_fields
 
 _MARK: Final = b"LANC"

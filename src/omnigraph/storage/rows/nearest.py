@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.records import dataclass
 from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.stage.indexes import VECTOR_KINDS, existing_indexes, partitions_of
 from omnigraph.storage.unavailable import translated

@@ -7,7 +7,7 @@ places, deleted ones included, so that a row has the same place in every version
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from lance import LanceDataset
 from lance.file import LanceFileReader
 
 from omnigraph.errors import ObjectDamaged
+from omnigraph.records import dataclass
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.files.deletions import deleted_rows_of
 from omnigraph.storage.files.names import name_of

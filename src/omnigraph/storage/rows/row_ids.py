@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from lance.fragment import FragmentMetadata
 
+from omnigraph.records import dataclass
 from omnigraph.storage.files.wire import read_fields
 from omnigraph.storage.handles import TableRef
 from omnigraph.storage.rows.pieces import Piece

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, cast
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation, Transaction
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
+from omnigraph.records import dataclass
 from omnigraph.storage.files.names import name_of
 from omnigraph.storage.files.staged import deletion_name, settle_data, settle_deletions
 from omnigraph.storage.stage.lookups import PROBE_LIMIT, locate_rows

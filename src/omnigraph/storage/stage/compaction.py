@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionOptions, CompactionTask
 
 from omnigraph.errors import OmniError
+from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.files.datafiles import remove_file
 from omnigraph.storage.files.staged import settle_data

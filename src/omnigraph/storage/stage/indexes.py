@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import isqrt
 from typing import Any, Final, Literal
 
@@ -17,6 +17,7 @@ from lance import LanceDataset, LanceFragment, LanceOperation
 from lance.dataset import Index
 
 from omnigraph.errors import OmniError
+from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.files.staged import settle_index
 from omnigraph.storage.handles import TableRef

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from omnigraph.lang.values import BOOL, DATE, DATETIME, F64, I64, STRING, Scalar, ValueType
+from omnigraph.records import dataclass
 
 UNITS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 """The units of time, from the longest to the shortest."""

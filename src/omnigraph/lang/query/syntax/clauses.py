@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from omnigraph.lang.query.syntax.expressions import Comparison, Expression, NullTest, TextCall, Variable
 from omnigraph.lang.source import NOWHERE, Name, Span
+from omnigraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

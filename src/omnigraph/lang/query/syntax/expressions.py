@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal as OneOf
 
 from omnigraph.lang.source import NOWHERE, Name, Span
+from omnigraph.records import dataclass
 
 ANONYMOUS = "_"
 """The variable that binds nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal as OneOf
 
 from omnigraph.lang.query.syntax.clauses import Clause, Requirement
@@ -15,6 +15,7 @@ from omnigraph.lang.query.syntax.expressions import (
 )
 from omnigraph.lang.source import NOWHERE, Name, Span
 from omnigraph.lang.values import SCALAR_NAMES, Scalar, ValueType
+from omnigraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from omnigraph.lang.diagnostics import Remedy, suggest
@@ -33,6 +33,7 @@ from omnigraph.lang.query.typecheck.fits import check_match
 from omnigraph.lang.query.typecheck.operands import check_condition, check_text_call, unknown_variable
 from omnigraph.lang.query.typecheck.scope import Bound, Context, Scope
 from omnigraph.lang.schema.catalog import EdgeType, NodeType, united
+from omnigraph.records import dataclass
 
 Condition = Comparison | NullTest | TextPredicate | Requirement
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from omnigraph.lang.query import ir
@@ -25,6 +24,7 @@ from omnigraph.lang.query.typecheck.operands import (
 from omnigraph.lang.query.typecheck.scope import Context, Scope
 from omnigraph.lang.schema.catalog import NodeType
 from omnigraph.lang.values import I64
+from omnigraph.records import dataclass
 
 _DEFAULT_K: Final = ir.Constant(60, I64)
 

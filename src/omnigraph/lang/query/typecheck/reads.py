@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from omnigraph.lang.diagnostics import suggest
@@ -17,6 +16,7 @@ from omnigraph.lang.query.typecheck.results import ResultColumn, Returned, check
 from omnigraph.lang.query.typecheck.scope import Context, Scope
 from omnigraph.lang.query.typecheck.wholes import fields_of
 from omnigraph.lang.values import ValueType
+from omnigraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from omnigraph.lang.query.spelling import spell_expression
 from omnigraph.lang.query.syntax.expressions import (
@@ -30,6 +29,7 @@ from omnigraph.lang.query.typecheck.operands import literal_type, unknown_variab
 from omnigraph.lang.query.typecheck.rankings import check_ranking
 from omnigraph.lang.query.typecheck.scope import Context, Scope, property_type, unbound_property
 from omnigraph.lang.values import DATETIME, F64, I64, STRING, U64, Scalar, ValueType
+from omnigraph.records import dataclass
 
 _COMPARABLE = frozenset({Scalar.STRING, Scalar.DATE, Scalar.DATETIME})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from omnigraph.lang.diagnostics import Diagnostics, Remedy, suggest
@@ -12,6 +12,7 @@ from omnigraph.lang.query.syntax.queries import ParameterSyntax
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType, NodeType
 from omnigraph.lang.source import Span
 from omnigraph.lang.values import SCALAR_NAMES, ValueType
+from omnigraph.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

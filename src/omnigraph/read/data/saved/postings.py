@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import lance
@@ -16,6 +15,7 @@ from omnigraph.read.text.analysis import ANALYSIS
 from omnigraph.read.text.postings import PostingArrays, Postings
 from omnigraph.read.values.columns import Array
 from omnigraph.read.values.segments import Segment
+from omnigraph.records import dataclass
 
 _MARK: Final = b"OMNIWORD"
 _FORMAT: Final = 1

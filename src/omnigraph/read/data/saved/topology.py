@@ -6,7 +6,6 @@ It says from which pieces of which tables it was made, and what has changed sinc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from omnigraph.read.data.layout import Placement
 from omnigraph.read.data.saved.container import packed_bytes, unpacked
 from omnigraph.read.data.saved.versions import SavedTable, described_table, table_described
 from omnigraph.read.values.columns import Array, Ints, Positions
+from omnigraph.records import dataclass
 from omnigraph.settings import ReadSettings
 
 _MARK: Final = b"OMNITOPO"

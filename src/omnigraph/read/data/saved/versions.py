@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from omnigraph.read.data.layout import Layout, Placement, placed
 from omnigraph.read.values.columns import Array, Positions
+from omnigraph.records import dataclass
 from omnigraph.storage.handles import TableRef
 from omnigraph.storage.rows.pieces import Deletions, Piece
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +15,7 @@ from omnigraph.read.run.groups.listing import LISTED, Listed
 from omnigraph.read.values.columns import Array, Bools, Column, Ints, distinct_numbers
 from omnigraph.read.values.comparing import Series
 from omnigraph.read.values.counting import MANY, counts_by, largest, sums_by
+from omnigraph.records import dataclass
 
 Kind = Literal["rows", "count", "sum", "avg", "min", "max", "distinct", "listed"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from omnigraph.read.run.frame import Frame, joined
 from omnigraph.read.run.groups.aggregates import Partial, combine, partial
 from omnigraph.read.values.columns import Column, Ints
 from omnigraph.read.values.comparing import Series
+from omnigraph.records import dataclass
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 _WIDEST: Final = 1 << 62

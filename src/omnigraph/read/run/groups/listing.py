@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow.compute as pc
 
 from omnigraph.lang.query import ir
 from omnigraph.read.values.columns import Array, Floats, Ints, numbers
+from omnigraph.records import dataclass
 
 LISTED: Final = ("collect", "median", "stddev", "percentile")
 """The aggregates that are computed here."""

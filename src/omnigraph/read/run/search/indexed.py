@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, log, sqrt
 from typing import Final
 
@@ -13,6 +12,7 @@ from omnigraph.lang.query import ir
 from omnigraph.read.data.rows import Rows, WholeTable
 from omnigraph.read.run.search.scorers import NearestScorer
 from omnigraph.read.values.columns import Array, Bools, Ints
+from omnigraph.records import dataclass
 from omnigraph.settings import ReadSettings
 from omnigraph.storage.rows.nearest import Near, VectorIndex
 

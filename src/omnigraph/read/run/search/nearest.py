@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from omnigraph.errors import ObjectDamaged, StorageUnavailable
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.explain import show
@@ -13,6 +11,7 @@ from omnigraph.read.run.lookups import FetchedRows, Lookups, TooManyLookups
 from omnigraph.read.run.search.indexed import IndexedSearch
 from omnigraph.read.run.search.scorers import NearestScorer
 from omnigraph.read.run.steps import Step, Tools
+from omnigraph.records import dataclass
 from omnigraph.storage.rows.nearest import rows_near
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final, Generic, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from omnigraph.read.text.analysis import terms_of
 from omnigraph.read.text.bm25 import Statistics, piece_scores
 from omnigraph.read.values.columns import Array, Floats, Ints
 from omnigraph.read.values.vectors import Metric
+from omnigraph.records import dataclass
 
 Counts = TypeVar("Counts")
 
