@@ -96,10 +96,6 @@ def test_a_command_imports_only_what_it_needs(tmp_path: Path, verb: str, text: s
     assert unwanted.isdisjoint(modules)
 
 
-FEW = 5
-"""So many modules of a first query may have dataclasses that are compiled when they are imported."""
-
-
 def _has_standard_dataclasses(path: Path) -> bool:
     text = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(encoding="utf-8")
     imported = re.search(r"^from dataclasses import .*\bdataclass\b", text, re.MULTILINE)
@@ -119,7 +115,7 @@ def test_a_program_that_opens_a_graph_and_asks_imports_only_what_it_needs(tmp_pa
     assert "lance" in modules
     own = filter(lambda name: name.startswith("omnigraph."), modules)
     early = {module for module in own if _has_standard_dataclasses(SOURCES.joinpath(*module.split(".")[1:]))}
-    assert len(early) <= FEW, f"{early} take their dataclasses from omnigraph.records"
+    assert early == set(), "they take their dataclasses from omnigraph.records"
     assert (NEVER | NOT_TO_READ - {"omnigraph.recovery", "ulid"}).isdisjoint(modules)
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 from lance import LanceOperation, Transaction
 from lance.fragment import DataFile, FragmentMetadata
 
+from omnigraph.records import dataclass
 from omnigraph.storage.files.names import name_of
 from omnigraph.storage.files.versionfiles import Sections
 from omnigraph.storage.files.wire import encode_field, encode_fields, encode_packed, placed_fields, read_fields
