@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from omnigraph.lang.schema.catalog import EntityType
 
 _LONGEST_RECORD: Final = 64 << 20
 _SHOWN_BYTES: Final = 40
+_SOMETHING: Final = re.compile(rb"[^\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def _block(form: Delimited, data: bytes, before: int) -> Block:
 def _batch(form: Delimited, data: bytes) -> tuple[pa.RecordBatch, dict[int, str]]:
     """The cells of some bytes, with their types if Arrow can read all of them for sure, else as bytes."""
     wanted = list(dict.fromkeys(form.columns.values()))
-    if not data.strip(b"\r\n"):
+    if _SOMETHING.search(data) is None:
         return pa.RecordBatch.from_pydict({name: pa.array([], pa.binary()) for name in wanted}), {}
     try:
         return _parsed(form, data, wanted, _cell_types(form))

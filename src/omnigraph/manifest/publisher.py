@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
-from lance import LanceDataset, LanceOperation
+from lance import LanceDataset
 
 from omnigraph.errors import (
     BranchNotFound,
@@ -46,7 +46,7 @@ from omnigraph.storage.address import Scheme
 from omnigraph.storage.control.sealed import number, seal, unseal
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.stage.changes import Staged, new_fragments, stage_overwrite
+from omnigraph.storage.stage.changes import Staged, at_version, stage_overwrite
 from omnigraph.storage.tables import TableRef, Tables
 from omnigraph.storage.together import side_by_side
 
@@ -307,9 +307,7 @@ class Manifest:
             with self._lock:
                 self._staging[native] = handle
         staged = stage_overwrite(handle, before.location, native, rows, "publish")
-        operation = LanceOperation.Overwrite(rows.schema, new_fragments(staged))
-        transaction = replace(staged.transaction, read_version=before.version, operation=operation)
-        return replace(staged, read_version=before.version, transaction=transaction)
+        return at_version(staged, rows.schema, before.version)
 
     def _commit(self, native: str | None, staged: Staged) -> None:
         hit("publish.before_commit")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final, cast
 
 import numpy as np
@@ -93,6 +94,13 @@ def stage_overwrite(
         overwrite = cast("LanceOperation.Overwrite", transaction.operation)
         settle_data(handle.uri, overwrite.fragments)
     return staged_operation(handle, location, branch, overwrite, operation)
+
+
+def at_version(change: Staged, schema: pa.Schema, version: int) -> Staged:
+    """A staged whole content, with the metadata of a schema, on top of a version that may not be there yet."""
+    operation = LanceOperation.Overwrite(schema, new_fragments(change))
+    transaction = replace(change.transaction, read_version=version, operation=operation)
+    return replace(change, read_version=version, transaction=transaction)
 
 
 def stage_first_rows(uri: str, rows: pa.Table, options: dict[str, str] | None) -> LanceOperation.Overwrite:
