@@ -40,9 +40,11 @@ def serving(folder: Path, *more: str) -> Iterator[tuple[subprocess.Popen[bytes],
     command = [*COMMAND, *ARGUMENTS, *more]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
-        yield process, process.stdout.readline().decode().strip().partition("=")[2]
-        process.terminate()
-        process.communicate(timeout=60)
+        try:
+            yield process, process.stdout.readline().decode().strip().partition("=")[2]
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
 
 
 def statuses(address: str) -> dict[str, list[int]]:
@@ -61,7 +63,9 @@ def reload(process: subprocess.Popen[bytes], workers: int) -> None:
     assert process.stderr is not None
     os.kill(process.pid, signal.SIGHUP)
     while workers:
-        workers -= b'"reloaded"' in process.stderr.readline()
+        line = process.stderr.readline()
+        assert line, "the server has ended"
+        workers -= b'"reloaded"' in line
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -7,13 +7,14 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import urllib3
 from tests.cli.command import COMMAND
-from tests.processes import children
+from tests.processes import PATIENCE, children
 from tests.server.running import ADD, NAMES, SCHEMA, Served, make_graph, serve, serving
 
 import omnigraph
@@ -47,10 +48,16 @@ def test_a_caller_that_goes_away_stops_its_query(tmp_path: Path) -> None:
 
 def wait_for(server: Served, said: str) -> str:
     """The metrics of a server, once they say something."""
-    while True:
-        text = server.request("GET", "/metrics").content.decode()
-        if said in text:
-            return text
+    return heard(lambda: server.request("GET", "/metrics").content.decode(), said)
+
+
+def heard(ask: Callable[[], str], said: str) -> str:
+    """An answer that says something, asked for until it does."""
+    until = time.monotonic() + PATIENCE
+    while said not in (text := ask()):
+        assert time.monotonic() < until, f"{said!r} was never said, but {text}"
+        time.sleep(0.02)
+    return text
 
 
 def test_a_server_that_stops_finishes_its_writes(graph_place: Path) -> None:
@@ -138,11 +145,12 @@ def certified(folder: Path) -> tuple[str, str]:
 def test_workers_tell_the_sum_of_their_counts(graph_place: Path) -> None:
     command = [*COMMAND, "serve", str(graph_place), "--port", "0", "--unauthenticated", "--workers", "2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None
-        url = f"http://{process.stdout.readline().decode().strip().partition('=')[2]}"
-        for _ in range(40):
-            assert urllib3.request("GET", f"{url}/healthz", headers={"Connection": "close"}).status == 200
-        counted = 'omnigraph_http_requests_total{method="GET",route="/healthz",status="200"} 40'
-        while counted not in urllib3.request("GET", f"{url}/metrics").data.decode():
-            time.sleep(0.05)
-        process.terminate()
+        try:
+            assert process.stdout is not None
+            url = f"http://{process.stdout.readline().decode().strip().partition('=')[2]}"
+            for _ in range(40):
+                assert urllib3.request("GET", f"{url}/healthz", headers={"Connection": "close"}).status == 200
+            counted = 'omnigraph_http_requests_total{method="GET",route="/healthz",status="200"} 40'
+            heard(lambda: urllib3.request("GET", f"{url}/metrics").data.decode(), counted)
+        finally:
+            process.terminate()
