@@ -1,0 +1,1 @@
+"""From the ledger to the configuration: `planning`, `applying`, and `sweep`, which finishes what was killed."""

@@ -1,0 +1,1 @@
+"""What an operator writes: `document` (YAML with lines), `config` (cluster.yaml), `resources` (with digests)."""

@@ -1,0 +1,1 @@
+"""What a cluster keeps below `__cluster`: `places`, `ledger`, `lock`, `catalog`, `approvals` and `sidecars`."""
