@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 from tests.lang.typed_queries import SCHEMA, typed_reads
+from tests.sampling import examples
 
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.compile import compile_read
@@ -66,7 +67,12 @@ def check_plan(text: str) -> str:
     return explain_ir(plan)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=examples(50, of=120),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 @given(typed_reads())
 def test_what_fits_compiles_and_formatting_does_not_change_its_plan(text: str) -> None:
     assert check_plan(text) == check_plan(format_queries(text))

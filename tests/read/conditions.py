@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
+from tests.read.computing import Computing
 from tests.read.graphs import (
     DIRECTIONS,
     LISTS,
@@ -118,6 +119,11 @@ class Operands:
         properties = [prop for prop in node.properties if prop.kind != "blob"]
         chosen = self.random.sample(properties, min(len(properties), self.random.choice((0, 0, 0, 1, 1, 2))))
         entries = [f"{prop.name}: {self._entry(node, prop)}" for prop in chosen]
+        if properties and self.random.random() < 0.12:
+            me = Variable("me", node)
+            written = self.condition(me, [me], mentions=True)
+            if "$me " not in written:
+                entries.append(written.replace("$me.", ""))
         return f" {{ {', '.join(entries)} }}" if entries else ""
 
     def _entry(self, node: TypePlan, prop: PropertyPlan) -> str:
@@ -156,11 +162,20 @@ class Operands:
     def _single(self, variable: Variable, scope: Sequence[Variable], mentions: bool) -> str:
         if not mentions and self.random.random() < 0.04:
             return f"{self.nullable('I32', 1)} is {self.random.choice(('', 'not '))}null"
-        if variable.is_node and self.random.random() < 0.06:
+        if self.random.random() < 0.06:
             return f"${variable.name} is {self.random.choice(('', 'not '))}null"
+        alike = [one.name for one in scope if one.type == variable.type]
+        if alike and self.random.random() < 0.06:
+            return f"${variable.name} {self.random.choice(('=', '!='))} ${self.random.choice(alike)}"
         columns = variable.columns()
         if not columns:
             return f"${variable.name} is not null"
+        if self.random.random() < 0.25:
+            made = Computing(
+                self.random, [variable, *self.random.sample(list(scope), min(1, len(scope)))]
+            ).condition()
+            if not mentions or f"${variable.name}." in made:
+                return made
         searchable = [prop for prop in columns if prop.kind == "text"] if variable.is_node else []
         prop = self.random.choice(searchable if searchable and self.random.random() < 0.4 else columns)
         return self.random.choice(list(self._forms(variable, prop, scope)))

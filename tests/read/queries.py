@@ -174,7 +174,7 @@ def random_query(random: Random, schema: SchemaPlan, records: Sequence[Record]) 
     operands = Operands(random, records)
     clauses, scope = Matching(random, schema, operands).clauses()
     if random.random() < 0.08:
-        others, other_scope = Matching(random, schema, operands).clauses()
-        query = random_union(random, (clauses, scope), (others, other_scope))
+        more = [Matching(random, schema, operands).clauses() for _ in range(random.choice((1, 1, 1, 2)))]
+        query = random_union(random, [(clauses, scope), *more], operands)
         return replace(query, parameters=operands.parameters)
     return replace(random_return(random, scope, operands), clauses=clauses, parameters=operands.parameters)

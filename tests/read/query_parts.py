@@ -48,9 +48,10 @@ class Query:
 
     @property
     def _body(self) -> str:
-        lines = self._returned
-        if self.united is not None:
-            lines += ["union all" if self.repeats else "union", *self.united._returned]
+        lines, part = self._returned, self.united
+        while part is not None:
+            lines += ["union all" if self.repeats else "union", *part._returned]
+            part = part.united
         if self.order:
             lines.append(f"order {{ {', '.join(self.order)} }}")
         if self.limit is not None:
@@ -83,6 +84,7 @@ class Query:
                 yield replace(self, **without)
         if self.united is not None:
             yield replace(self, united=None)
+            yield replace(self, united=self.united.united)
             for clauses in _smaller(self.united.clauses):
                 yield replace(self, united=replace(self.united, clauses=clauses))
         if self.having is not None:

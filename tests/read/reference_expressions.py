@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.read.functions.rows import KNOWN
+from tests.read.functions.rows import KNOWN, Uncomputable
 from tests.read.reference_values import Operand, holds, round_f32
 
 from omnigraph.lang.query import ir
-from omnigraph.lang.values import FLOATS, NUMERIC, Scalar, ValueType
+from omnigraph.lang.values import FLOATS, INTEGER_BOUNDS, NUMERIC, Scalar, ValueType
 from omnigraph.read.pattern.pattern import mentioned
 
 Evaluate = Callable[[ir.Expr], Operand]
@@ -38,7 +38,12 @@ def _typed(value: Any, kind: ValueType) -> Any:
         return value
     if kind.scalar is Scalar.F32:
         return round_f32(float(value))
-    return float(value) if kind.scalar in FLOATS else value
+    if kind.scalar in FLOATS:
+        return float(value)
+    low, high = INTEGER_BOUNDS[kind.scalar]
+    if not low <= value <= high:
+        raise Uncomputable
+    return value
 
 
 def _call(call: ir.Call, evaluate: Evaluate) -> Any:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from tests.read.functions.rows import Uncomputable
 from tests.read.reference_expressions import computed
 from tests.read.reference_rows import Interpreter, Row, counts
 from tests.read.reference_values import Operand, Refused, aggregate, frozen, sorted_by
 
 from omnigraph.errors import SumOverflow
 from omnigraph.lang.query import ir
-from omnigraph.lang.values import FLOATS, INTEGER_BOUNDS
+from omnigraph.lang.values import FLOATS, INTEGER_BOUNDS, ValueType
 
 Key = tuple[Sequence[Any], bool]
 """A sort key: a value for each row, and whether the largest comes first."""
@@ -63,12 +65,7 @@ def united(union: ir.UnionIR, parts: Sequence[Answer], interpreter: Interpreter)
     """The rows of all reads of a union; each once, unless it keeps those that are equal."""
     kinds = [column.type for column in union.columns]
     rows = [
-        tuple(
-            float(v) if isinstance(v, int) and k.is_plain and k.scalar in FLOATS else v
-            for v, k in zip(row, kinds, strict=True)
-        )
-        for part in parts
-        for row in part.all_rows
+        tuple(_united(v, k) for v, k in zip(row, kinds, strict=True)) for part in parts for row in part.all_rows
     ]
     if not union.repeats:
         rows = list({tuple(map(frozen, row)): row for row in rows}.values())
@@ -86,6 +83,18 @@ def united(union: ir.UnionIR, parts: Sequence[Answer], interpreter: Interpreter)
         _is_rounded(read.columns[i].expression) for read in union.reads for i in range(len(names)) if keys
     )
     return Answer(names, _sorted(rows, keys) if keys else rows, ordered, rounded, offset, limit)
+
+
+def _united(value: Any, kind: ValueType) -> Any:
+    """A value with the type of its column."""
+    if not kind.is_plain or not isinstance(value, int) or isinstance(value, bool):
+        return value
+    if kind.scalar in FLOATS:
+        return float(value)
+    low, high = INTEGER_BOUNDS[kind.scalar]
+    if not low <= value <= high:
+        raise Uncomputable
+    return value
 
 
 def nested(columns: Sequence[ir.Column], flat: Answer) -> Answer:
@@ -179,6 +188,9 @@ class _Results:
     def _aggregated(self, agg: ir.Agg, group: Sequence[Row]) -> Any:
         values = [self._value(agg.argument, row) for row in group]
         found = aggregate(agg.function, values, agg.distinct, agg.fraction)
+        is_float_sum = agg.function in ("sum", "avg") and any(isinstance(value, float) for value in values)
+        if is_float_sum and not math.isfinite(sum(value for value in values if value is not None)):
+            raise SumOverflow(self.query.name, agg.function)
         if agg.function == "sum" and found is not None and agg.type.is_integer:
             low, high = INTEGER_BOUNDS[agg.type.scalar]
             if not low <= found <= high:

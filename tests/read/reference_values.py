@@ -109,7 +109,9 @@ def frozen(value: Any) -> Any:
 def _quantile(ranked: Sequence[float], share: float) -> float:
     place = share * (len(ranked) - 1)
     below, above = ranked[math.floor(place)], ranked[math.ceil(place)]
-    return below + (above - below) * (place - math.floor(place))
+    part = place - math.floor(place)
+    between = above - below
+    return below + between * part if math.isfinite(between) else below * (1 - part) + above * part
 
 
 def sorted_by(rows: Sequence[Any], keys: Sequence[Sequence[Any]], descending: Sequence[bool]) -> list[Any]:
@@ -144,4 +146,12 @@ def aggregate(function: str, values: Sequence[Any], distinct: bool, fraction: fl
     total = sum(map(Fraction, present), Fraction())
     if function == "avg":
         return float(total / len(present))
-    return int(total) if all(isinstance(value, int) for value in present) else float(total)
+    return int(total) if all(isinstance(value, int) for value in present) else _float(total)
+
+
+def _float(total: Fraction) -> float:
+    """A sum as a float; infinite if floats do not reach that far."""
+    try:
+        return float(total)
+    except OverflowError:
+        return math.inf if total > 0 else -math.inf

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
+from tests.read.computing import PLAIN, Computing
 from tests.read.conditions import FAMILIES, Operands, computations
 from tests.read.query_parts import Block, Query, Variable
 
@@ -33,26 +34,34 @@ Matched = tuple[tuple[str | Block, ...], Sequence[Variable]]
 """Clauses, and the variables that they bind."""
 
 
-def random_union(random: Random, one: Matched, other: Matched) -> Query:
-    """Two reads with the same columns: ids, and properties of one kind."""
-    columns: list[tuple[str, str]] = []
-    kinds = [_properties_by_kind(scope) for _, scope in (one, other)]
-    shared = sorted(kinds[0].keys() & kinds[1].keys())
+def random_union(random: Random, parts: Sequence[Matched], operands: Operands) -> Query:
+    """Some reads with the same columns: ids, properties of one kind, values computed alike, and constants."""
+    columns: list[tuple[Sequence[str], bool]] = []
+    kinds = [_properties_by_kind(scope) for _, scope in parts]
+    shared = sorted(set.intersection(*(set(one) for one in kinds)))
     for _ in range(random.randint(1, 3)):
-        if shared and random.random() < 0.7:
+        chance = random.random()
+        if shared and chance < 0.6:
             kind = random.choice(shared)
-            columns.append((random.choice(kinds[0][kind]), random.choice(kinds[1][kind])))
+            columns.append(([random.choice(one[kind]) for one in kinds], kind in FAMILIES))
+        elif chance < 0.8:
+            kind = random.choice(PLAIN)
+            columns.append(([Computing(random, scope).of(kind) for _, scope in parts], True))
         else:
-            nodes = [[v.name for v in scope if v.is_node] for _, scope in (one, other)]
-            columns.append((f"${random.choice(nodes[0])}", f"${random.choice(nodes[1])}"))
-    first, second = (
-        Query(matched[0], tuple(f"{pair[side]} as c{i}" for i, pair in enumerate(columns)))
-        for side, matched in enumerate((one, other))
-    )
-    plain = [f"c{i}" for i, (text, _) in enumerate(columns) if "." not in text]
+            nodes = [[v.name for v in scope] for _, scope in parts]
+            columns.append(([f"${random.choice(one)}" for one in nodes], True))
+    reads = [
+        Query(matched[0], tuple(f"{texts[side]} as c{i}" for i, (texts, _) in enumerate(columns)))
+        for side, matched in enumerate(parts)
+    ]
+    plain = [f"c{i}" for i, (_, has_order) in enumerate(columns) if has_order]
     order = tuple(f"{key}{random.choice(('', ' desc'))}" for key in plain if random.random() < 0.7)
-    limit = random.choice((None, "2", "5")) if order else None
-    return replace(first, order=order, limit=limit, united=second, repeats=random.random() < 0.4)
+    limit = random.choice((None, "2", "5", operands.parameter("I64", 3))) if order else None
+    offset = random.choice((None, "1")) if limit else None
+    whole, repeats = reads[-1], random.random() < 0.4
+    for read in reversed(reads[:-1]):
+        whole = replace(read, united=whole, repeats=repeats)
+    return replace(whole, order=order, limit=limit, offset=offset)
 
 
 def _properties_by_kind(scope: Sequence[Variable]) -> dict[str, list[str]]:
@@ -106,16 +115,43 @@ class _Returns:
         for _ in range(self.random.randint(1, 3)):
             made, place = self._aggregate(), len(columns)
             is_list = made.startswith("collect")
-            if not is_list and self.random.random() < 0.15:
-                made = f"coalesce({made}, {made}) is null"
+            if self.random.random() < 0.3:
+                made, is_list = self._of_groups(made), False
             columns.append(_Column(f"{made} as c{place}", None if is_list else f"c{place}"))
         order = [key for key in self._keys(columns) if self.random.random() < 0.5]
         self.random.shuffle(order)
         if self.random.random() < 0.15:
-            order.append(f"count(*){self._direction()}")
+            order.append(
+                f"{self.random.choice(('count(*)', 'count(*) % 2', self._ordered_aggregate()))}{self._direction()}"
+            )
         paged = self._paged(columns, order, distinct=self.random.random() < 0.1, needs_limit=False)
-        having = self.random.choice(("count(*) > 1", "count(*) % 2 = 1 or count(*) > 3"))
-        return replace(paged, having=having) if self.random.random() < 0.15 else paged
+        return replace(paged, having=self._having(columns)) if self.random.random() < 0.2 else paged
+
+    def _having(self, columns: Sequence[_Column]) -> str:
+        """A condition on groups: on aggregates, on columns by their aliases, or on both."""
+        conditions = [
+            "count(*) > 1",
+            "count(*) % 2 = 1 or count(*) > 3",
+            f"{self._ordered_aggregate()} is not null",
+        ]
+        for column in columns:
+            if column.key is not None:
+                conditions += [f"{column.key} is not null", f"{column.key} is null or count(*) > 1"]
+        return "  ".join(self.random.sample(conditions, self.random.choice((1, 1, 2))))
+
+    def _ordered_aggregate(self) -> str:
+        """An aggregate whose values have an order."""
+        made = self._aggregate()
+        return "count(*)" if made.startswith("collect") else made
+
+    def _of_groups(self, made: str) -> str:
+        """Something computed from an aggregate."""
+        if made.startswith("collect"):
+            return self.random.choice((f"size({made})", f"first({made})", f"size({made}) * 2 - count(*)"))
+        forms = [f"coalesce({made}, {made}) is null", f"case when count(*) > 1 then {made} end"]
+        if made.startswith(("count", "sum", "avg", "median", "percentile")):
+            forms += [f"{made} / count(*)", f"-({made} / 2) + 1", f"{made} * 1.0 - 0.5"]
+        return self.random.choice(forms)
 
     def _paged(self, columns: Sequence[_Column], order: Sequence[str], distinct: bool, needs_limit: bool) -> Query:
         limit = offset = None
@@ -157,12 +193,14 @@ class _Returns:
             return _Column(f"{self.random.choice(_LITERALS)} as {alias}", alias)
         if chance < 0.08:
             return _Column(f"{self.operands.nullable('I64', 2**53 + 1)} as {alias}", alias)
-        if chance < 0.2 and (computed := self._computed()) is not None:
+        if chance < 0.25 and (computed := self._computed()) is not None:
             return _Column(f"{computed} as {alias}", alias)
         return self._key_column(position)
 
     def _computed(self) -> str | None:
-        """Something computed from a property."""
+        """Something computed from properties: from one, or from any number."""
+        if self.random.random() < 0.6:
+            return Computing(self.random, self.scope).any()[0]
         variable = self.random.choice(self.scope)
         columns = [prop for prop in variable.columns() if prop.kind in FAMILIES]
         if not columns:
@@ -177,10 +215,8 @@ class _Returns:
         columns = variable.columns()
         if self.random.random() < 0.08:
             return _Column(self.random.choice((f"${variable.name}.*", f"${variable.name}.* as {alias}")))
-        if variable.is_node and (not columns or self.random.random() < 0.25):
+        if not columns or self.random.random() < 0.25:
             return _Column(f"${variable.name} as {alias}", alias)
-        if not columns:
-            return _Column(f"${self.nodes[0].name} as {alias}", alias)
         prop = self.random.choice(columns)
         text, orderable = f"${variable.name}.{prop.name}", prop.kind in FAMILIES
         if self.random.random() < 0.4:
@@ -193,15 +229,17 @@ class _Returns:
             return f"{self.random.choice(('count', 'count', 'sum', 'avg', 'min', 'max'))}({same})"
         variable = self.random.choice(self.scope)
         columns = variable.columns()
-        if not columns or (variable.is_node and self.random.random() < 0.3):
-            return f"count({self.random.choice(('', 'distinct '))}${self.random.choice(self.nodes).name})"
+        if not columns or self.random.random() < 0.3:
+            return f"count({self.random.choice(('', 'distinct '))}${variable.name})"
+        if self.random.random() < 0.15:
+            return self._computed_aggregate()
         prop = self.random.choice(columns)
         functions = ["count", "count"]
         if self.random.random() < 0.1:
             return "count(*)"
         if prop.kind in _NUMERIC:
             functions += ["sum", "avg", "median", "percentile"]
-            functions += ["stddev"] if prop.kind in ("i32", "u32", "f32") else []
+            functions += ["stddev"]
         if prop.kind in _COMPARABLE:
             functions += ["min", "max", "collect"]
         function = self.random.choice(functions)
@@ -209,6 +247,13 @@ class _Returns:
         if function == "percentile":
             return f"percentile(${variable.name}.{prop.name}, {self.random.choice(('0', '0.25', '0.9', '1'))})"
         return f"{function}({distinct}${variable.name}.{prop.name})"
+
+    def _computed_aggregate(self) -> str:
+        """An aggregate of something computed."""
+        made, kind = Computing(self.random, self.scope).any()
+        functions = ["count", "count", "collect", *(("min", "max") if kind != "bool" else ())]
+        functions += ["sum", "avg", "median"] if kind in ("integer", "float") else []
+        return f"{self.random.choice(functions)}({made})"
 
     def _rankings(self) -> Iterator[str]:
         """A ranking of each kind, for each variable that has something to rank by."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,29 @@ def test_a_process_that_starts_derives_no_topology(graph: Graph, builds: list[ob
     builds.clear()
     assert answers(opened(graph)) == expected
     assert not builds
+
+
+FROM_A_KEY = 'match { $p: Person { slug: "p1" } $p knows $q } return { $q.slug }'
+
+
+def is_looked_up(graph: Graph, text: str) -> bool:
+    return ": index" in graph.explain(f"query q() {{ {text} }}")
+
+
+def test_files_of_edges_are_not_checked_for_one_look_up(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = ReadSettings(save_from=10, small_table=5, rows_per_lookup=1)
+    many, few = (Settings(read=replace(sizes, edges_per_node=number)) for number in (2, 4))
+    assert not is_looked_up(opened(graph, many), FROM_A_KEY)
+    assert is_looked_up(opened(graph, few), FROM_A_KEY)
+    assert is_looked_up(opened(graph, many), FROM_A_KEY.replace("knows", "$e:knows"))
+    assert is_looked_up(opened(graph, many), FROM_A_KEY.replace("knows $q", "knows $q  not { $q livesIn $c }"))
+    looking = opened(graph, many)
+    with forced_access("index"):
+        found = looking.query(f"query q() {{ {FROM_A_KEY} }}")
+    assert is_looked_up(looking, FROM_A_KEY), "they are checked by now"
+    assert found.rows == opened(graph, many).query(f"query q() {{ {FROM_A_KEY} }}").rows
+    monkeypatch.setenv("OMNIGRAPH_VERIFY", "off")
+    assert is_looked_up(opened(graph, many), FROM_A_KEY)
 
 
 @pytest.mark.parametrize("change", CHANGES)

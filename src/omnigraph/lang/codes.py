@@ -101,6 +101,7 @@ LINT: Final = {
     "L201": "nullable property that no update query sets",
     "L301": "direction written on a ranking that has only one",
     "L302": "comparison that can never match",
+    "L303": "two columns of one name",
 }
 
 MIGRATION: Final = {

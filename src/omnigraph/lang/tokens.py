@@ -216,6 +216,8 @@ def _stray(text: str, at: int, diagnostics: Diagnostics) -> int:
         remedy = "a variable is `$` and a name that starts with a lower-case letter, such as `$person`"
     elif character == "&":
         remedy = "conditions are joined by `and`, or by standing side by side"
+    elif character == "!":
+        remedy = "a condition is turned round by `not`, and values that differ are written `!=`"
     end = at + 1
     diagnostics.report("P002", "parse error", message, Span(at, end), remedy)
     return end

@@ -11,12 +11,14 @@ from functools import partial
 import pyarrow as pa
 
 from omnigraph.lang.query import ir
+from omnigraph.manifest.state import TablePin
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.needs import aggregates_of
 from omnigraph.read.pattern.pattern import Pattern
 from omnigraph.read.pattern.prepared import Prepared
 from omnigraph.read.plan.access import forced_path, lookup_start
+from omnigraph.read.plan.estimates import Estimates
 from omnigraph.read.plan.planner import arrange, arrange_lookups
 from omnigraph.read.plan.searching import nearest_search, way_of_ranking
 from omnigraph.read.run.expressions import Expressions
@@ -70,6 +72,16 @@ class _Route:
     pattern: Pattern
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Settled:
+    """What was found out about a query on the tables of one snapshot and holds for the next execution: that all it
+    needs is in memory, until something is dropped; and its steps, unless they depend on its parameters."""
+
+    tables: Mapping[str, TablePin]
+    whole_until: int | None
+    steps: list[list[Step]] | None
+
+
 def plan(prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits) -> Trace:
     """The steps that would run, without running them."""
     window = Window(prepared.query, expressions)
@@ -85,7 +97,9 @@ def execute(
     """The rows of a query on the tables of one snapshot."""
     began = time.perf_counter()
     window = Window(prepared.query, expressions)
+    dropped = tables.cache.dropped
     route = _by_indexes(prepared, tables, expressions, limits, window)
+    is_whole = route is None and not prepared.query.rankings and forced_path() is None
     if route is not None:
         try:
             table, trace = _answer(prepared, route, window)
@@ -93,6 +107,8 @@ def execute(
             route = None
     if route is None:
         table, trace = _answer(prepared, _in_memory(prepared, tables, expressions, limits), window)
+    if is_whole:
+        _note_whole(prepared, tables, dropped)
     limits.check()
     trace.rows, trace.peak_bytes = table.num_rows, limits.peak
     trace.seconds = time.perf_counter() - began
@@ -130,29 +146,56 @@ def _by_indexes(
     prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits, window: Window
 ) -> _Route | None:
     """The route through the indexes of the tables, if that is the better one."""
-    pattern = prepared.by_lookups
-    if pattern is None or needs_whole_tables(prepared.query):
+    pattern, query = prepared.by_lookups, prepared.query
+    settled = _settled(prepared, tables)
+    if settled is not None and settled.whole_until == tables.cache.dropped and forced_path() is None:
+        return None
+    if pattern is None or (query.rankings and needs_whole_tables(query)):
+        return None
+    search = nearest_search(query, pattern, tables, window.stop or 0) if query.rankings else None
+    start = lookup_start(pattern, prepared.starts, tables) if search is None else None
+    if search is None and start is None:
         return None
     operators = Lookups(tables, expressions, limits, prepared.properties, bounded=forced_path() is None)
     tools = Tools(operators, Weights(tables, expressions, limits))
-    search = nearest_search(prepared.query, pattern, tables, window.stop or 0)
-    if search is not None:
-        return _Route(tools, [_Part(1, [search], {})], pattern)
-    start = lookup_start(pattern, tables)
-    if start is None:
-        return None
-    steps = arrange_lookups(pattern.copy(), prepared.needed, start, tools)
+    steps: list[Step] = [] if search is None else [search]
+    if start is not None:
+        steps = arrange_lookups(pattern.copy(), prepared.needed, start, tools)
     return _Route(tools, [_Part(1, steps, {})], pattern)
 
 
 def _in_memory(prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits) -> _Route:
     """The route through whole tables in memory."""
     tools = Tools(Operators(tables, expressions, limits), Weights(tables, expressions, limits))
-    parts = []
-    for sign, part, merged in prepared.parts:
-        wanted = {merged.get(name, name) for name in prepared.needed}
-        parts.append(_Part(sign, arrange(part.copy(), wanted, tools), merged))
+    settled = _settled(prepared, tables)
+    steps = None if settled is None else settled.steps
+    if steps is None:
+        estimates = Estimates(tables, expressions)
+        steps = []
+        for _, part, merged in prepared.parts:
+            wanted = {merged.get(name, name) for name in prepared.needed}
+            steps.append(arrange(part, wanted, tools, estimates))
+        if not estimates.is_particular:
+            prepared.latest.settled = _Settled(tables.snapshot.tables, None, steps)
+    parts = [
+        _Part(sign, [step.again() for step in own], merged)
+        for own, (sign, _, merged) in zip(steps, prepared.parts, strict=True)
+    ]
     return _Route(tools, parts, prepared.pattern)
+
+
+def _settled(prepared: Prepared, tables: GraphTables) -> _Settled | None:
+    """What holds of a query on the tables of this snapshot."""
+    found = prepared.latest.settled
+    return found if isinstance(found, _Settled) and found.tables is tables.snapshot.tables else None
+
+
+def _note_whole(prepared: Prepared, tables: GraphTables, dropped: int) -> None:
+    """Note that all a query needs is in memory, and was chosen to be."""
+    settled = _settled(prepared, tables)
+    if settled is None or settled.whole_until != dropped:
+        steps = None if settled is None else settled.steps
+        prepared.latest.settled = _Settled(tables.snapshot.tables, dropped, steps)
 
 
 def _answer(prepared: Prepared, route: _Route, window: Window) -> tuple[pa.Table, Trace]:

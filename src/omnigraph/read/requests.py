@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -24,6 +24,8 @@ from omnigraph.read.pattern.prepared import Preparations, Prepared
 from omnigraph.read.result.nesting import nested
 from omnigraph.read.run.expressions import Expressions, this_moment
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -49,31 +51,35 @@ class Reader:
     ) -> tuple[pa.Table, Trace]:
         """The rows of a read on one snapshot, and how they were found."""
         expressions = self._expressions(query, params)
-        with self._tables(snapshot, limits) as tables:
+
+        def rows(tables: GraphTables) -> tuple[pa.Table, Trace]:
             if isinstance(query.ir, ir.UnionIR):
                 reads = [self._prepared(read, snapshot) for read in query.ir.reads]
-                table, trace = execute_union(query.ir, reads, tables, expressions, limits)
-            else:
-                table, trace = execute(self._prepared(query.ir, snapshot), tables, expressions, limits)
+                return execute_union(query.ir, reads, tables, expressions, limits)
+            return execute(self._prepared(query.ir, snapshot), tables, expressions, limits)
+
+        table, trace = self._on_tables(snapshot, limits, rows)
         return nested(query.ir.columns, table), trace
 
     def plan(self, query: CompiledRead, params: Mapping[str, object] | None, snapshot: Snapshot) -> Trace:
         """The steps that would find the rows of a read."""
         expressions, limits = self._expressions(query, params), Limits(query.name)
-        with self._tables(snapshot, limits) as tables:
+
+        def steps(tables: GraphTables) -> Trace:
             if isinstance(query.ir, ir.UnionIR):
                 reads = [self._prepared(read, snapshot) for read in query.ir.reads]
                 return Trace(united=[(one.query, plan(one, tables, expressions, limits)) for one in reads])
             return plan(self._prepared(query.ir, snapshot), tables, expressions, limits)
 
+        return self._on_tables(snapshot, limits, steps)
+
     def _prepared(self, query: ir.QueryIR, snapshot: Snapshot) -> Prepared:
         return self.preparations.of(query, snapshot.catalog)
 
-    @contextmanager
-    def _tables(self, snapshot: Snapshot, limits: Limits) -> Iterator[GraphTables]:
+    def _on_tables(self, snapshot: Snapshot, limits: Limits, work: Callable[[GraphTables], Found]) -> Found:
         cache = QueryCache(self.cache, limits.check)
         try:
-            yield GraphTables(snapshot, self.repository.tables, cache, self.settings)
+            return work(GraphTables(snapshot, self.repository.tables, cache, self.settings))
         except (HistoryReclaimed, StorageError):
             self.repository.require_there(snapshot)
             raise

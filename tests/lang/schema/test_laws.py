@@ -52,7 +52,7 @@ def schemas(draw: st.DrawFn) -> list[str]:
     return declarations
 
 
-@settings(max_examples=examples(25, of=60), deadline=None)
+@settings(max_examples=examples(12, of=60), deadline=None)
 @given(schemas())
 def test_the_order_of_declarations_never_matters(declarations: list[str]) -> None:
     text = "\n".join(declarations)
@@ -60,14 +60,14 @@ def test_the_order_of_declarations_never_matters(declarations: list[str]) -> Non
     assert Catalog(ir("\n".join(reversed(declarations)))) == Catalog(ir(text))
 
 
-@settings(max_examples=examples(25, of=60), deadline=None)
+@settings(max_examples=examples(12, of=60), deadline=None)
 @given(schemas())
 def test_every_schema_reads_back_from_its_stored_form(declarations: list[str]) -> None:
     stored = ir("\n".join(declarations))
     assert SchemaIR.from_json(json.loads(stored.dumps())) == stored
 
 
-@settings(max_examples=examples(25, of=60), deadline=None)
+@settings(max_examples=examples(12, of=60), deadline=None)
 @given(schemas())
 def test_identities_are_numbered_without_gaps(declarations: list[str]) -> None:
     found = ir("\n".join(declarations))
@@ -77,7 +77,7 @@ def test_identities_are_numbered_without_gaps(declarations: list[str]) -> None:
     assert sorted(numbers) == list(range(1, found.next_identity_id))
 
 
-@settings(max_examples=examples(40, of=120), deadline=None)
+@settings(max_examples=examples(20, of=120), deadline=None)
 @given(schemas(), schemas())
 def test_a_plan_has_no_steps_exactly_when_the_shapes_agree(before: list[str], after: list[str]) -> None:
     old, new = ("\n".join(d).replace('@rename_from("z")', "") for d in (before, after))
@@ -94,7 +94,7 @@ def commented(draw: st.DrawFn) -> str:
     return "".join(word + draw(fillers) for word in words)
 
 
-@settings(max_examples=examples(50, of=150), deadline=None)
+@settings(max_examples=examples(25, of=150), deadline=None)
 @given(commented())
 def test_formatting_keeps_what_is_said_and_every_comment(text: str) -> None:
     tidy = format_schema(text)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.lang.schema.support import places, problems
+from tests.sampling import examples
 
 
 def test_several_bad_properties_in_one_block() -> None:
@@ -133,7 +134,7 @@ FRAGMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(80, of=300), deadline=None)
 @given(st.lists(FRAGMENTS, max_size=40))
 def test_any_mixture_of_words_either_compiles_or_is_refused_in_order(words: list[str]) -> None:
     found = [tuple(map(int, place.split()[1].split(":"))) for place in places(" ".join(words))]

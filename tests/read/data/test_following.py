@@ -91,7 +91,7 @@ def entries(adjacency: Adjacency) -> list[tuple[int, ...]]:
     return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
 
-@settings(max_examples=examples(25, of=1_000), deadline=None)
+@settings(max_examples=examples(25, of=500), deadline=None)
 @given(changes(), st.booleans())
 def test_distinct_pairs_follow(worlds: tuple[World, World], is_reversed: bool) -> None:
     before, after = worlds
@@ -110,7 +110,7 @@ def test_distinct_pairs_follow(worlds: tuple[World, World], is_reversed: bool) -
     assert found.contains(rows, targets).tolist() == expected.contains(rows, targets).tolist()
 
 
-@settings(max_examples=examples(25, of=1_000), deadline=None)
+@settings(max_examples=examples(25, of=500), deadline=None)
 @given(changes())
 def test_edges_follow(worlds: tuple[World, World]) -> None:
     before, after = worlds

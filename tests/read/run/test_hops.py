@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from omnigraph.errors import QueryCancelled, QueryMemoryExceeded
 from omnigraph.lang.query.ir import Direction
@@ -75,7 +76,7 @@ SIZES = pytest.mark.parametrize(
 
 
 @SIZES
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(60, of=300))
 @given(graphs(), st.integers(1, 4), st.integers(0, 4), st.data())
 def test_what_is_reached(
     sizes: ReadSettings, graph: tuple[int, Pairs], least: int, more: int, data: st.DataObject
@@ -87,7 +88,7 @@ def test_what_is_reached(
 
 
 @SIZES
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(60, of=300))
 @given(graphs(), st.integers(1, 4), st.integers(0, 4))
 def test_backwards_the_same_pairs_are_found(
     sizes: ReadSettings, graph: tuple[int, Pairs], least: int, more: int

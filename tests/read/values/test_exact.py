@@ -35,7 +35,7 @@ HASHES = st.sampled_from([mixed, all_alike, few])
 KINDS = st.sampled_from([pa.string(), pa.large_string()])
 
 
-@settings(deadline=None, max_examples=examples(200, of=2_000))
+@settings(deadline=None, max_examples=examples(200, of=1_000))
 @given(st.lists(st.none() | TEXTS, max_size=40), st.lists(st.none() | TEXTS, max_size=40), KINDS, HASHES)
 def test_places_are_those_of_a_dictionary(
     there: list[str | None], others: list[str | None], kind: pa.DataType, mix: Callable[[Words], Words]

@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.read.agreement import MOST_ROWS, Case, lively_query, random_graph, report
+from tests.read.agreement import MOST_ROWS, Case, checks_what_may_fail, lively_query, random_graph, report
 from tests.read.engine import data_of
+from tests.read.functions.rows import Uncomputable
 from tests.read.graphs import Record
 from tests.read.reference_rows import TooManyRows
 from tests.spark.queries.answers import Question, problems, quick_session
 
 import omnigraph
 from omnigraph.embed.mock import MockClient
-from omnigraph.errors import SumOverflow
+from omnigraph.errors import ComputationFailed, DivisionByZero, NumberOverflow, SumOverflow
 from omnigraph.graph import Graph
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 PER_GRAPH = 10
 GRAPHS = int(os.environ.get("OMNIGRAPH_SPARK_QUERIES", "40")) // PER_GRAPH
+_FAILURES = {one.__name__ for one in (ComputationFailed, DivisionByZero, NumberOverflow)}
 FIRST_SEED = int(os.environ.get("OMNIGRAPH_SPARK_SEED", "7000"))
 
 
@@ -42,7 +44,7 @@ def _asked(seed: int, place: Path) -> Iterator[tuple[Graph, Case, Question]]:
         query = lively_query(random, schema, records, graph, data)
         try:
             asked = Question.of(f"{seed}/{number}", graph, query.text, query.values, data=data, most=MOST_ROWS)
-        except (TooManyRows, SumOverflow):
+        except (TooManyRows, SumOverflow, Uncomputable, ComputationFailed):
             continue
         yield graph, Case(schema, records, query), asked
 
@@ -54,9 +56,19 @@ def _parts(records: tuple[Record, ...]) -> Iterator[list[Record]]:
     yield from (part for part in (nodes[::2], nodes[1::2], edges[::2], edges[1::2]) if part)
 
 
+def _fails_by_order(graph: Graph, case: Case, problem: str) -> bool:
+    """Has a condition of the match been computed for rows that another one would have left out?"""
+    failed = problem.rstrip().splitlines()[-1].partition(":")[0].rpartition(".")[2]
+    return failed in _FAILURES and checks_what_may_fail(graph, case.query)
+
+
 def test_random_queries_give_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     asked = [one for seed in range(FIRST_SEED, FIRST_SEED + GRAPHS) for one in _asked(seed, tmp_path)]
     found = problems(quick_session(spark), [question for _, _, question in asked], rows_per_task=1)
-    wrong = [report(case, graph, found[one.name]) for graph, case, one in asked if found[one.name]]
+    wrong = [
+        report(case, graph, found[one.name])
+        for graph, case, one in asked
+        if found[one.name] and not _fails_by_order(graph, case, found[one.name])
+    ]
     assert wrong == [], f"{len(wrong)} of {len(asked)}:\n" + "\n\n".join(wrong[:3])
     assert len(asked) > GRAPHS * PER_GRAPH / 2

@@ -150,6 +150,11 @@ def _call(call: ir.Call) -> str:
         return f" {function} ".join(map(_operand, operands))
     if function in ("not", "minus"):
         return f"{'not ' if function == 'not' else '-'}{_operand(operands[0])}"
+    match operands:
+        case (moment, ir.Constant(str(unit)), ir.Constant(int(amount))) if function == "date_add":
+            return (
+                f"{_operand(moment)} {'-' if amount < 0 else '+'} {abs(amount)} {unit}{'s' * (abs(amount) != 1)}"
+            )
     return f"{function}({', '.join(map(show, operands))})"
 
 

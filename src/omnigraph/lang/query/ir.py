@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal as OneOf
@@ -350,17 +350,17 @@ class QueryIR:
     limit: Constant | Param | None = None
     offset: Constant | Param | None = None
     having: tuple[Filter, ...] = ()
+    rankings: tuple[Ranking, ...] = field(init=False, repr=False, compare=False)
+    """The rankings that the query returns or is ordered by, each once."""
+    aggregates: bool = field(init=False, repr=False, compare=False)
+    """Does the query group its rows?"""
 
-    @property
-    def rankings(self) -> tuple[Ranking, ...]:
-        """The rankings that the query returns or is ordered by, each once."""
+    def __post_init__(self) -> None:
         every = (*(column.expression for column in self.columns), *(order.expression for order in self.order))
-        return tuple(dict.fromkeys(one for one in every if isinstance(one, Ranking)))
-
-    @property
-    def aggregates(self) -> bool:
-        """Does the query group its rows?"""
-        return any(is_aggregate(column.expression) for column in self.columns) or bool(self.having)
+        rankings = tuple(dict.fromkeys(one for one in every if isinstance(one, Ranking)))
+        aggregates = any(is_aggregate(column.expression) for column in self.columns) or bool(self.having)
+        object.__setattr__(self, "rankings", rankings)
+        object.__setattr__(self, "aggregates", aggregates)
 
 
 UNITED = "#united"

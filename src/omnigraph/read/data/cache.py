@@ -33,6 +33,7 @@ class Sized(Protocol):
 
 
 Kept = TypeVar("Kept", bound=Sized)
+Held = TypeVar("Held")
 
 
 @dataclass(slots=True)
@@ -80,6 +81,8 @@ class Cache:
         self._lock = threading.Lock()
         self._used = self._hits = self._misses = 0
         self._lookups: dict[Hashable, int] = {}
+        self.dropped = 0
+        """How often a value was dropped."""
         self.layouts = Layouts()
 
     def find(self, key: Hashable) -> Any | None:
@@ -159,6 +162,7 @@ class Cache:
     def drop(self, part: object) -> None:
         """Drop everything whose key has this object in it."""
         with self._lock:
+            self.dropped += 1
             for key in [key for key in self._entries if _is_in(part, key)]:
                 self._used -= self._entries.pop(key).nbytes
 
@@ -177,7 +181,9 @@ class Cache:
         if size > self.limit:
             del self._entries[key]
             self._used -= size
+            self.dropped += 1
         while self._used > self.limit:
+            self.dropped += 1
             _, gone = self._entries.popitem(last=False)
             self._used -= gone.nbytes
 
@@ -203,6 +209,7 @@ class Cache:
         with self._lock:
             self._entries.clear()
             self._used = 0
+            self.dropped += 1
             self.layouts = Layouts()
 
     def usage(self) -> Usage:
@@ -235,6 +242,13 @@ class QueryCache:
             found = self._held[key] = self._cache.follow(key, make, suits, self.check)
         return cast(Kept, found)
 
+    def once(self, key: Hashable, make: Callable[[], Held]) -> Held:
+        """What the query needs more than once, but no other query after it."""
+        found = self._held.get(key)
+        if found is None:
+            found = self._held[key] = make()
+        return cast(Held, found)
+
     def relatives(self, family: Hashable) -> list[Any]:
         """See `Cache.relatives`."""
         return self._cache.relatives(family)
@@ -251,6 +265,11 @@ class QueryCache:
     def limit(self) -> int:
         """How many bytes the cache may hold."""
         return self._cache.limit
+
+    @property
+    def dropped(self) -> int:
+        """How often the cache has dropped a value."""
+        return self._cache.dropped
 
     @property
     def layouts(self) -> Layouts:

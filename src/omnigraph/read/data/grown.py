@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.read.data.layout import Files, Placement, Stretch
+from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Column
 from omnigraph.records import dataclass
 from omnigraph.settings import ReadSettings
@@ -83,7 +84,7 @@ def _assembled(before: pa.Array, missing: Sequence[Stretch], read: ReadPieces, l
         index[at[inside] - low] = begin + inside
         begin += len(at)
         parts += some.chunks
-    return Column.of(pa.chunked_array(parts, chunks.type).take(pa.array(index))).arrow
+    return Column.of(pa.chunked_array(parts, chunks.type).take(to_arrow(index))).arrow
 
 
 def _parts(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Bools, Positions
 from omnigraph.read.values.exact import ExactIndex
 from omnigraph.read.values.segments import Segment
@@ -38,6 +39,6 @@ class Ids:
             own = np.zeros(segment.stop - segment.start, dtype=np.bool_)
             part = live[segment.start : segment.stop]
             own[: len(part)] = part
-            places = segment.made.places(wanted.take(pa.array(missing)), own)
+            places = segment.made.places(wanted.take(to_arrow(missing)), own)
             found[missing] = np.where(places < 0, -1, places + segment.start)
         return found

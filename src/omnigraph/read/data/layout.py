@@ -183,11 +183,21 @@ class Placement:
 
     @property
     def nbytes(self) -> int:
-        known = [vars(self).get(name) for name in ("live", "everything", "whole")]
-        known += [stretch.gone for stretch in self.stretches]
-        known += [stretch.place.at for stretch in self.stretches]
-        parts = {id(part): int(part.nbytes) for part in known if part is not None}
-        return _BESIDE * (1 + len(self.stretches)) + sum(parts.values())
+        derived = [vars(self).get(name) for name in ("live", "everything", "whole")]
+        parts = {
+            id(part): int(part.nbytes) for part in derived if part is not None and id(part) not in self._parts
+        }
+        return self._beside + sum(parts.values())
+
+    @cached_property
+    def _parts(self) -> dict[int, int]:
+        """The memory of the arrays of its stretches, each once."""
+        arrays = [array for stretch in self.stretches for array in (stretch.gone, stretch.place.at)]
+        return {id(array): int(array.nbytes) for array in arrays if array is not None}
+
+    @cached_property
+    def _beside(self) -> int:
+        return _BESIDE * (1 + len(self.stretches)) + sum(self._parts.values())
 
     @cached_property
     def size(self) -> int:

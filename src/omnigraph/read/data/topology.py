@@ -19,6 +19,7 @@ from omnigraph.read.data.layout import Placement, Stretch
 from omnigraph.read.data.rows import WholeTable
 from omnigraph.read.data.saved.shelf import saved_keys, saved_topology
 from omnigraph.read.data.saved.topology import adjacency_in
+from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Array, Column, Ints, Positions, filled
 from omnigraph.records import dataclass
 from omnigraph.settings import ReadSettings
@@ -132,7 +133,8 @@ class EdgeTables:
         if direction is Direction.BOTH:
             one = self._from_saved(Direction.OUT)
             return None if one is None else self.topology(both_ways(one.adjacency), is_loose=one.is_loose)
-        saved = saved_topology(self.edges.storage, self.edges.ref)
+        ref = self.edges.ref
+        saved = self.cache.once((ref, "saved topology"), lambda: saved_topology(self.edges.storage, ref))
         if saved is None or (saved.sources.ref.location, saved.targets.ref.location) != self._locations():
             return None
         edges = saved.edges.placement(self.edges.placement.layout)
@@ -203,7 +205,7 @@ class EdgeTables:
         for stretch, rows in came:
             chosen.append(stretch.offsets(rows).astype(np.int64) + begin)
             begin += stretch.piece.rows
-        table = table.take(pa.array(np.concatenate(chosen)))
+        table = table.take(to_arrow(np.concatenate(chosen)))
         return (
             self.sources.places(Column.of(table["src"]).arrow),
             self.targets.places(Column.of(table["dst"]).arrow),
@@ -258,7 +260,7 @@ class _Moved:
         new = table.placement.rows_beside(before)
         left, came = _positions(gone), _positions(new)
         ids, order = table.ids_of(gone, before), np.argsort(left)
-        left, ids = left[order], ids.take(pa.array(order))
+        left, ids = left[order], ids.take(to_arrow(order))
         there = table.ids_of(new, table.placement) if new else ids[:0]
         found = filled(pc.index_in(ids, value_set=there.cast(ids.type)), -1)
         to = np.where(found < 0, -1, np.append(came, np.int32(-1))[found])

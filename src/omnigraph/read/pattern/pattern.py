@@ -146,6 +146,12 @@ class Pattern:
             self.impossible,
         )
 
+    @property
+    def is_single(self) -> bool:
+        """Is there one variable, with conditions of its own only?"""
+        others = self.links or self.conditions or self.unequal or self.unconnected or self.rest
+        return len(self.nodes) == 1 and not others
+
     def mentioned_at_end(self) -> set[str]:
         """The variables that the operations at the end need."""
         names = {name for operation in self.rest for name in mentioned(operation)}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Final
 
 from omnigraph.lang.query import ir
@@ -13,10 +14,18 @@ from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.read.pattern.analysis import analyse, as_written
 from omnigraph.read.pattern.needs import aggregates_of, entities_of, needed_by, properties_of
 from omnigraph.read.pattern.pattern import Pattern
+from omnigraph.read.pattern.starts import Starts, starts_of
 from omnigraph.read.pattern.subtraction import Signed, signed
 from omnigraph.records import dataclass
 
 _KEPT: Final = 512
+
+
+@dataclass(slots=True, eq=False)
+class Latest:
+    """What the last execution of a query has settled, for the next one on the same tables."""
+
+    settled: object = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +38,11 @@ class Prepared:
     properties: Mapping[str, set[str]]
     by_lookups: Pattern | None
     """The pattern for look-ups; None if nothing can match."""
+    starts: Starts
+    """Where look-ups could start."""
     pattern: Pattern
     parts: tuple[Signed, ...]
+    latest: Latest = field(default_factory=Latest, compare=False, repr=False)
 
 
 def prepare(query: ir.QueryIR, catalog: Catalog) -> Prepared:
@@ -45,6 +57,7 @@ def prepare(query: ir.QueryIR, catalog: Catalog) -> Prepared:
         frozenset(needed),
         properties_of(query),
         None if plain.impossible else plain,
+        starts_of(plain, catalog),
         pattern,
         () if pattern.impossible else tuple(signed(pattern, aggregates_of(query))),
     )

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, Literal
 
-from omnigraph.lang.query import ir
 from omnigraph.read.data.rows import WholeTable
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Node, Pattern
+from omnigraph.read.pattern.starts import Starts, fixed_properties
 
 Path = Literal["index", "memory"]
 _FORCED: Final[ContextVar[Path | None]] = ContextVar("forced access path", default=None)
@@ -36,80 +36,48 @@ def forced_path() -> Path | None:
     return _FORCED.get()
 
 
-def lookup_start(pattern: Pattern, tables: GraphTables) -> str | None:
+def lookup_start(pattern: Pattern, starts: Starts, tables: GraphTables) -> str | None:
     """The variable from which a query should be answered by look-ups; None if by memory."""
     forced = _FORCED.get()
-    if forced == "memory" or not pattern.nodes or not _can_look_up(pattern):
+    if forced == "memory" or not starts.possible:
         return None
-    fixed = {name: _fixed(pattern.nodes[name]) for name in pattern.nodes}
-    keyed = sorted(
-        (name for name in pattern.nodes if _is_indexed(pattern.nodes[name], fixed[name], tables)),
-        key=lambda name: not _is_key(pattern.nodes[name], fixed[name], tables),
-    )
     if forced == "index":
-        return (keyed or list(pattern.nodes))[0]
-    if not keyed or not _is_connected(pattern, keyed[0]):
+        return (starts.keyed or tuple(pattern.nodes))[0]
+    if not starts.connected:
         return None
-    return keyed[0] if _pays(pattern, tables) else None
-
-
-def _can_look_up(pattern: Pattern) -> bool:
-    """Can the pattern be answered without whole tables? Chains of hops cannot."""
-    return all(link.is_hop for link in pattern.links) and not any(map(_chains, pattern.rest))
-
-
-def _chains(operation: ir.Operation) -> bool:
-    if isinstance(operation, ir.Optionally | ir.AntiJoin):
-        return any(map(_chains, operation.inner))
-    return isinstance(operation, ir.Expand) and (operation.min_hops, operation.max_hops) != (1, 1)
-
-
-def _fixed(node: Node) -> set[str]:
-    """The properties for which the conditions of a variable say one value."""
-    return {
-        condition.left.property
-        for condition in node.filters
-        if condition.op is ir.Op.EQ
-        and isinstance(condition.left, ir.Prop)
-        and isinstance(condition.right, ir.Param | ir.Constant)
-    }
-
-
-def _is_key(node: Node, fixed: set[str], tables: GraphTables) -> bool:
-    """Do these properties hold the id or the whole key?"""
-    key = tables.catalog.nodes[node.type_name].key
-    return "id" in fixed or (bool(key) and fixed >= set(key))
-
-
-def _is_indexed(node: Node, fixed: set[str], tables: GraphTables) -> bool:
-    """Do these properties hold the id, or all of those that are unique or indexed together?"""
-    kind = tables.catalog.nodes[node.type_name]
-    return "id" in fixed or any(fixed >= set(group) for group in (*kind.uniques, *kind.indexes))
-
-
-def _is_connected(pattern: Pattern, start: str) -> bool:
-    """Do links lead from the start to every other variable?"""
-    reached, grew = {start}, True
-    while grew:
-        grew = False
-        for link in pattern.links:
-            if link.ends & reached and not link.ends <= reached:
-                reached |= link.ends
-                grew = True
-    return reached == pattern.nodes.keys()
+    return starts.keyed[0] if _pays(pattern, tables) else None
 
 
 def _pays(pattern: Pattern, tables: GraphTables) -> bool:
     """Is a large table of the query not in memory, and not looked up often enough for reading it to pay?"""
+    edges = [table for link in pattern.links for table in tables.each_edges(link.edge_type)]
     nodes = any(_pays_for_nodes(node, tables) for node in pattern.nodes.values())
-    return nodes or any(
-        _pays_for_edges(edges, tables) for link in pattern.links for edges in tables.each_edges(link.edge_type)
+    if not nodes and not any(_pays_for_edges(table, tables) for table in edges):
+        return False
+    return not _is_quicker_whole(pattern, edges, tables)
+
+
+def _is_quicker_whole(pattern: Pattern, edges: list[WholeTable], tables: GraphTables) -> bool:
+    """Is it quicker to read all nodes and the saved topology than to compare the files of the edges with their
+    checksums, which the first look-up in a process does?"""
+    settings = tables.settings
+    if pattern.rest or any(link.edge_variable is not None for link in pattern.links):
+        return False  # what is saved are the pairs of nodes that a pattern's own links connect
+    checked = sum(
+        min(table.count, settings.edges_checked)
+        for table in dict.fromkeys(edges)
+        if table.count > settings.small_table and tables.storage.is_to_verify(table.ref)
+    )
+    types = {node.type_name for node in pattern.nodes.values()}
+    rows = sum(tables.nodes(name).count for name in types)
+    return rows * settings.edges_per_node <= checked and all(
+        tables.has_adjacency(table.entity.name) or tables.has_saved_adjacency(table.entity.name) for table in edges
     )
 
 
 def _pays_for_nodes(node: Node, tables: GraphTables) -> bool:
     table, settings = tables.nodes(node.type_name), tables.settings
-    fixed = _fixed(node)
+    fixed = fixed_properties(node)
     if table.count <= settings.small_table or table.has("id") or (fixed and all(map(table.has, fixed))):
         return False
     return tables.cache.lookups(table.ref.location) * settings.rows_per_lookup < table.count

@@ -28,6 +28,8 @@ class Estimates:
     def __init__(self, tables: GraphTables, expressions: Expressions) -> None:
         self.tables = tables
         self.expressions = expressions
+        self.is_particular = False
+        """Do the counts depend on the parameters of the query?"""
         self._counts: dict[str, float] = {}
 
     def of(self, node: Node) -> float:
@@ -50,6 +52,7 @@ class Estimates:
         if not node.filters:
             return rows.count
         if rows.size <= self.tables.settings.estimate_from:
+            self.is_particular = True
             own = Node(node.variable, node.type_name, node.filters)
             frame = Frame.of(own.variable, rows, rows.whole)
             held = np.ones(rows.size, dtype=np.bool_) if rows.live is None else rows.live.copy()

@@ -52,9 +52,13 @@ class _Arrangement:
     unconnected: list[Link]
 
 
-def arrange(pattern: Pattern, needed: Set[str], tools: Tools) -> list[Step]:
-    """Steps that make the rows of a pattern, with the needed variables."""
-    plan = _arrangement(pattern, set(needed) | pattern.mentioned_at_end(), tools)
+def arrange(pattern: Pattern, needed: Set[str], tools: Tools, estimates: Estimates) -> list[Step]:
+    """Steps that make the rows of a pattern, with the needed variables. The pattern itself stays as it is."""
+    if pattern.is_single:
+        [node] = pattern.nodes.values()
+        return [Start(node) if node.variable in needed else Total(node)]
+    pattern = pattern.copy()
+    plan = _arrangement(pattern, set(needed) | pattern.mentioned_at_end(), tools, estimates)
     components = _components(plan)
     for index, component in enumerate(components):
         _arrange_component(plan, component, last=index == len(components) - 1)
@@ -62,12 +66,12 @@ def arrange(pattern: Pattern, needed: Set[str], tools: Tools) -> list[Step]:
     return plan.steps
 
 
-def _arrangement(pattern: Pattern, kept: set[str], tools: Tools) -> _Arrangement:
+def _arrangement(pattern: Pattern, kept: set[str], tools: Tools, estimates: Estimates) -> _Arrangement:
     return _Arrangement(
         pattern,
         kept,
         tools,
-        Estimates(tools.operators.tables, tools.operators.expressions),
+        estimates,
         [],
         set(),
         set(),
@@ -81,7 +85,7 @@ def _arrangement(pattern: Pattern, kept: set[str], tools: Tools) -> _Arrangement
 def arrange_lookups(pattern: Pattern, needed: Set[str], start: str, tools: Tools) -> list[Step]:
     """Steps that make the rows of a pattern by look-ups from one variable; all variables are enumerated."""
     kept = set(needed) | pattern.mentioned_at_end()
-    plan = _arrangement(pattern, kept, tools)
+    plan = _arrangement(pattern, kept, tools, Estimates(tools.operators.tables, tools.operators.expressions))
     core = set(pattern.nodes)
     waiting = [start, *(name for name in pattern.nodes if name != start)]
     while core - plan.bound:
@@ -156,6 +160,7 @@ def _arrange_triangle(plan: _Arrangement, core: set[str], *, last: bool) -> bool
     if found is None:
         return False
     names, links = found
+    plan.estimates.is_particular = True  # the steps refer to arrays, which the cache may drop
     relation = symmetric_relation([(link.edge_type, link.direction) for link in links], plan.tools)
     if relation is None:
         return False

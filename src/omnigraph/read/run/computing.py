@@ -22,6 +22,7 @@ from omnigraph.lang.query.functions.table import ROWS, may_fail
 from omnigraph.lang.values import Scalar, ValueType
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.values import integers, kernels
+from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Bools, Column
 from omnigraph.read.values.comparing import Operand, Series, compare, is_present
 from omnigraph.read.values.encoded import once_each
@@ -51,7 +52,7 @@ class Truth:
 
     def column(self) -> Column:
         """The truth values as a column."""
-        return Column(pa.array(self.true, mask=self.unknown))
+        return Column(to_arrow(self.true, self.unknown))
 
 
 def truth(expression: ir.Expr, frame: Frame, evaluator: Evaluator) -> Truth:
@@ -152,7 +153,7 @@ def computed(call: ir.Call, frame: Frame, evaluator: Evaluator) -> Operand:
             first, second = call.operands
             equal = truth(ir.Filter(first, ir.Op.EQ, second), frame, evaluator).true
             values = _array(evaluator.operand(first, frame), call, frame.count, evaluator)
-            return Series(Column(pc.if_else(pa.array(equal), pa.scalar(None, values.type), values)))
+            return Series(Column(pc.if_else(to_arrow(equal), pa.scalar(None, values.type), values)))
         case _ if (term := _bounded(call, frame, evaluator)) is not None:
             return Series(integers.computed(term))
         case _:
@@ -194,7 +195,7 @@ def _chosen(
         return Series(Column(pieces[0]))
     places = np.empty(frame.count, dtype=np.int64)
     places[np.concatenate(order)] = np.arange(frame.count)
-    return Series(Column(pa.concat_arrays(pieces).take(pa.array(places))))
+    return Series(Column(pa.concat_arrays(pieces).take(to_arrow(places))))
 
 
 def _array(operand: Operand, call: ir.Call, count: int, evaluator: Evaluator) -> pa.Array:
@@ -266,6 +267,8 @@ def _result(function: Function, call: ir.Call, operands: Sequence[Operand], eval
     try:
         given = list(_given(function, operands))
         found = function.compute(kernels, *given)
+        if function.fails and kernels.is_float(found):
+            found = kernels.finite(found)
     except ZeroDivisionError:
         raise DivisionByZero(evaluator.query, show(call), "a number is divided by zero") from None
     except OverflowError as error:

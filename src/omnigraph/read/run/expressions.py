@@ -17,6 +17,7 @@ from omnigraph.lang.query.functions.table import may_fail
 from omnigraph.read.pattern.pattern import mentioned
 from omnigraph.read.run.computing import computed, truth
 from omnigraph.read.run.frame import Frame
+from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Array, Bools, Column, Floats
 from omnigraph.read.values.comparing import Operand, Series, compare
 
@@ -97,7 +98,7 @@ class Expressions:
         else:
             found = index.fuzzy_matches(str(query), edits, positions)
         nulls = index.is_null if positions is None else index.is_null[positions]
-        return Column(pa.array(found, mask=nulls if missing is None else nulls | missing))
+        return Column(to_arrow(found, nulls if missing is None else nulls | missing))
 
     def _edits(self, expression: ir.Expr) -> int | None:
         edits = self.constant(expression)

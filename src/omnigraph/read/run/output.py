@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from omnigraph.errors import ParameterError, SumOverflow
+from omnigraph.errors import NumberOverflow, ParameterError, SumOverflow
 from omnigraph.formats.columns import column
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.explain import show
@@ -26,7 +27,6 @@ from omnigraph.read.values.counting import total
 from omnigraph.read.values.sorting import SortKey, first_rows, ranks, with_one_zero
 
 _CELL: Final = 8
-_AGGREGATES: Final = "#aggregates"
 _Values = Callable[[ir.Expr, Ints | None, pa.DataType], pa.Array]
 
 
@@ -61,14 +61,14 @@ def arrow_type(value_type: ValueType) -> pa.DataType:
 
 
 class _Computed(Rows):
-    """Columns that were computed, as properties of a variable of their own; their names are numbers."""
+    """Columns that were computed, as properties of a variable of their own."""
 
-    def __init__(self, count: int, columns: Sequence[pa.Array]) -> None:
+    def __init__(self, count: int, columns: Mapping[str, pa.Array]) -> None:
         self.count = count
         self._columns = columns
 
     def column(self, name: str) -> Column:
-        return Column(self._columns[int(name)])
+        return Column(self._columns[name])
 
 
 def union_table(union: ir.UnionIR, tables: Sequence[pa.Table], window: Window, operators: Operators) -> pa.Table:
@@ -77,11 +77,12 @@ def union_table(union: ir.UnionIR, tables: Sequence[pa.Table], window: Window, o
     kinds = [arrow_type(one.type) for one in query.columns]
     columns = [
         pa.chunked_array(
-            [chunk for table in tables for chunk in table.column(i).cast(kind, safe=False).chunks], kind
+            [chunk for table in tables for chunk in _shared(table.column(i), kind, query, i).chunks], kind
         ).combine_chunks()
         for i, kind in enumerate(kinds)
     ]
-    rows = _Computed(sum(table.num_rows for table in tables), columns)
+    named = {str(index): column for index, column in enumerate(columns)}
+    rows = _Computed(sum(table.num_rows for table in tables), named)
     limits.allocate(rows.count, rows.count * _CELL * len(columns))
     frame = Frame.of(ir.UNITED, rows, rows.everything)
     if union.repeats:
@@ -92,15 +93,23 @@ def union_table(union: ir.UnionIR, tables: Sequence[pa.Table], window: Window, o
     return group_table(query, grouping.finish(), window, expressions)
 
 
+def _shared(values: pa.ChunkedArray, kind: pa.DataType, query: ir.QueryIR, index: int) -> pa.ChunkedArray:
+    """A column of one read with the type that those of all reads share; floats may round integers."""
+    try:
+        return values.cast(kind, safe=pa.types.is_integer(kind))
+    except pa.ArrowInvalid:
+        raise NumberOverflow(query.name, query.columns[index].name, "a value has no room in 64 bits") from None
+
+
 def group_table(query: ir.QueryIR, groups: Groups, window: Window, expressions: Expressions) -> pa.Table:
     """The groups as a table: ties go by the group keys."""
     if not groups.frame.count:
         return _table(query, [pa.array([], arrow_type(one.type)) for one in query.columns])
     aggregates = aggregates_of(query)
     fitting = [_fitting(values, agg, query) for values, agg in zip(groups.aggregates, aggregates, strict=True)]
-    rows = _Computed(groups.frame.count, fitting)
-    frame = groups.frame.bind(_AGGREGATES, rows, rows.everything)
-    places = {agg: ir.Prop(_AGGREGATES, str(index)) for index, agg in enumerate(aggregates)}
+    rows = _Computed(groups.frame.count, dict(zip(map(show, aggregates), fitting, strict=True)))
+    frame = groups.frame.bind(ir.ROW, rows, rows.everything)
+    places = {agg: ir.Prop(ir.ROW, show(agg)) for agg in aggregates}
 
     def of_groups(expression: ir.Expr) -> ir.Expr:
         return ir.replaced(expression, lambda part: places.get(part) if isinstance(part, ir.Agg) else None)
@@ -154,11 +163,14 @@ def _kind(expression: ir.Expr) -> ValueType:
 
 
 def _fitting(values: pa.Array, agg: ir.Agg, query: ir.QueryIR) -> pa.Array:
-    """An aggregate with its type."""
+    """An aggregate with its type; a sum that has no room in it fails."""
     try:
-        return _plain(values, arrow_type(agg.type))
+        found = _plain(values, arrow_type(agg.type))
     except pa.ArrowInvalid:
         raise SumOverflow(query.name, show(agg)) from None
+    if pa.types.is_floating(found.type) and pc.all(pc.is_finite(found)).as_py() is False:
+        raise SumOverflow(query.name, show(agg))
+    return found
 
 
 def _column(expression: ir.Expr, query: ir.QueryIR) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from itertools import pairwise
 from math import ceil
@@ -46,6 +46,10 @@ class Step(ABC):
     @abstractmethod
     def run(self, frame: Frame, tools: Tools) -> Frame:
         """The frame behind the step."""
+
+    def again(self) -> Step:
+        """The same step for another execution."""
+        return replace(self)
 
     def sizes(self, frame: Frame, tools: Tools) -> Ints | None:  # noqa: ARG002
         """How many rows each row becomes; None if no more than one."""

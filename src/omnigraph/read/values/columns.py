@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.read.values.arrays import to_arrow
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
 
 Array = npt.NDArray[Any]
@@ -144,7 +145,8 @@ class Column:
         if isinstance(value, str):
             low = bisect_left(_InOrder(self), value.encode())
             return self.order[low : bisect_right(_InOrder(self), value.encode(), lo=low)]
-        if not _fits(value, self.values.dtype):
+        least, most = bounds_of(self.values.dtype)
+        if not least <= value <= most:
             return self.order[:0]
         wanted = self.values.dtype.type(value)
         return self.order[self.ascending.searchsorted(wanted) : self.ascending.searchsorted(wanted, "right")]
@@ -203,9 +205,11 @@ class Column:
         return np.concatenate([order, added.order[count:] + np.int32(len(self))])
 
 
-def _fits(value: int, kind: np.dtype[Any]) -> bool:
+@cache
+def bounds_of(kind: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the most that a type of integers holds."""
     bounds = np.iinfo(kind)
-    return bool(bounds.min <= value <= bounds.max)
+    return int(bounds.min), int(bounds.max)
 
 
 class _InOrder(Sequence[bytes]):
@@ -243,7 +247,7 @@ class Codes:
         translated = np.append(found, np.int32(-1))[added.codes].astype(np.int32)
         dictionary = self.dictionary
         if len(fresh):
-            dictionary = pa.concat_arrays([dictionary, added.dictionary.take(pa.array(fresh))])
+            dictionary = pa.concat_arrays([dictionary, added.dictionary.take(to_arrow(fresh))])
         longer = Codes(np.concatenate([self.codes, translated]), dictionary)
         if not len(fresh) and "ranks" in vars(self):
             longer.ranks = self.ranks
@@ -278,14 +282,8 @@ def joined(arrow: pa.Array, rows: pa.Array) -> pa.Array:
 def taken(arrow: pa.Array, positions: Array) -> pa.Array:
     """The values at positions; null where the position is negative."""
     if len(positions) and int(positions.min()) < 0:
-        return arrow.take(pa.array(positions, mask=positions < 0))
-    return arrow.take(_numbers(positions))
-
-
-def _numbers(numbers: Array) -> pa.Array:
-    """Numbers of NumPy as Arrow, in the same memory. `pa.array` would first import NumPy's masked arrays."""
-    kept = np.ascontiguousarray(numbers)
-    return pa.Array.from_buffers(pa.from_numpy_dtype(kept.dtype), len(kept), [None, pa.py_buffer(kept)])
+        return arrow.take(to_arrow(positions, positions < 0))
+    return arrow.take(to_arrow(positions))
 
 
 def distinct_numbers(numbers: Ints) -> Ints:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query.ir import Op
-from omnigraph.read.values.columns import Array, Bools, Column, Positions
+from omnigraph.read.values.columns import Array, Bools, Column, Positions, bounds_of
 from omnigraph.read.values.textual import text_against_constant, text_between
 from omnigraph.read.values.vectors import VectorBlock
 from omnigraph.records import dataclass
@@ -184,9 +184,9 @@ def _against_number(op: Op, values: Array, value: Any) -> Bools:
         if op in (Op.EQ, Op.NE):
             return np.full(len(values), op is Op.NE)
         op = Op.GT if op in (Op.GT, Op.GE) else Op.LE
-    bounds = np.iinfo(values.dtype)
-    if whole < bounds.min or whole > bounds.max:
-        beyond = (Op.NE, Op.LT, Op.LE) if whole > bounds.max else (Op.NE, Op.GT, Op.GE)
+    least, most = bounds_of(values.dtype)
+    if whole < least or whole > most:
+        beyond = (Op.NE, Op.LT, Op.LE) if whole > most else (Op.NE, Op.GT, Op.GE)
         return np.full(len(values), op in beyond)
     return np.asarray(ORDERED[op](values, values.dtype.type(whole)))
 

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Bools, Codes, Column, Positions, taken
 from omnigraph.read.values.comparing import Series
 from omnigraph.settings import ReadSettings
@@ -91,4 +92,4 @@ def _days(series: Series) -> Codes | None:
     valid = series.valid
     if valid is not None:
         codes = np.where(valid, codes, np.int32(-1))
-    return Codes(codes, pa.array(np.arange(low, high + 1, dtype=np.int32)).view(pa.date32()))
+    return Codes(codes, to_arrow(np.arange(low, high + 1, dtype=np.int32)).view(pa.date32()))

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Bools, Ints, Positions
 from omnigraph.records import dataclass
 
@@ -72,14 +73,14 @@ class ExactIndex:
         self._long_at = (
             np.flatnonzero(packed.sizes >= WIDEST) if packed.longest > WIDEST else np.zeros(0, np.int64)
         )
-        self._long = texts.take(pa.array(self._long_at))
+        self._long = texts.take(to_arrow(self._long_at))
         self.has_repeats = False
         bits = max(1, (2 * len(texts)).bit_length())
         self._mask = np.int64((1 << bits) - 1)
         self._slots = np.full(1 << bits, _EMPTY, dtype=np.uint64)
         rest = self._fill(hashes, _valid(texts))
         self._rest = rest.astype(np.int32)
-        self._rest_texts = texts.take(pa.array(rest))
+        self._rest_texts = texts.take(to_arrow(rest))
         self.has_repeats |= pc.count_distinct(self._rest_texts).as_py() < len(rest)
 
     def __len__(self) -> int:
@@ -158,7 +159,7 @@ class ExactIndex:
         """The texts at positions of long ones; null for another position."""
         at = np.searchsorted(self._long_at, places)
         at[at == len(self._long_at)] = 0
-        return self._long.take(pa.array(at, mask=self._long_at[at] != places))
+        return self._long.take(to_arrow(at, self._long_at[at] != places))
 
     def _step(
         self, search: _Search, packed: _Bytes, wanted: pa.Array, live: Bools | None, found: Positions
@@ -197,7 +198,7 @@ class ExactIndex:
             return
         doubtful = np.flatnonzero(same & (sizes >= WIDEST))
         if len(doubtful):
-            texts = wanted.take(pa.array(rows[doubtful])).cast(self._long.type)
+            texts = wanted.take(to_arrow(rows[doubtful])).cast(self._long.type)
             equal = pc.fill_null(pc.equal(self._long_texts(places[doubtful]), texts), False)
             same[doubtful] = equal.to_numpy(zero_copy_only=False)
 
@@ -205,8 +206,8 @@ class ExactIndex:
         missing = np.flatnonzero(found < 0)
         rest, texts = self._rest, self._rest_texts
         if live is not None:
-            rest, texts = rest[live[rest]], texts.filter(pa.array(live[rest]))
-        at = pc.index_in(wanted.take(pa.array(missing)).cast(texts.type), value_set=texts, skip_nulls=True)
+            rest, texts = rest[live[rest]], texts.filter(to_arrow(live[rest]))
+        at = pc.index_in(wanted.take(to_arrow(missing)).cast(texts.type), value_set=texts, skip_nulls=True)
         there = np.flatnonzero(at.is_valid().to_numpy(zero_copy_only=False))
         found[missing[there]] = rest[at.drop_null().to_numpy()]
 

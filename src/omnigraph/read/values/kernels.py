@@ -6,6 +6,8 @@ an `ArrowInvalid`, `ZeroDivisionError`, `OverflowError` or `ValueError`, which t
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -13,16 +15,35 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.lang.values import DATE_BOUNDS, DATETIME_BOUNDS, parse_date, parse_datetime
+from omnigraph.lang.values import parse_date, parse_datetime
+from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Array, numbers
+from omnigraph.read.values.moments import (
+    INSTANT,
+    Values,
+    absent,
+    between,
+    calendar,
+    day,
+    hour,
+    moved,
+    naive,
+    truncated,
+    weekday,
+    whole,
+)
 
-__all__ = ["pc"]
+__all__ = ["INSTANT", "between", "calendar", "day", "hour", "moved", "naive", "pc", "truncated", "weekday"]
 
-Values = Any
-"""An Arrow array, or an Arrow scalar."""
-INSTANT: Final = pa.timestamp("ms", "UTC")
 _NO_ROOM: Final = "the result has no room in 64 bits"
-_UNITS: Final = {"year": "Y", "month": "M", "day": "D", "hour": "h", "minute": "m", "second": "s"}
+_TOO_LARGE: Final = "the result is beyond the range of floats"
+_INTEGER: Final = "^[+-]?[0-9]+$"
+_FLOAT: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_MOST_DIGITS: Final = 400
+"""No float has digits further from its point."""
+_WHOLE_FROM: Final = 2.0**52
+"""From here on floats have no fraction."""
+_SHOWN: Final = 40
 
 
 def is_float(values: Values) -> bool:
@@ -62,7 +83,7 @@ def rest(left: Values, right: Values) -> Values:
         left, right = whole(left, right), whole(right, left)
         if pc.any(pc.equal(right, 0.0)).as_py():
             raise ZeroDivisionError
-        return pa.array(np.fmod(numbers(left), _not_zero(numbers(right))), mask=_missing(left, right))
+        return to_arrow(np.fmod(numbers(left), _not_zero(numbers(right))), absent(left, right))
     one = pa.scalar(1, right.type)
     # Nothing is left of a division by -1, and the smallest integer has no quotient.
     divisor = pc.if_else(pc.equal(right, pa.scalar(-1, right.type)), one, right)
@@ -73,30 +94,52 @@ def _not_zero(values: Array) -> Array:
     return np.where(values == 0, 1, values)
 
 
+def finite(values: Values) -> Values:
+    """Values of which each is a number; others are refused, for there are none in a graph either."""
+    total = values.as_py() if isinstance(values, pa.Scalar) else pc.sum(values).as_py()
+    if total is None or math.isfinite(total):
+        return values
+    if not isinstance(values, pa.Scalar) and pc.all(pc.is_finite(values)).as_py():
+        return values
+    if pc.any(pc.is_nan(whole(values, values))).as_py():
+        raise ValueError("the result is no real number")
+    raise OverflowError(_TOO_LARGE)
+
+
 def rounded(number: Values, digits: Values | None = None) -> Values:
     """Rounded to so many digits; halves go away from zero."""
     if digits is None:
         return number if not is_float(number) else pc.round(number, 0, "half_towards_infinity")
-    if isinstance(digits, pa.Scalar):
-        return pc.round(number, digits.as_py(), "half_towards_infinity")
-    return pc.round_binary(number, digits.cast(pa.int32()), "half_towards_infinity")
+    number, digits = whole(number, digits), whole(digits, number)
+    places = np.clip(numbers(digits), -_MOST_DIGITS, _MOST_DIGITS)
+    found = _rounded_floats if is_float(number) else _rounded_integers
+    return to_arrow(found(numbers(number), places), absent(number, digits))
 
 
-def whole(values: Values, other: Values) -> pa.Array:
-    """Values as an array; one that is the same for all rows gets as long as the other array."""
-    if isinstance(values, pa.Scalar):
-        return pa.repeat(values, 1 if isinstance(other, pa.Scalar) else len(other))
-    return values
+def _rounded_floats(values: Array, places: Array) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        power = 10.0 ** np.abs(places)
+        scaled = np.where(places < 0, values / power, values * power)
+        below = np.floor(np.abs(scaled))
+        near = np.copysign(below + (np.abs(scaled) - below >= 0.5), values)
+        found = np.where(places < 0, np.where(near == 0, near, near * power), near / power)
+        return np.where((places >= 0) & ~(np.abs(scaled) < _WHOLE_FROM), values, found)
 
 
-def _missing(*operands: pa.Array) -> Array | None:
-    """Where one of the operands is null; None if nowhere."""
-    missing: Array | None = None
-    for one in operands:
-        if one.null_count:
-            here = np.asarray(pc.is_null(one).to_numpy(zero_copy_only=False))
-            missing = here if missing is None else missing | here
-    return missing
+def _rounded_integers(values: Array, places: Array) -> Array:
+    found = values.copy()
+    for place in np.unique(places[places < 0]):
+        rows = np.flatnonzero(places == place)
+        unit = 10 ** -int(place)
+        if unit >= 2**63:
+            # Half of 10^19 is below the largest integer, and 10^19 itself is above it.
+            some, half = values[rows], unit // 2
+            if half < 2**63 and ((some >= half) | (some <= -half)).any():
+                raise OverflowError(_NO_ROOM)
+            found[rows] = 0
+        else:
+            found[rows] = pc.round(to_arrow(values[rows]), int(place), "half_towards_infinity").to_numpy()
+    return found
 
 
 def concatenated(*texts: Values) -> Values:
@@ -168,7 +211,7 @@ def item(lists: Values, at: int) -> Values:
     lengths = numbers(pc.list_value_length(lists))
     starts = np.cumsum(lengths) - lengths
     places = starts if at == 0 else starts + lengths - 1
-    return pc.list_flatten(lists).take(pa.array(places, mask=lengths == 0))
+    return pc.list_flatten(lists).take(to_arrow(places, lengths == 0))
 
 
 def to_text(values: Values) -> Values:
@@ -191,10 +234,23 @@ def to_integer(values: Values) -> Values:
             raise OverflowError(_NO_ROOM)
         return pc.cast(cut, pa.int64(), safe=False)
     if is_text(values):
-        return pc.cast(pc.utf8_trim_whitespace(values), pa.int64())
+        try:
+            return pc.cast(_said(values, _INTEGER, "integer"), pa.int64())
+        except pa.ArrowInvalid:
+            raise OverflowError(_NO_ROOM) from None
     if pa.types.is_boolean(values.type):
         return pc.cast(values, pa.int64())
     return _wide(values)
+
+
+def _said(texts: Values, pattern: str, wanted: str) -> Values:
+    """Texts that say numbers, as Arrow reads them; one that says none is refused."""
+    trimmed = pc.utf8_trim_whitespace(texts)
+    fits = whole(pc.match_substring_regex(trimmed, pattern), texts)
+    if pc.all(fits).as_py() is False:
+        wrong = whole(texts, texts)[pc.index(fits, pa.scalar(False)).as_py()].as_py()
+        raise ValueError(f"{json.dumps(wrong[:_SHOWN], ensure_ascii=False)} is no {wanted}")
+    return pc.utf8_ltrim(trimmed, "+")
 
 
 def _wide(values: Values) -> Values:
@@ -209,7 +265,7 @@ def to_float(values: Values) -> Values:
     if values.type == pa.float64():
         return values
     if is_text(values):
-        return pc.cast(pc.utf8_trim_whitespace(values), pa.float64())
+        return finite(pc.cast(_said(values, _FLOAT, "number"), pa.float64()))
     if pa.types.is_boolean(values.type):
         values = pc.cast(values, pa.int64())
     return pc.cast(values, pa.float64(), safe=False)
@@ -231,94 +287,3 @@ def to_datetime(values: Values) -> Values:
     if pa.types.is_date32(values.type):
         return calendar(lambda moments: moments.astype("M8[ms]"), values)
     return by_row(parse_datetime, INSTANT, values)
-
-
-def calendar(function: Callable[[Array], Array], values: Values) -> pa.Array:
-    """A function of NumPy's moments for every row: days of dates, milliseconds of instants."""
-    values = whole(values, values)
-    return _arrow(function(_moments(values)), _missing(values))
-
-
-def _moments(values: pa.Array) -> Array:
-    return numbers(values).astype("M8[D]" if pa.types.is_date32(values.type) else "M8[ms]")
-
-
-def _arrow(found: Array, missing: Array | None) -> pa.Array:
-    """NumPy's moments or integers as an Arrow array; moments outside the calendar are refused."""
-    if found.dtype.kind != "M":
-        return pa.array(found.astype(np.int64), mask=missing)
-    is_date = found.dtype == np.dtype("M8[D]")
-    low, high = DATE_BOUNDS if is_date else DATETIME_BOUNDS
-    plain = found.astype(np.int64)
-    if missing is not None:
-        plain = np.where(missing, 0, plain)
-    if len(plain) and (int(plain.min()) < low or int(plain.max()) > high):
-        raise OverflowError("the result lies outside the years 1 to 9999")
-    days = pa.array(plain.astype(np.int32) if is_date else plain, mask=missing)
-    return days.view(pa.date32() if is_date else INSTANT)
-
-
-def naive(values: Values) -> pa.Array:
-    """Dates, or instants without their time zone, which is UTC."""
-    values = whole(values, values)
-    return values if pa.types.is_date32(values.type) else values.view(pa.timestamp("ms"))
-
-
-def day(moments: Array) -> Array:
-    days: Array = moments.astype("M8[D]") - moments.astype("M8[M]").astype("M8[D]")
-    return days.astype(np.int64) + 1
-
-
-def hour(moments: Array) -> Array:
-    hours: Array = moments.astype("M8[h]") - moments.astype("M8[D]").astype("M8[h]")
-    return hours.astype(np.int64)
-
-
-def weekday(moments: Array) -> Array:
-    return (moments.astype("M8[D]").astype(np.int64) + 3) % 7 + 1
-
-
-def truncated(unit: str, values: Values) -> pa.Array:
-    """The begin of the unit in which each moment lies."""
-    return calendar(lambda moments: _started(unit, moments).astype(moments.dtype), values)
-
-
-def _started(unit: str, moments: Array) -> Array:
-    if unit == "quarter":
-        return (moments.astype("M8[M]").astype(np.int64) // 3 * 3).astype("M8[M]")
-    if unit == "week":
-        monday: Array = moments.astype("M8[D]") - (weekday(moments) - 1).astype("m8[D]")
-        return monday
-    return moments.astype(f"M8[{_UNITS[unit]}]")
-
-
-def between(unit: str, first: Values, second: Values) -> pa.Array:
-    """How many units begin behind one moment, up to another."""
-    first, second = whole(first, second), whole(second, first)
-    ends = [_started(unit, _moments(one)) for one in (first, second)]
-    if unit in ("quarter", "week"):
-        step = {"quarter": 3, "week": 7}[unit]
-        found = (ends[1].astype(np.int64) - ends[0].astype(np.int64)) // step
-    else:
-        found = ends[1].astype(np.int64) - ends[0].astype(np.int64)
-    return pa.array(found, mask=_missing(first, second))
-
-
-def moved(values: Values, unit: str, amount: Values) -> pa.Array:
-    """Each moment so many units later."""
-    values, amount = whole(values, amount), whole(amount, values)
-    missing = _missing(values, amount)
-    steps = numbers(amount) if missing is None else np.where(missing, 0, numbers(amount))
-    if len(steps) and int(np.abs(steps.astype(np.float64)).max()) > 10**13:
-        raise OverflowError("the result lies outside the years 1 to 9999")
-    moments = _moments(values)
-    months = {"year": 12, "quarter": 3, "month": 1}.get(unit)
-    if months is None:
-        days = {"week": 7}.get(unit, 1)
-        return _arrow(moments + (steps * days).astype(f"m8[{_UNITS.get(unit, 'D')}]"), missing)
-    begun = moments.astype("M8[M]")
-    later = begun + (steps * months).astype("m8[M]")
-    longest = ((later + np.timedelta64(1, "M")).astype("M8[D]") - later.astype("M8[D]")).astype(np.int64)
-    days = np.minimum(day(moments), longest) - 1
-    of_day = moments - moments.astype("M8[D]").astype(moments.dtype)
-    return _arrow((later.astype("M8[D]") + days.astype("m8[D]")).astype(moments.dtype) + of_day, missing)

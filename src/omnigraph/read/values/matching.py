@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Array, Column, Ints, Positions, filled
 
 _NONE: Final = np.int32(-1)
@@ -53,9 +54,9 @@ def _combined(codes: Ints, more: Ints, width: int) -> Ints:
 
 def _renumbered(left: Ints, right: Ints) -> tuple[Ints, Ints, int]:
     """The same numbers without gaps; those that only the right side has become -1."""
-    encoded = pc.dictionary_encode(pa.array(left, mask=left < 0))
+    encoded = pc.dictionary_encode(to_arrow(left, left < 0))
     numbers = filled(encoded.indices, -1).astype(np.int64)
-    places = filled(pc.index_in(pa.array(right), value_set=encoded.dictionary), -1).astype(np.int64)
+    places = filled(pc.index_in(to_arrow(right), value_set=encoded.dictionary), -1).astype(np.int64)
     return numbers, places, len(encoded.dictionary)
 
 
@@ -78,7 +79,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _as_floats(numbers: pa.Array) -> pa.Array:
     values = np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
-    return pa.array(values, mask=np.isnan(values))
+    return to_arrow(values, np.isnan(values))
 
 
 def _as_integers(numbers: pa.Array, *, wide: bool) -> pa.Array:
@@ -93,4 +94,4 @@ def _as_integers(numbers: pa.Array, *, wide: bool) -> pa.Array:
         fits = values >= 0
     else:
         fits = np.ones(len(values), dtype=np.bool_)
-    return pa.array(np.where(fits, values, 0).astype(kind), mask=~fits)
+    return to_arrow(np.where(fits, values, 0).astype(kind), ~fits)

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from omnigraph.formats.columns import column
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.explain import show
 from omnigraph.lang.values import ValueType
 from omnigraph.read.data.rows import Rows
 from omnigraph.read.run.expressions import Expressions
@@ -40,18 +41,22 @@ class _Joined(Rows):
 
 @dataclass(frozen=True)
 class Computation:
-    """Some values to compute for each row. An operand is the property of `ROW` that is called as its column."""
+    """Some values to compute for each row. An operand is the property of `ROW` that is called as a query writes
+    it, and has a column and a type."""
 
     query: str
     params: Mapping[str, Value]
-    operands: Mapping[str, ValueType]
+    operands: Mapping[str, tuple[str, ValueType]]
     wanted: Mapping[str, tuple[ir.Expr, ValueType]]
 
     def batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches with the computed columns behind their own."""
         expressions = Expressions(self.query, self.params, _no_embedder)
         for batch in batches:
-            arrays = {name: batch.column(name).cast(column("", kind).type) for name, kind in self.operands.items()}
+            arrays = {
+                shown: batch.column(name).cast(column("", kind).type)
+                for shown, (name, kind) in self.operands.items()
+            }
             rows = _Joined(batch.num_rows, arrays)
             frame = Frame.of(ir.ROW, rows, rows.everything)
             with failing_in_words():
@@ -74,12 +79,12 @@ def with_computed(
     """A frame with more columns: values computed from ``operands``, of which each has a column."""
 
     def named(part: ir.Expr) -> ir.Expr | None:
-        seen = ir.Prop(part.name, "id") if isinstance(part, ir.Var) else part
-        return ir.Prop(ir.ROW, operands[seen][0]) if seen in operands else None
+        ways = (part, ir.Prop(part.name, "id")) if isinstance(part, ir.Var) else (part,)
+        return next((ir.Prop(ir.ROW, show(one)) for one in ways if one in operands), None)
 
     replaced = {name: (ir.replaced(one, named), kind) for name, (one, kind) in wanted.items()}
     used = {part.property for one, _ in replaced.values() for part in ir.parts(one) if isinstance(part, ir.Prop)}
-    columns = {name: kind for name, kind in operands.values() if name in used}
+    columns = {show(one): found for one, found in operands.items() if show(one) in used}
     computation = Computation(expressions.query, expressions.params, columns, replaced)
     types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
     types |= {name: spark_type(kind) for name, (_, kind) in replaced.items()}

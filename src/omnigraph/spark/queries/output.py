@@ -4,34 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import reduce
 from itertools import islice
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from omnigraph.errors import NotOnSpark, SumOverflow
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.explain import show
-from omnigraph.lang.values import BOOL, INTEGER_BOUNDS, INTEGERS, ValueType
+from omnigraph.lang.values import BOOL, ValueType
 from omnigraph.read.pattern.needs import aggregates_of, entities_of
 from omnigraph.read.result.nesting import nested
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.output import Window, arrow_type
 from omnigraph.read.run.search.ranking import resolved
 from omnigraph.spark.frames import spark_type
+from omnigraph.spark.queries.aggregating import WIDE, aggregated, is_integer_sum, may_overflow, narrow, shared
 from omnigraph.spark.queries.comparing import comparable
 from omnigraph.spark.queries.computing import with_computed
 from omnigraph.spark.queries.ranking import Scored, is_ranked
 from omnigraph.spark.queries.rows import Matched, Valued
 from omnigraph.spark.queries.scanning import Tables
 
-_WIDE: Final = "decimal(38,0)"
-"""Room for the sum of any integers."""
 _MOST_ROWS: Final = 2**31 - 1
 """The largest number that Spark takes for a limit or an offset."""
 
@@ -146,8 +145,8 @@ class Output:
             )
         )
         made = [
-            _aggregated(agg, fn.col(name), self.valued.kind(agg.argument))
-            .cast(_WIDE if _is_integer_sum(agg) else spark_type(agg.type))
+            aggregated(agg, fn.col(name), self.valued.kind(agg.argument))
+            .cast(WIDE if is_integer_sum(agg) else spark_type(agg.type))
             .alias(name)
             for agg, name in aggregates.items()
         ]
@@ -159,9 +158,10 @@ class Output:
         """The columns of the result from the keys and the aggregates of groups."""
         wanted: dict[ir.Expr, str] = {
             one: self.tables.fresh()
-            for one in (*(c.expression for c in self.query.columns), *self.query.having, *self._sorted_by())
+            for one in (*(c.expression for c in self.query.columns), *self._sorted_by())
             if ir.is_aggregate(one) and not isinstance(one, ir.Agg)
         }
+        wanted |= {condition: self.tables.fresh() for condition in self.query.having}
         if wanted:
             grouped = self._narrowed(grouped, aggregates)
             operands: dict[ir.Expr, tuple[str, ValueType]] = {
@@ -189,11 +189,11 @@ class Output:
         return [resolved(order.expression, self.query) for order in self.query.order]
 
     def _narrowed(self, grouped: DataFrame, aggregates: Mapping[ir.Agg, str]) -> DataFrame:
-        """Sums of integers with their types, which a computation needs; one that is too large fails."""
-        sums = {name: agg for agg, name in aggregates.items() if _is_integer_sum(agg)}
+        """Sums with their types, which a computation needs; one that is too large fails."""
+        sums = {name: agg for agg, name in aggregates.items() if may_overflow(agg)}
         return grouped.select(
             *(
-                _narrow(fn.col(name), sums[name], self.query).alias(name) if name in sums else fn.col(name)
+                narrow(fn.col(name), sums[name], self.query).alias(name) if name in sums else fn.col(name)
                 for name in grouped.columns
             )
         )
@@ -229,38 +229,6 @@ def _directed(key: Column, *, descending: bool) -> Column:
     return key.desc_nulls_last() if descending else key.asc_nulls_first()
 
 
-def _aggregated(agg: ir.Agg, values: Column, kind: ValueType) -> Column:
-    """An aggregate. Integers are added exactly, however many; averages become a float at the end."""
-    match agg.function:
-        case "count":
-            return fn.count_distinct(values) if agg.distinct else fn.count(values)
-        case "min":
-            return fn.min(values)
-        case "max":
-            return fn.max(values)
-        case "collect":
-            return fn.sort_array(fn.collect_set(values) if agg.distinct else fn.collect_list(values))
-        case "stddev":
-            return fn.stddev_samp(values.cast("double"))
-        case "median" | "percentile":
-            return fn.percentile(values.cast("double"), 0.5 if agg.fraction is None else agg.fraction)
-    total = fn.sum(values.cast("decimal(20,0)" if kind.scalar in INTEGERS else "double"))
-    return total if agg.function == "sum" else fn.try_divide(total.cast("double"), fn.count(values))
-
-
-def _is_integer_sum(expression: ir.Expr) -> bool:
-    """Is it a sum over integers, which may exceed its type?"""
-    return isinstance(expression, ir.Agg) and expression.function == "sum" and expression.type.is_integer
-
-
-def _narrow(value: Column, agg: ir.Agg, query: ir.QueryIR) -> Column:
-    """A sum with its type; one that is too large fails when it is computed."""
-    low, high = INTEGER_BOUNDS[agg.type.scalar]
-    refusal = fn.raise_error(str(SumOverflow(query.name, show(agg))))
-    fits = value.isNull() | value.between(fn.lit(Decimal(low)), fn.lit(Decimal(high)))
-    return fn.when(fits, value).otherwise(refusal.cast(_WIDE)).cast(spark_type(agg.type))
-
-
 def _kind_of(expression: ir.Expr) -> ValueType:
     """The type of an expression over groups."""
     return expression.type if isinstance(expression, ir.Agg | ir.Call) else BOOL
@@ -273,8 +241,10 @@ def united(union: ir.UnionIR, frames: Sequence[DataFrame], page: Page) -> DataFr
     parts = [
         frame.select(
             *(
-                comparable(value.cast(spark_type(one.type)), one.type).alias(name)
-                for value, one, name in zip(_values(read, frame), query.columns, names, strict=True)
+                comparable(shared(value, given.type, one, query.name), one.type).alias(name)
+                for value, given, one, name in zip(
+                    _values(read, frame), read.columns, query.columns, names, strict=True
+                )
             )
         )
         for read, frame in zip(union.reads, frames, strict=True)
@@ -293,12 +263,8 @@ def _values(query: ir.ReadIR, result: DataFrame) -> list[Column]:
     columns: list[Column] = []
     for one, name in zip(query.columns, result.columns, strict=True):
         value = fn.col(name)
-        if (
-            isinstance(query, ir.QueryIR)
-            and isinstance(one.expression, ir.Agg)
-            and _is_integer_sum(one.expression)
-        ):
-            value = _narrow(value, one.expression, query)
+        if isinstance(query, ir.QueryIR) and may_overflow(one.expression):
+            value = narrow(value, one.expression, query)
         columns.append(value)
     return columns
 
@@ -327,6 +293,8 @@ def as_table(query: ir.ReadIR, collected: pa.Table) -> pa.Table:
             columns.append(_typed(column, field.type))
         except pa.ArrowInvalid:
             raise SumOverflow(query.name, show(one.expression)) from None
+        if may_overflow(one.expression) and pc.any(pc.is_inf(columns[-1])).as_py():
+            raise SumOverflow(query.name, show(one.expression))
     return nested(query.columns, pa.Table.from_arrays(columns, schema=pa.schema(fields)))
 
 

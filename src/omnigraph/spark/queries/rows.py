@@ -11,6 +11,7 @@ from pyspark.sql import functions as fn
 
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.functions.table import may_fail
 from omnigraph.lang.values import BOOL, DATETIME, F64, Scalar, ValueType
 from omnigraph.read.pattern.pattern import mentioned
 from omnigraph.read.run.expressions import Expressions
@@ -66,7 +67,9 @@ class Valued:
     def _is_mixed(self, expression: ir.Expr) -> bool:
         if not isinstance(expression, ir.Call | ir.Filter) or not is_of_rows(expression):
             return False
-        return len(set(mentioned(expression))) > 1 and expression not in self._computed
+        names = set(mentioned(expression))
+        is_carried = len(names) == 1 and not may_fail(expression)
+        return bool(names) and not is_carried and expression not in self._computed
 
     def value(self, expression: ir.Expr) -> Column:
         """An expression as a column of the frame."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from omnigraph.lang.query import ir
+from omnigraph.lang.query.functions.table import may_fail
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType
 from omnigraph.read.pattern.pattern import mentioned
 
@@ -161,9 +162,10 @@ def _bound_by(operations: Sequence[ir.Operation]) -> set[str]:
 
 
 def _compared(condition: ir.Filter) -> Iterator[tuple[str, Carried]]:
-    """What a condition needs of its variables: whether it holds, if it has only one, else both sides."""
+    """What a condition needs of its variables: whether it holds, if it has only one and always a value, else both
+    sides."""
     names = set(mentioned(condition))
-    if len(names) == 1:
+    if len(names) == 1 and not may_fail(condition):
         yield names.pop(), condition
     elif names:
         yield from values_in(condition.left)
@@ -171,7 +173,8 @@ def _compared(condition: ir.Filter) -> Iterator[tuple[str, Carried]]:
 
 
 def values_in(expression: ir.Expr | None) -> Iterator[tuple[str, Carried]]:
-    """The values of single variables that an expression is made of. Ids are always carried."""
+    """The values of single variables that an expression is made of. Ids are always carried; what may have no value
+    is not computed while a table is read, for there are rows that do not match."""
     match expression:
         case ir.Prop(variable, name) if name != "id":
             yield variable, expression
@@ -183,7 +186,7 @@ def values_in(expression: ir.Expr | None) -> Iterator[tuple[str, Carried]]:
             yield from values_in(argument)
         case ir.Call() | ir.Filter():
             names = set(mentioned(expression))
-            if len(names) == 1 and is_of_rows(expression):
+            if len(names) == 1 and is_of_rows(expression) and not may_fail(expression):
                 yield names.pop(), expression
             else:
                 operands = (

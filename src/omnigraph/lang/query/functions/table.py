@@ -163,7 +163,7 @@ _FUNCTIONS: Final = (
         "text",
         (_TEXT,),
         TEXT,
-        "the text in lower case",
+        "the text in lower case, letter by letter",
         ('lower("Ab")', '"ab"'),
         lambda k, text: k.pc.utf8_lower(text),
     ),
@@ -172,7 +172,7 @@ _FUNCTIONS: Final = (
         "text",
         (_TEXT,),
         TEXT,
-        "the text in upper case",
+        "the text in upper case, letter by letter",
         ('upper("Ab")', '"AB"'),
         lambda k, text: k.pc.utf8_upper(text),
     ),
@@ -211,6 +211,7 @@ _FUNCTIONS: Final = (
         "so many characters from a place on, which counts from 1; without a count all of them",
         ('substring("database", 5, 2)', '"ba"'),
         lambda k, *operands: k.substring(*operands),
+        fails=True,
     ),
     Function(
         "replace",
@@ -265,7 +266,7 @@ _FUNCTIONS: Final = (
         "text",
         (_TEXT, Parameter("pattern", Kind.PATTERN)),
         TRUTH,
-        "does a part of the text match the regular expression? (`^` and `$` stand for its ends)",
+        "does a part of the text match the regular expression, as RE2 writes it? (`^` and `$` stand for its ends)",
         ('regex_match("A380", "^A[0-9]+$")', "true"),
         lambda k, text, pattern: k.pc.match_substring_regex(text, pattern),
         fails=True,
@@ -298,6 +299,7 @@ _FUNCTIONS: Final = (
         "the largest whole number that is not above it",
         ("floor(-1.5)", "-2.0"),
         lambda k, number: k.pc.floor(number) if k.is_float(number) else number,
+        fails=True,
     ),
     Function(
         "ceil",
@@ -307,6 +309,7 @@ _FUNCTIONS: Final = (
         "the smallest whole number that is not below it",
         ("ceil(-1.5)", "-1.0"),
         lambda k, number: k.pc.ceil(number) if k.is_float(number) else number,
+        fails=True,
     ),
     Function(
         "sqrt",
@@ -326,6 +329,7 @@ _FUNCTIONS: Final = (
         "the number to the power of the exponent",
         ("power(2, 10)", "1024.0"),
         lambda k, number, exponent: k.pc.power(k.to_float(number), k.to_float(exponent)),
+        fails=True,
     ),
     Function(
         "ln",
@@ -345,6 +349,7 @@ _FUNCTIONS: Final = (
         "Euler's number to the power of the number",
         ("exp(0)", "1.0"),
         lambda k, number: k.pc.exp(k.to_float(number)),
+        fails=True,
     ),
     Function(
         "year",

@@ -21,6 +21,7 @@ from omnigraph.lang.query.syntax.expressions import (
     COMPUTED,
     TEXT_PREDICATES,
     WORD_OPERATORS,
+    AliasRef,
     Comparison,
     Expression,
     NullTest,
@@ -31,6 +32,15 @@ from omnigraph.lang.source import Name
 from omnigraph.lang.tokens import END, IDENT, INTEGER, STRING, TYPE_NAME, VARIABLE
 
 _U32_MAX = 2**32 - 1
+_LIKE = "write `contains`, `starts_with`, `ends_with(…)`, `icontains(…)` or `regex_match(…)`"
+_FOREIGN = {
+    "between": "write two comparisons: `$x.p >= 1 and $x.p <= 2`",
+    "like": _LIKE,
+    "ilike": _LIKE,
+    "matches": _LIKE,
+    "where": "conditions stand in `match`, beside the other clauses",
+}
+"""Words of other languages, and what is written here."""
 
 
 class ClauseParser(ExpressionParser):
@@ -162,7 +172,7 @@ class ClauseParser(ExpressionParser):
         start = self.token
         if self.peek().kind != ":" and (start.kind is not IDENT or self.peek().kind not in (",", "}", STRING)):
             condition = self.alone()
-            if not isinstance(condition, COMPUTED):
+            if not isinstance(condition, (*COMPUTED, TextCall)):
                 self.fail(
                     "expected `property: value` or a condition",
                     span=start.span.to(self.last),
@@ -257,7 +267,11 @@ class ClauseParser(ExpressionParser):
     def _not_a_clause(self, left: Expression) -> None:
         self._refuse_connective()
         remedy = "compare it: `=`, `!=`, `<`, `<=`, `>`, `>=`, `contains`, `starts_with`, `in`, `is null`"
-        if isinstance(left, Variable):
+        if isinstance(left, AliasRef) and left.name in _FOREIGN:
+            remedy = _FOREIGN[left.name]
+        elif self.token.text.lower() in _FOREIGN:
+            remedy = _FOREIGN[self.token.text.lower()]
+        elif isinstance(left, Variable):
             remedy = f"write `${left.name}: Type`, `${left.name} edge $other` or `${left.name}.property = …`"
         self.fail(f"expected a comparison, found {describe(self.token)}", remedy=remedy)
 

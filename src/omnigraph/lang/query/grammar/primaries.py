@@ -40,10 +40,13 @@ from omnigraph.lang.query.syntax.expressions import (
     Whole,
 )
 from omnigraph.lang.source import Name
-from omnigraph.lang.tokens import FLOAT, IDENT, INTEGER, STRING, VARIABLE, Token
+from omnigraph.lang.tokens import FLOAT, IDENT, INTEGER, STRING, TYPE_NAME, VARIABLE, Token
 
 _NAMES = (*AGGREGATES, *TEXT_PREDICATES, *SCORES, "now", "date", "datetime")
 """What is called by a name and is no row of the function table."""
+_WORDS = frozenset({"and", "or", "not", "in", "is", "true", "false", "contains", "case", "exists", "optional"})
+_OPERATORS = {"<>": "two values that differ are written `!=`", "==": "equality is written `=`"}
+"""Operators of other languages, as two tokens, and what is written here."""
 
 
 class PrimaryParser(Cursor, ABC):
@@ -137,6 +140,11 @@ class PrimaryParser(Cursor, ABC):
         if function == "count" and (star := self.accept("*")):
             self.expect(")", "`)`")
             return Aggregate(function, Everything(star.span), span=name.span.to(self.last))
+        if function not in DISTINCT and self.at_word("distinct") and self.peek().kind != ")":
+            self.fail(
+                f"`{function}` has no `distinct`; `count` and `collect` have it",
+                remedy="leave it out, or make groups of equal values in a query of their own",
+            )
         distinct = function in DISTINCT and self._accept_distinct()
         argument = self.expression()
         fraction = None
@@ -225,7 +233,16 @@ class PrimaryParser(Cursor, ABC):
         if token.kind == "[":
             with self.nested():
                 return self._list()
-        self.fail(f"expected a value, found {describe(token)}", remedy=NO_NULL if token.text == "null" else None)
+        self.fail(f"expected a value, found {describe(token)}", remedy=self._as_written_here(token))
+
+    def _as_written_here(self, token: Token) -> str | None:
+        """What is written here in place of a word or an operator of another language."""
+        before = self.tokens[self.at - 1].text if self.at else ""
+        if token.text.lower() == "null":
+            return NO_NULL
+        if token.kind is TYPE_NAME and token.text.lower() in _WORDS:
+            return f"words are written in small letters: `{token.text.lower()}`"
+        return _OPERATORS.get(before + token.text)
 
     def number(self) -> IntegerLiteral | FloatLiteral:
         """Read a number, with its sign."""

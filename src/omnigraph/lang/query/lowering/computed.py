@@ -108,6 +108,8 @@ def lower_computed(expression: Computed, lower: Callable[[Expression], ir.Expr],
 
 
 def _comparison(left: ir.Expr, operator: ComparisonOperator, right: ir.Expr, typing: Typing) -> ir.Filter:
+    if isinstance(left, ir.Var) and isinstance(right, ir.Var):
+        return ir.Filter(ir.Prop(left.name, "id"), COMPARISONS[operator], ir.Prop(right.name, "id"))
     if operator == "in":
         return ir.Filter(right, ir.Op.CONTAINS, left)
     if operator == "contains":

@@ -24,9 +24,9 @@ from omnigraph.lang.query.syntax.expressions import (
     Whole,
 )
 from omnigraph.lang.query.syntax.queries import Ordering, QuerySyntax
+from omnigraph.lang.query.typecheck.naming import ResultColumn, column_name, without_aliases
 from omnigraph.lang.query.typecheck.patterns import Condition, Pattern, Step
 from omnigraph.lang.query.typecheck.reads import CheckedRead
-from omnigraph.lang.query.typecheck.results import ResultColumn, column_name, without_aliases
 from omnigraph.lang.query.typecheck.scope import Scope
 from omnigraph.lang.query.typecheck.wholes import ENDS, fields_of
 from omnigraph.lang.values import STRING, U64, ValueType

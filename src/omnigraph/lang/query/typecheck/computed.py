@@ -33,7 +33,7 @@ from omnigraph.lang.query.syntax.expressions import (
     StringLiteral,
     Variable,
 )
-from omnigraph.lang.query.typecheck.comparisons import check_comparison, comparison_problem
+from omnigraph.lang.query.typecheck.comparisons import check_comparison, comparison_problem, conversion
 from omnigraph.lang.query.typecheck.scope import Context
 from omnigraph.lang.values import BOOL, STRING, Scalar, ValueType
 
@@ -65,7 +65,8 @@ def computed_type(expression: Computed, typed: Typed, context: Context) -> Value
             if found is None:
                 return None
             if not found.is_numeric:
-                context.report("T25", f"`-` needs a number, not {found.required()}", operand.span)
+                remedy = 'a part of a text goes by `replace(…, "…", "")`' if found.is_string else None
+                context.report("T25", f"`-` needs a number, not {found.required()}", operand.span, remedy)
                 return None
             return numeric((found,))
         case Duration(amount, unit):
@@ -162,7 +163,10 @@ def _shared(values: Sequence[Expression], typed: Typed, what: str, context: Cont
     for value, found in zip(values, known, strict=True):
         if unified((known[0], found)) is None or found.is_blob:
             context.report(
-                "T26", f"{what} have one type, not {known[0].required()} and {found.required()}", value.span
+                "T26",
+                f"{what} have one type, not {known[0].required()} and {found.required()}",
+                value.span,
+                None if found.is_blob else conversion({known[0].scalar, found.scalar}),
             )
             return None
     return unified(known)
@@ -188,7 +192,7 @@ def _call(
         operator: ComparisonOperator = "=" if function.name == "nullif" else "contains"
         problem = comparison_problem(Comparison(operands[0], operator, operands[1], call.span), *found)
         if problem is not None:
-            context.report("T25", problem, call.span)
+            context.report("T25", problem, call.span, conversion({one.scalar for one in found}))
             return None
     units = [one.value for one in operands if isinstance(one, StringLiteral)]
     if Kind.UNIT in {one.kind for one in function.parameters} and function.name != "date_diff":

@@ -14,6 +14,7 @@ from omnigraph.lang.query.syntax.expressions import (
     Aggregate,
     AliasRef,
     BoolLiteral,
+    Comparison,
     DateLiteral,
     DateTimeLiteral,
     Everything,
@@ -33,7 +34,7 @@ from omnigraph.lang.query.syntax.expressions import (
 )
 from omnigraph.lang.query.typecheck.computed import computed_type, require_truth
 from omnigraph.lang.query.typecheck.scope import Context, Scope, property_type
-from omnigraph.lang.schema.catalog import EdgeType
+from omnigraph.lang.schema.catalog import EdgeType, EntityType
 from omnigraph.lang.source import Span
 from omnigraph.lang.values import (
     BOOL,
@@ -149,12 +150,36 @@ def value_type(expression: Expression, scope: Scope, context: Context, role: str
         case NullTest(Variable(name)) if name not in context.parameters:
             _check_presence(expression.operand, scope, context)
             return BOOL
+        case Comparison() if _compares_entities(expression, scope, context):
+            return BOOL.or_null()
         case _ if isinstance(expression, COMPUTED):
             return computed_type(expression, lambda part: value_type(part, scope, context, role), context)
         case Everything():
             return None
         case _:
             return literal_type(expression, context)
+
+
+def _compares_entities(comparison: Comparison, scope: Scope, context: Context) -> bool:
+    """Is it `$a = $b` or `$a != $b`, of two nodes or two edges? They are compared by their ids, and reported if
+    they are of two types."""
+    if comparison.operator not in ("=", "!="):
+        return False
+    found: list[EntityType] = []
+    for side in (comparison.left, comparison.right):
+        bound = scope.find(side.name) if isinstance(side, Variable) else None
+        if bound is None or bound.type is None or (isinstance(side, Variable) and side.name in context.parameters):
+            return False
+        found.append(bound.type)
+    one, other = found
+    if one.name != other.name:
+        context.report(
+            "T7",
+            f"{one.name} and {other.name} are two types, and never the same",
+            comparison.span,
+            "compare properties: `$a.name = $b.name`",
+        )
+    return True
 
 
 def check_condition(condition: Expression, scope: Scope, context: Context) -> None:

@@ -26,16 +26,14 @@ from omnigraph.lang.query.syntax.expressions import (
     Whole,
 )
 from omnigraph.lang.query.syntax.queries import Ordering, ReadBody
+from omnigraph.lang.query.typecheck.naming import ResultColumn, column_name, without_aliases
 from omnigraph.lang.query.typecheck.rankings import check_ranking
 from omnigraph.lang.query.typecheck.results import (
-    ResultColumn,
     Returned,
     aggregates,
     check_grouped,
-    column_name,
     operand_type,
     projected_type,
-    without_aliases,
 )
 from omnigraph.lang.query.typecheck.scope import Context, Scope, property_type
 from omnigraph.lang.values import ValueType

@@ -10,9 +10,11 @@ from omnigraph.lang.query.functions.signature import unified
 from omnigraph.lang.query.spelling import spell_expression
 from omnigraph.lang.query.syntax.expressions import AliasRef, ScoreCall, Whole
 from omnigraph.lang.query.syntax.queries import Ordering, ReadBody
+from omnigraph.lang.query.typecheck.comparisons import conversion
+from omnigraph.lang.query.typecheck.naming import ResultColumn, column_name
 from omnigraph.lang.query.typecheck.orderings import check_counts, check_page
 from omnigraph.lang.query.typecheck.patterns import Pattern, check_match_block
-from omnigraph.lang.query.typecheck.results import ResultColumn, Returned, check_returned, column_name
+from omnigraph.lang.query.typecheck.results import Returned, check_returned
 from omnigraph.lang.query.typecheck.scope import Context, Scope
 from omnigraph.lang.query.typecheck.wholes import fields_of
 from omnigraph.lang.values import ValueType
@@ -77,7 +79,8 @@ def _check_same(first: CheckedRead, other: CheckedRead, context: Context) -> Non
                 "Q118",
                 f"the column `{two.name}` is {_shown(types[1])} here and {_shown(types[0])} in the first `return`",
                 two.expression.span,
-                "turn one into the other: `to_string(…)`, `to_float(…)`",
+                conversion({kind.scalar for some in types if some for _, kind in some})
+                or "turn one into the other: `to_string(…)`, `to_float(…)`",
             )
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
+from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.query.spelling import spell_expression
 from omnigraph.lang.query.syntax.expressions import (
     COMPUTED,
     LITERALS,
     Aggregate,
     AliasRef,
+    Comparison,
     Everything,
     Expression,
     FloatLiteral,
@@ -22,9 +25,15 @@ from omnigraph.lang.query.syntax.expressions import (
     Variable,
     Whole,
 )
-from omnigraph.lang.query.syntax.parts import operands_of, parts_of, with_operands
+from omnigraph.lang.query.syntax.parts import operands_of, parts_of
 from omnigraph.lang.query.syntax.queries import Projection, ReadBody
 from omnigraph.lang.query.typecheck.computed import computed_type, require_truth
+from omnigraph.lang.query.typecheck.naming import (
+    ResultColumn,
+    column_name,
+    warn_of_repeated_names,
+    without_aliases,
+)
 from omnigraph.lang.query.typecheck.operands import literal_type, unknown_variable, value_type
 from omnigraph.lang.query.typecheck.rankings import check_ranking
 from omnigraph.lang.query.typecheck.scope import Context, Scope, property_type, unbound_property
@@ -32,16 +41,6 @@ from omnigraph.lang.values import DATETIME, F64, I64, STRING, U64, Scalar, Value
 from omnigraph.records import dataclass
 
 _COMPARABLE = frozenset({Scalar.STRING, Scalar.DATE, Scalar.DATETIME})
-
-
-@dataclass(frozen=True, slots=True)
-class ResultColumn:
-    """One column of the result: its name, what computes it, and its type (None after a reported mistake)."""
-
-    name: str
-    expression: Expression
-    type: ValueType | None
-    aliased: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +56,13 @@ def check_returned(body: ReadBody, scope: Scope, context: Context) -> Returned:
     columns = [_column(projection, scope, context) for projection in body.projections]
     grouped = any(aggregates(p.expression) for p in body.projections)
     if grouped:
-        for projection, column in zip(body.projections, columns, strict=True):
-            is_key = isinstance(projection.expression, (Aggregate, PropertyRef, Variable, Whole, *COMPUTED))
-            if not is_key and column.type is not None:
+        for projection in body.projections:
+            if isinstance(projection.expression, ScoreCall):
                 context.report(
                     "T9",
-                    "beside an aggregate only `$x` and `$x.p` can be returned",
+                    "beside an aggregate no score can be returned",
                     projection.span,
-                    "they are the group's key",
+                    "a score is of a row, and not of a group; rank in a query of its own",
                 )
         keys = [p.expression for p in body.projections if not aggregates(p.expression)]
         for projection in body.projections:
@@ -74,12 +72,14 @@ def check_returned(body: ReadBody, scope: Scope, context: Context) -> Returned:
         for condition in body.having:
             _check_having(condition.condition, known, keys, scope, context)
     elif body.having:
+        counts = any(aggregates(condition.condition) for condition in body.having)
         context.report(
             "Q117",
             "`having` needs an aggregate in `return`",
             body.having[0].span,
-            "put conditions on rows into `match`",
+            "return what it asks about: `count(*) as n`" if counts else "put conditions on rows into `match`",
         )
+    warn_of_repeated_names(body, columns, context)
     return Returned(columns, grouped)
 
 
@@ -114,38 +114,16 @@ def _check_having(
 ) -> None:
     """A condition on groups: its aliases are columns of the result."""
     plain = without_aliases(condition, columns)
+    unknown = [part for part in parts_of(plain) if isinstance(part, AliasRef) and part.name != "null"]
+    for part in unknown:
+        aliases = [column.name for column in columns.values() if column.aliased]
+        remedy = partial(suggest, part.name, aliases, "", f"a property is written `$x.{part.name}`")
+        context.report("T7", f"`{part.name}` is no column of this `return`", part.span, remedy)
+    if unknown:
+        return
     found = operand_type(plain, scope, context)
     require_truth(condition, found, "`having`", context)
     check_grouped(plain, keys, context)
-
-
-def without_aliases(expression: Expression, columns: Mapping[str, ResultColumn]) -> Expression:
-    """An expression with what the columns compute in place of their aliases."""
-    if isinstance(expression, AliasRef):
-        column = columns.get(expression.name)
-        return expression if column is None or not column.aliased else column.expression
-    return with_operands(expression, lambda part: without_aliases(part, columns))
-
-
-def column_name(expression: Expression) -> str:
-    """The name of an output column without an alias."""
-    match expression:
-        case PropertyRef(variable, name):
-            return f"{variable.name}.{name.text}"
-        case Variable(name) | Whole(Variable(name)):
-            return name
-        case Aggregate(_, Everything()):
-            return spell_expression(expression)
-        case Aggregate():
-            return column_name(expression.argument)
-        case Now():
-            return "now"
-        case AliasRef(name):
-            return name
-        case _ if isinstance(expression, COMPUTED):
-            return spell_expression(expression)
-        case _:
-            return "literal"
 
 
 def _column(projection: Projection, scope: Scope, context: Context) -> ResultColumn:
@@ -203,6 +181,8 @@ def projected_type(expression: Expression, scope: Scope, context: Context) -> Va
             return None
         case NullTest(Variable(name)) if name not in context.parameters:
             return value_type(expression, scope, context, "returned")
+        case Comparison(Variable(), _, Variable()):
+            return value_type(expression, scope, context, "compared")
         case _ if isinstance(expression, COMPUTED):
             return computed_type(expression, lambda part: operand_type(part, scope, context), context)
         case _ if isinstance(expression, LITERALS):
@@ -267,7 +247,7 @@ def _aggregate_type(call: Aggregate, scope: Scope, context: Context) -> ValueTyp
             return None
         if call.fraction is not None and not _is_share(call.fraction):
             context.report(
-                "T8", "the share of `percentile` is a number from 0 to 1", call.fraction.span, "write 0.9"
+                "T8", "the share of `percentile` is a literal from 0 to 1", call.fraction.span, "write 0.9"
             )
         return _added_type(found, call.function).or_null()
     comparable = found.is_numeric or (found.is_plain and found.scalar in _COMPARABLE)

@@ -12,6 +12,7 @@ from omnigraph.read.pattern.pattern import mentioned
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.groups.listing import LISTED, Listed
+from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Array, Bools, Column, Ints, distinct_numbers
 from omnigraph.read.values.comparing import Series
 from omnigraph.read.values.counting import MANY, counts_by, largest, sums_by
@@ -70,16 +71,16 @@ class Partial:
         """The aggregate as a column; OverflowError if a sum has no room in 64 bits."""
         match self.kind:
             case "count":
-                return pa.array(self.counts)
+                return to_arrow(self.counts)
             case "distinct":
-                return pa.array(self._distinct())
+                return to_arrow(self._distinct())
             case "listed" if self.listed is not None:
                 return self.listed.finish(len(self.counts))
-            case "sum":
-                return pa.array(_narrow(self.numbers), mask=self.counts == 0)
+            case "sum" if self.numbers is not None:
+                return to_arrow(_narrow(self.numbers), self.counts == 0)
             case "avg" if self.numbers is not None:
-                with np.errstate(invalid="ignore", divide="ignore"):
-                    return pa.array(self.numbers / self.counts, mask=self.counts == 0)
+                means = self.numbers / np.where(self.counts == 0, 1, self.counts)
+                return to_arrow(means.astype(np.float64), self.counts == 0)
             case _:
                 return self._extreme()
 
@@ -98,8 +99,8 @@ class Partial:
             if not len(encoded.dictionary):
                 return pa.nulls(len(none), kind)
             codes = np.argsort(encoded.ranks)[np.where(none, 0, self.numbers)]
-            return encoded.dictionary.take(pa.array(codes, mask=none))
-        plain = pa.array(self.numbers, mask=none)
+            return encoded.dictionary.take(to_arrow(codes, none))
+        plain = to_arrow(self.numbers, none)
         if pa.types.is_date32(kind):
             return plain.cast(pa.int32()).cast(kind)
         return plain.cast(kind)
@@ -139,12 +140,12 @@ def partial(
     if agg.function in ("min", "max"):
         return _extremes(agg.function, inverse, column, positions, groups, counts)
     values = _at(column.values, positions)
-    if agg.function == "sum" and values.dtype.kind != "f":
-        return Partial("sum", counts, sums_by(inverse, values, weights, groups))
+    kind: Kind = "sum" if agg.function == "sum" else "avg"
+    if values.dtype.kind != "f":
+        return Partial(kind, counts, sums_by(inverse, values, weights, groups))
     values = values.astype(np.float64)
     if weights is not None:
         values = values * weights
-    kind: Kind = "sum" if agg.function == "sum" else "avg"
     return Partial(kind, counts, np.bincount(inverse, weights=values, minlength=groups))
 
 
@@ -155,7 +156,7 @@ def _listed(
     values = column.arrow if positions is None else column.take(positions)
     if weights is not None:
         index = np.repeat(np.arange(len(inverse)), weights)
-        inverse, values = inverse[index], values.take(pa.array(index))
+        inverse, values = inverse[index], values.take(to_arrow(index))
     return Partial("listed", counts_by(inverse, None, groups), listed=Listed(agg, inverse, values))
 
 
@@ -190,9 +191,9 @@ def combine(part: Partial, inverse: Ints, groups: int) -> Partial:
     return Partial(part.kind, counts, numbers, part.column, pairs)
 
 
-def _narrow(sums: Array | None) -> Array | None:
+def _narrow(sums: Array) -> Array:
     """Sums that are Python's integers as 64-bit ones, unsigned if they have to be."""
-    if sums is None or sums.dtype != np.object_:
+    if sums.dtype != np.object_:
         return sums
     low, high = min(sums, default=0), max(sums, default=0)
     return sums.astype(np.int64 if low < 0 or high < 2**63 else np.uint64)

@@ -17,6 +17,7 @@ from omnigraph.read.pattern.pattern import mentioned
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame, joined
 from omnigraph.read.run.groups.aggregates import Partial, combine, partial
+from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Column, Ints
 from omnigraph.read.values.comparing import Series
 from omnigraph.records import dataclass
@@ -134,9 +135,12 @@ class Grouping:
     def _numbered(self, key: ir.Expr, frame: Frame) -> Ints:
         """Numbers for computed values, which have no dictionary of their own."""
         operand = self._expressions.operand(key, frame)
-        assert isinstance(operand, Series)  # noqa: S101  constants are no keys
-        encoded = Column(operand.arrow).codes
         known = self._computed.setdefault(key, {})
+        if not isinstance(operand, Series):
+            # What is computed with a null that is the same for all rows is null for all of them.
+            number = -1 if operand is None else known.setdefault(operand, len(known))
+            return np.full(frame.count, number, dtype=np.int64)
+        encoded = Column(operand.arrow).codes
         values = encoded.dictionary.to_pylist()
         numbers = [known.setdefault(_hashable(value), len(known)) for value in values]
         return np.array([*numbers, -1], dtype=np.int64)[encoded.codes]
@@ -172,7 +176,7 @@ class Grouping:
         present = np.flatnonzero(rows.counts)
         if len(present) == part.frame.count or self._is_one:
             return Groups(part.frame, arrays)
-        return Groups(part.frame.take(present), [array.take(pa.array(present)) for array in arrays])
+        return Groups(part.frame.take(present), [array.take(to_arrow(present)) for array in arrays])
 
     def _finished(self, agg: ir.Agg, one: Partial) -> pa.Array:
         try:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.lang.query import ir
+from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Array, Floats, Ints, numbers
 from omnigraph.records import dataclass
 
@@ -55,9 +56,9 @@ class Listed:
         if self.agg.distinct and len(values) > 1:
             same = pc.equal(values[1:], values[:-1]).to_numpy(zero_copy_only=False) & (groups[1:] == groups[:-1])
             kept = np.flatnonzero(np.append(True, ~same))
-            groups, values = groups[kept], values.take(pa.array(kept))
+            groups, values = groups[kept], values.take(to_arrow(kept))
         ends = np.cumsum(np.bincount(groups, minlength=count))
-        return pa.ListArray.from_arrays(pa.array(np.append(0, ends), pa.int32()), values)
+        return pa.ListArray.from_arrays(to_arrow(np.append(0, ends).astype(np.int32)), values)
 
 
 def _deviations(groups: Ints, values: Floats, sizes: Ints) -> pa.Array:
@@ -77,7 +78,7 @@ def _deviations(groups: Ints, values: Floats, sizes: Ints) -> pa.Array:
         squares = np.bincount(groups, weights=away**2, minlength=count)
         left = np.bincount(groups, weights=away, minlength=count)
         variance = np.maximum(squares - left**2 / sizes, 0.0) / (sizes - 1)
-        return pa.array(np.sqrt(variance) * scales, mask=sizes < 2)
+        return to_arrow(np.sqrt(variance) * scales, sizes < 2)
 
 
 def _quantiles(groups: Ints, values: Floats, sizes: Ints, share: float) -> pa.Array:
@@ -92,4 +93,8 @@ def _quantiles(groups: Ints, values: Floats, sizes: Ints, share: float) -> pa.Ar
     high = np.ceil(place).astype(np.int64)
     last = len(ranked) - 1
     below, above = ranked[np.minimum(starts + low, last)], ranked[np.minimum(starts + high, last)]
-    return pa.array(below + (above - below) * (place - low), mask=sizes == 0)
+    part = place - low
+    with np.errstate(over="ignore", invalid="ignore"):
+        between = above - below
+        found = np.where(np.isfinite(between), below + between * part, below * (1 - part) + above * part)
+    return to_arrow(found, sizes == 0)

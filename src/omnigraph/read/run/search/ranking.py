@@ -17,6 +17,7 @@ from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.search.indexed import candidates_by_index
 from omnigraph.read.run.search.scorers import NearestScorer, scorer_of
+from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Array, Bools, Column, Floats, Ints
 from omnigraph.read.values.sorting import is_ascending
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
@@ -47,14 +48,14 @@ def scored(
     for index, ranking in enumerate(rankings):
         values = arms.scores(ranking)
         known[ranking] = ir.Prop(f"score#{index}", "score")
-        frame = _bound(frame, f"score#{index}", pa.array(values, mask=np.isnan(values)))
+        frame = _bound(frame, f"score#{index}", to_arrow(values, np.isnan(values)))
         if all(ranking != expression for _, expression in ordered):
             continue
         kept &= is_ranked(ranking, values)
         if len(ranking.arms()) > 1 and not query.distinct:
             for number, arm in enumerate(ranking.arms()):
                 name, ranks = f"place#{index}.{number}", arms.ranks(arm)
-                frame = _bound(frame, name, pa.array(np.where(ranks < 0, frame.count, ranks)))
+                frame = _bound(frame, name, to_arrow(np.where(ranks < 0, frame.count, ranks)))
                 places.append(ir.Order(ir.Prop(name, "place")))
     columns = tuple(replace(c, expression=known.get(c.expression, c.expression)) for c in query.columns)
     orders = tuple(
