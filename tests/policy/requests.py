@@ -71,6 +71,10 @@ ROUTES: dict[str, tuple[Verb, Request]] = {
         Verb(lambda _: [Need(Action.INVOKE_QUERY, "main")], CHANGED.run),
         post("/queries/gone", params={"n": "nobody"}),
     ),
+    "invoke_if_graph_commit": (
+        Verb(lambda _: [Need(Action.INVOKE_QUERY, "main")], CHANGED.run),
+        post("/queries/gone/if-graph-commit", params={"n": "nobody"}),
+    ),
     "mutate": (CHANGED, post("/mutate", **DELETED)),
     "mutate_if_graph_commit": (
         Verb(lambda _: [Need(Action.CHANGE, "main", PERSON)], CHANGED.run),
@@ -166,6 +170,17 @@ OF_STORAGE = {
     "serve",
 }
 """Commands that work on the files of a graph: their user can read and write these without any policy."""
+OF_A_CLUSTER = {
+    "cluster apply",
+    "cluster approve",
+    "cluster force-unlock",
+    "cluster import",
+    "cluster plan",
+    "cluster refresh",
+    "cluster status",
+    "cluster validate",
+}
+"""Commands of the operator of a cluster, who writes its policies."""
 WITHOUT_A_GRAPH = {
     "alias",
     "fmt",

@@ -123,7 +123,9 @@ def test_a_hangup_makes_a_server_read_its_files_again(tmp_path: Path) -> None:
         os.kill(process.pid, signal.SIGHUP)
         assert logged(process, "reloaded")["queries"] == ["fresh", "names"]
         assert guarded.send(invoke, "caller")[0] == 200
-        assert logged(process, "policy")["matched_rule_id"] == "invokes"
+        decided = logged(process, "policy")
+        assert (decided["matched_rule_id"], decided["graph"]) == ("invokes", "default")
+        assert logged(process, "request", request_id=decided["request_id"])["actor"] == "caller"
         assert guarded.send(Sent("GET", "/snapshot"), "reader")[0] == 403
         assert logged(process, "policy", actor="reader")["allowed"] is False
         process.terminate()

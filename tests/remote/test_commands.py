@@ -79,9 +79,9 @@ def test_every_command_is_compared() -> None:
     assert both - compared == INCOMPARABLE
 
 
-@pytest.mark.parametrize("commands", quick_and_long(COMMANDS[:1], COMMANDS))
+@pytest.mark.parametrize("commands", quick_and_long(list(COMMANDS[:1]), list(COMMANDS)))
 def test_commands_print_the_same(
-    commands: tuple[tuple[str, ...], ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    commands: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("one", "other"):
         make_graph(tmp_path / f"{name}.omni")

@@ -63,12 +63,19 @@ def test_what_is_not_one_range_stands_for_all_bytes(blobs: Served, asked: str) -
     assert (found.status, len(found.content)) == (200, SIZE)
 
 
-@pytest.mark.parametrize("asked", [f"bytes={SIZE}-", "bytes=-0", f"bytes={SIZE + 5}-{SIZE + 9}"])
-def test_a_range_without_bytes_is_a_416(blobs: Served, asked: str) -> None:
+@pytest.mark.parametrize(
+    ("asked", "start", "end"),
+    [
+        (f"bytes={SIZE}-", SIZE, SIZE),
+        ("bytes=-0", SIZE, SIZE),
+        (f"bytes={SIZE + 5}-{SIZE + 9}", SIZE + 5, SIZE + 10),
+    ],
+)
+def test_a_range_without_bytes_is_a_416(blobs: Served, asked: str, start: int, end: int) -> None:
     found = blobs.request("GET", ADA, Range=asked)
     assert found.status == 416
     assert found.headers["Content-Range"] == f"bytes */{SIZE}"
-    assert found.json["blob_range"] == {"asked": asked, "length": SIZE}
+    assert found.json["blob_range"] == {"start": start, "end": end, "length": SIZE}
 
 
 def test_head_reads_no_bytes_and_ignores_ranges(blobs: Served) -> None:
@@ -111,6 +118,9 @@ def test_a_put_is_one_commit_of_the_tokens_actor(blobs: Served) -> None:
     assert blobs.request("DELETE", BOB + "&branch=put").status == 200
     assert blobs.request("GET", BOB + "&branch=put").json["blob"]["is_null"] is True
     assert blobs.request("PUT", ANNA + "&branch=put", content=b"x").status == 404
+    assert blobs.request("PUT", f"{BOB}&branch=put&entity=edge", content=b"x").status == 400
+    assert blobs.request("PUT", f"{BOB}&branch=put&entity=node", content=b"x").status == 200
+    assert blobs.request("GET", f"{BOB}&branch=put&entity=node").content == b"x"
     older = done["commit"]["graph_commit_id"]
     assert blobs.request("GET", f"{BOB}&snapshot={older}").content == b"one"
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from tests.server.running import ADD, Served, serving
+from tests.server.running import ADD, TOKENS, Served, serving
 
 
 def followed(
@@ -17,7 +18,7 @@ def followed(
     found = server.pool.request(
         "GET", f"{server.url}/graphs/default{path}", headers=headers, preload_content=False, timeout=60
     )
-    assert found.status == 200
+    assert found.status == 200, found.data
     assert found.headers["content-type"].startswith("text/event-stream")
     held = b""
     try:
@@ -56,3 +57,23 @@ def test_followers_are_counted_and_wrong_cursors_refused(graph_place: Path) -> N
         assert server.request("GET", "/graphs/default/changes/events").status == 429
         assert server.request("GET", "/graphs/default/changes/events?cursor=x").status == 400
         follower.close()
+
+
+def test_a_follower_of_a_deleted_branch_is_told_so(graph_place: Path) -> None:
+    with serving(graph_place, is_open=True) as server:
+        server.ask("/branches", {"name": "dev"})
+        follower = followed(server, "/changes/events?branch=dev")
+        next(follower)
+        assert server.request("DELETE", "/graphs/default/branches/dev").status == 200
+        told, body = next(follower)
+        assert (told, body["code"], body["outcome"]) == (None, "not_found", "nothing_written")
+        assert list(follower) == []
+
+
+def test_a_head_request_has_an_end(served: Served) -> None:
+    """It gets the headers of a stream, and the connection takes the next request."""
+    with socket.create_connection(("127.0.0.1", served.port), 30) as caller:
+        token = f"Authorization: Bearer {TOKENS['ada']}"
+        for path in ("/graphs/default/changes/events", "/graphs/default/schema"):
+            caller.sendall(f"HEAD {path} HTTP/1.1\r\nHost: x\r\n{token}\r\n\r\n".encode())
+            assert caller.recv(65_536).startswith(b"HTTP/1.1 200 OK\r\n")

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import urllib3
 from tests.cli.command import COMMAND
-from tests.processes import PATIENCE, children
-from tests.server.running import ADD, NAMES, SCHEMA, Served, make_graph, serve, serving
+from tests.processes import PATIENCE
+from tests.server.running import ADD, NAMES, SCHEMA, Served, make_graph, serving
 
 import omnigraph
 from omnigraph.errors import GraphNotFound, RequestError
@@ -81,6 +81,23 @@ def test_a_server_that_stops_finishes_its_writes(graph_place: Path) -> None:
         assert done <= {row["name"] for row in graph.query(NAMES)}
 
 
+@pytest.mark.long
+def test_a_server_that_cannot_wait_says_so(graph_place: Path) -> None:
+    """A body that does not come is waited for as long as the operator has said, and then answered."""
+    head = "POST /graphs/default/load/ndjson HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer token-of-ada\r\n"
+    with (
+        serving(graph_place, shutdown_seconds=1.0) as server,
+        socket.create_connection(("127.0.0.1", server.port), 30) as caller,
+    ):
+        caller.sendall(f"{head}Content-Type: application/x-ndjson\r\nContent-Length: 99\r\n\r\n{{".encode())
+        assert server.request("GET", "/healthz").status == 200
+        server.stop()
+        head, _, body = caller.recv(65_536).decode().partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 503")
+    assert (json.loads(body)["code"], json.loads(body)["outcome"]) == ("unavailable", "nothing_written")
+    assert f"x-request-id: {json.loads(body)['request_id']}" in head
+
+
 def test_a_directory_of_graphs_is_served_by_their_names(tmp_path: Path) -> None:
     for name in ("one", "two"):
         make_graph(tmp_path / f"{name}.omni")
@@ -100,12 +117,22 @@ def test_a_directory_of_graphs_is_served_by_their_names(tmp_path: Path) -> None:
 
 
 def test_a_server_with_a_certificate_speaks_tls(graph_place: Path, tmp_path: Path) -> None:
+    """It stops while a caller keeps its connection, without waiting for that caller to close it too."""
     certificate, key = certified(tmp_path)
-    with children((serve, str(graph_place), True, {}, (certificate, key))) as (child,):
-        address = child.hear().partition("=")[2]
-        with urllib3.PoolManager(ca_certs=certificate, assert_hostname="localhost") as pool:
-            found = pool.request("GET", f"https://{address}/healthz", timeout=60)
+    command = [*COMMAND, "serve", str(graph_place), "--bind", "127.0.0.1:0", "--unauthenticated"]
+    command += ["--tls-cert", certificate, "--tls-key", key, "--shutdown-seconds", "2"]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
+        urllib3.PoolManager(ca_certs=certificate, assert_hostname="localhost") as pool,
+    ):
+        assert process.stdout is not None
+        address = process.stdout.readline().strip().partition("=")[2]
+        found = pool.request("GET", f"https://{address}/healthz", timeout=60)
         assert found.json()["status"] == "ok"
+        process.terminate()
+        _, said = process.communicate(timeout=PATIENCE)
+    events = [json.loads(line)["event"] for line in said.splitlines()]
+    assert (process.returncode, events) == (0, ["listening", "request", "stopping", "stopped"])
 
 
 def certified(folder: Path) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import urllib3
 from tests.sampling import sampled
-from tests.server.running import ADD, Reply, Served, serving
+from tests.server.running import ADD, SCHEMA, Reply, Served, serving
 
 import omnigraph
 from omnigraph.errors import CommitDone, InvalidArgument
@@ -85,6 +85,84 @@ def test_a_merge_is_done_once(graph_place: Path) -> None:
         again = server.ask("/branches/merge", {"source": "dev"}, Idempotency_Key="k")
         assert again == first
         assert first["outcome"] == "fast_forward"
+
+
+def test_a_merge_with_the_same_key_deletes_its_source_once(graph_place: Path) -> None:
+    """A branch that somebody has made anew since then has nothing to do with the merge, and stays."""
+    merge = {"source": "dev", "delete_branch": True}
+    with serving(graph_place) as server:
+        server.ask("/branches", {"name": "dev"}, Idempotency_Key="b")
+        server.ask("/mutate", {"query": ADD, "params": {"n": "cid"}, "branch": "dev"})
+        first = server.ask("/branches/merge", merge, Idempotency_Key="k")
+        assert first["branch_deleted"] is True
+        server.ask("/branches", {"name": "dev"})
+        server.ask("/mutate", {"query": ADD, "params": {"n": "dan"}, "branch": "dev"})
+        assert server.ask("/branches/merge", merge, Idempotency_Key="k") == first
+        assert server.names("dev") == ["ada", "bob", "cid", "dan"]
+
+
+def test_every_write_can_be_sent_again(graph_place: Path) -> None:
+    with serving(graph_place) as server:
+        added = server.ask("/mutate", {"query": ADD, "params": {"n": "cid"}})["commit"]["graph_commit_id"]
+        other = server.ask("/mutate", {"query": ADD, "params": {"n": "dan"}})["commit"]["graph_commit_id"]
+        schema = server.ask("/schema")["schema_source"].replace("age: I32?", "age: I32?  nick: String?")
+        writes: dict[str, dict[str, Any]] = {
+            "/revert": {"commits": [added]},
+            "/cherry-pick": {"commit": added},
+            "/reset": {"commit": other},
+            "/schema/apply": {"schema_source": schema},
+            "/branches": {"name": "dev"},
+            "/tags": {"name": "v1"},
+        }
+        for path, body in writes.items():
+            url = f"/graphs/default{path}"
+            first, again = (server.request("POST", url, body, Idempotency_Key=path) for _ in range(2))
+            assert (first.status, again.status, again.json) == (200, 200, first.json), (path, again.content)
+            assert again.headers["idempotency-replayed"] == "true"
+        # One key is for one write, also if another one has the same values.
+        twice = server.request(
+            "POST", "/graphs/default/reset", writes["/cherry-pick"], Idempotency_Key="/cherry-pick"
+        )
+        assert twice.status == 422
+        gone = server.request("DELETE", "/graphs/default/branches/dev", Idempotency_Key="x")
+        assert (gone.status, gone.json["argument"]) == (400, "Idempotency-Key")
+        assert len(server.ask("/branches")["branches"]) == 2
+
+
+LOST: dict[str, tuple[str, dict[str, Any]]] = {
+    "merge": ("/branches/merge", {"source": "dev", "delete_branch": True}),
+    "reset": ("/reset", {"commit": "before"}),
+    "revert": ("/revert", {"commits": ["newest"]}),
+    "schema": ("/schema/apply", {"schema_source": SCHEMA.replace("since: I32?", "since: I32?  note: String?")}),
+    "mutate": ("/mutate", {"query": ADD, "params": {"n": "eve"}}),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", LOST)
+def test_a_write_whose_answer_was_lost_is_found_again(graph_place: Path, name: str) -> None:
+    """The server dies when the commit is published. The same request, with its condition, is answered by it."""
+    with omnigraph.open(graph_place) as graph:
+        graph.tag("before")
+        graph.mutate(ADD, {"n": "cid"})
+        newest = graph.tag("newest").graph_commit_id
+        graph.create_branch("dev")
+        graph.mutate(ADD, {"n": "dan"}, branch="dev")
+    path, body = LOST[name]
+    headers: dict[str, Any] = {"Idempotency_Key": "k", "Omnigraph_If_Graph_Commit": newest}
+    with serving(graph_place, failpoint="write.after_publish") as server:
+        with pytest.raises(urllib3.exceptions.HTTPError):
+            server.ask(path, body, **headers)
+        server.child.join_killed()
+    with serving(graph_place) as server:
+        found = server.request("POST", f"/graphs/default{path}", body, **headers)
+        assert found.status == 200, found.content
+        assert found.headers["idempotency-replayed"] == "true"
+        assert found.json["commit"]["parents"][0] == newest
+        assert server.ask("/commits?limit=1")["commits"] == [found.json["commit"]]
+        assert server.ask(path, body, **headers) == found.json
+        assert found.json.get("branch_deleted", True)
+        assert len(server.ask("/branches")["branches"]) == (1 if name == "merge" else 2)
 
 
 def test_the_same_write_at_the_same_time_on_two_servers_is_done_once(graph_place: Path) -> None:

@@ -44,6 +44,7 @@ CALLS: dict[str, tuple[str, object]] = {
     "clear_blob": (BLOB, None),
     "queries": ("/graphs/default/queries", None),
     "invoke": ("/graphs/default/queries/names", {}),
+    "invoke_if_graph_commit": ("/graphs/default/queries/add/if-graph-commit", {"params": {"n": "fay", "a": 1}}),
     "recoveries": ("/graphs/default/recoveries", None),
     "export": ("/graphs/default/export", {}),
     "baseline": ("/graphs/default/changes/baseline", {}),
@@ -70,7 +71,7 @@ CALLS: dict[str, tuple[str, object]] = {
 
 
 def test_every_route_answers_as_the_document_says(graph_place: Path) -> None:
-    (graph_place.parent / "stored.gq").write_text(NAMES)
+    (graph_place.parent / "stored.gq").write_text(f"{NAMES}\n{ADD}")
     with serving(graph_place, queries=graph_place.parent) as server:
         document = server.request("GET", "/openapi.json", actor=None).json
         operations = {
@@ -101,7 +102,8 @@ def called(server: Served, method: str, path: str, body: object) -> Any:
         return server.request(method, path, content=body, Content_Type=NDJSON)
     if isinstance(body, dict) and str(body.get("schema_source", "")).startswith("SCHEMA"):
         body = {"schema_source": server.ask("/schema")["schema_source"] + body["schema_source"][6:]}
-    return server.request(method, path, body, Omnigraph_If_Graph_Commit=head)
+    condition = {"Omnigraph_If_Graph_Commit": head} if path.endswith("/if-graph-commit") else {}
+    return server.request(method, path, body, **condition)
 
 
 def check(document: Mapping[str, Any], schema: Mapping[str, Any], value: Any, where: str) -> None:

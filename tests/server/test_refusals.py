@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from tests.server.running import ADD, NAMES, Served, serving
 
+from omnigraph.errors import ChangeFeedGap, SchemaChanged
+from omnigraph.messages.failures import failure_body
 from omnigraph.server.settings import ServerSettings
 
 JSON = "application/json"
@@ -61,7 +63,8 @@ def test_an_error_has_an_id_that_the_caller_may_choose(served: Served) -> None:
         ("/graphs/default/commits?limit=99999999999999999999", 400, "whole number"),
         ("/graphs/default/commits/01ARZ3NDEKTSV4RRFFQ69G5FAV", 404, "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
         ("/graphs/default/changes?cursor=nonsense", 400, "change cursor rejected"),
-        ("/graphs/default/changes?kind=thing", 400, "thing"),
+        ("/graphs/default/changes?kind=thing", 400, "'kind' cannot be used: 'thing' is none of node, edge"),
+        ("/graphs/default/changes?limit=1e3", 400, "whole number, not '1e3'"),
         ("/graphs/default/entity?type=Person", 400, "'id'"),
         ("/graphs/default/entity?type=Perso&id=x", 400, "Perso"),
     ],
@@ -97,6 +100,28 @@ def test_bodies_that_are_no_query(served: Served, body: bytes, said: str) -> Non
     refused = served.request("POST", "/graphs/default/query", content=body, Content_Type=JSON)
     assert refused.status == 400, refused.content
     assert said in refused.json["error"]
+
+
+@pytest.mark.parametrize("header", ["Idempotency-Key", "Omnigraph-If-Graph-Commit", "Omnigraph-Graph-Commit-Id"])
+def test_an_empty_condition_is_none(served: Served, header: str) -> None:
+    """A variable that a script has forgotten to fill is a mistake, not a condition that holds."""
+    given: dict[str, Any] = {header: " "}
+    refused = served.request("POST", "/graphs/default/mutate", {"query": ADD}, **given)
+    assert (refused.status, refused.json["argument"]) == (400, header)
+
+
+def test_the_code_of_an_error_is_one_of_its_status(served: Served) -> None:
+    """The kinds of one code are told apart by their fields, as clients of other versions can read them."""
+    first = served.ask("/commits?limit=1000")["commits"][-1]["graph_commit_id"]
+    parentless = served.request("GET", f"/graphs/default/commits/{first}/changes")
+    known = {"reason": "parentless_commit", "graph_commit_id": first}
+    assert (parentless.status, parentless.json["code"]) == (409, "conflict")
+    assert parentless.json["change_diff_refusal"] == known
+    cursor = served.request("GET", "/graphs/default/changes?cursor=x")
+    assert (cursor.status, cursor.json["code"]) == (400, "bad_request")
+    gap = failure_body(ChangeFeedGap("main", "c", first))
+    assert (gap["code"], gap["change_feed_gap"]) == ("gone", {"cursor": "c", "first_unreadable_commit_id": first})
+    assert failure_body(SchemaChanged("main"))["read_set_conflict"] == {"member": "schema"}
 
 
 def test_a_mutation_is_no_query_and_a_query_no_mutation(served: Served) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.server.running import ADD, NAMES, serving
@@ -34,6 +35,23 @@ def test_stored_queries_are_listed_and_invoked(graph_place: Path, tmp_path: Path
                 graph.invoke("nothing")
         late = server.request("POST", "/graphs/default/queries/add", {"params": {"n": "x"}, "snapshot": 1})
         assert (late.status, late.json["argument"]) == (400, "snapshot")
+
+
+def test_stored_queries_have_conditions_if_they_write(graph_place: Path, tmp_path: Path) -> None:
+    (tmp_path / "people.gq").write_text(f"{NAMES}\n{ADD}")
+    with serving(graph_place, queries=tmp_path) as server:
+        head, body = server.ask("/snapshot")["graph_commit_id"], {"params": {"n": "cid", "a": 1}}
+
+        def invoked(path: str, **headers: Any) -> tuple[int, Any]:
+            found = server.request("POST", f"/graphs/default/queries/{path}", body, **headers)
+            return found.status, found.json.get("argument") or found.json.get("precondition_failure")
+
+        assert invoked("add/if-graph-commit") == (400, "Omnigraph-If-Graph-Commit")
+        assert invoked("add/if-graph-commit", Omnigraph_If_Graph_Commit=head) == (200, None)
+        status, lost = invoked("add/if-graph-commit", Omnigraph_If_Graph_Commit=head)
+        assert (status, lost["expected"]) == (412, head)
+        assert invoked("names/if-graph-commit", Omnigraph_If_Graph_Commit=head) == (400, "expect_mutation")
+        assert invoked("names", Omnigraph_If_Graph_Commit=head) == (400, "Omnigraph-If-Graph-Commit")
 
 
 @pytest.mark.parametrize(

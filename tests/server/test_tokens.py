@@ -18,12 +18,12 @@ def test_a_token_or_its_hash_names_an_actor(tmp_path: Path) -> None:
     file.write_text(json.dumps({"ada": "secret", "bob": f"sha256:{hashed}"}))
     tokens = read_tokens(file, {})
     assert tokens is not None
-    assert tokens.actor("Bearer secret") == "ada"
-    assert tokens.actor("bearer secret of bob") == "bob"
+    assert tokens.actor(["Bearer secret"]) == "ada"
+    assert tokens.actor(["bearer secret of bob"]) == "bob"
     assert "secret" not in repr(tokens)
     for wrong in (None, "secret", "Bearer secret ", "Bearer sécret", f"Bearer sha256:{hashed}", "Bearer \udcff"):
         with pytest.raises(Unauthorized):
-            tokens.actor(wrong)
+            tokens.actor([] if wrong is None else [wrong])
 
 
 def test_the_environment_may_have_them_instead(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_the_environment_may_have_them_instead(tmp_path: Path) -> None:
     file = tmp_path / "tokens.json"
     file.write_text('{"bob": "x"}')
     in_file = read_tokens(None, {"OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": str(file)})
-    actors = [tokens.actor("Bearer x") for tokens in (one, several, in_file) if tokens is not None]
+    actors = [tokens.actor(["Bearer x"]) for tokens in (one, several, in_file) if tokens is not None]
     assert actors == ["default", "ada", "bob"]
 
 
@@ -54,6 +54,19 @@ def test_the_environment_may_have_them_instead(tmp_path: Path) -> None:
 def test_tokens_that_cannot_be_used(text: str, reason: str) -> None:
     with pytest.raises(RequestError, match=reason):
         parse_tokens(text, "tokens.json")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("OMNIGRAPH_SERVER_BEARER_TOKEN", " padded "),
+        ("OMNIGRAPH_SERVER_BEARER_TOKEN", "two\nlines"),
+        ("OMNIGRAPH_SERVER_BEARER_TOKENS_AWS_SECRET", "a secret that would be ignored"),
+    ],
+)
+def test_variables_that_cannot_be_used(variable: str, value: str) -> None:
+    with pytest.raises(RequestError, match=variable):
+        read_tokens(None, {variable: value})
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

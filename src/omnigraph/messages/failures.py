@@ -38,6 +38,7 @@ STATUSES: Final[Mapping[type[OmniError], int]] = {
     errors.SharedRows: 409,
     errors.TagExists: 409,
     errors.ParentlessCommit: 409,
+    errors.ClusterManaged: 409,
     errors.HistoryReclaimed: 410,
     errors.ChangeFeedGap: 410,
     errors.MediaUnsupported: 415,
@@ -104,8 +105,8 @@ def status_of(error: OmniError) -> int:
 def failure_body(error: OmniError, request_id: str | None = None) -> dict[str, Any]:
     """The body of an answer with an error: its message and its code, its own fields, and what rebuilds it."""
     return {
-        "code": CODES[status_of(error)],
         **error.as_json(),
+        "code": CODES[status_of(error)],
         "outcome": error.outcome.value,
         "request_id": request_id,
         "exception": encode_value(error),

@@ -15,7 +15,16 @@ from typing import Any, Final
 
 from omnigraph import errors
 from omnigraph.bulk.load.options import LoadResult
-from omnigraph.errors import Conflict, ConflictKind, Diagnostic, ErrorGroup, OmniError, RecordProblem, Violation
+from omnigraph.errors import (
+    ClusterProblem,
+    Conflict,
+    ConflictKind,
+    Diagnostic,
+    ErrorGroup,
+    OmniError,
+    RecordProblem,
+    Violation,
+)
 from omnigraph.history.blame import Blame, PropertyBlame
 from omnigraph.history.diff import Change, Op
 from omnigraph.history.feed.blocks import ChangeBlock
@@ -49,6 +58,7 @@ _KNOWN: Final = (
     Change,
     ChangeBlock,
     ChangePage,
+    ClusterProblem,
     Commit,
     CommitChanges,
     Conflict,

@@ -32,6 +32,7 @@ from omnigraph.read.result.result import Result, Target
 from omnigraph.remote.blobs import RemoteBlobs
 from omnigraph.remote.files import written
 from omnigraph.remote.handle import refuse_direct
+from omnigraph.remote.merging import RemoteMerging
 from omnigraph.remote.transport import ABOUT, NDJSON, encoded, request_headers
 from omnigraph.remote.versions import RemoteVersions
 from omnigraph.write.evolution.apply import SchemaResult
@@ -43,7 +44,7 @@ LARGEST_LOAD: Final = 32 << 20
 """Bytes of records that a server takes at once."""
 
 
-class RemoteGraph(RemoteVersions, RemoteBlobs):
+class RemoteGraph(RemoteVersions, RemoteMerging, RemoteBlobs):
     """A graph of a server. Safe to share between threads. The actor of a write is the token's."""
 
     def query(
@@ -255,12 +256,14 @@ class RemoteGraph(RemoteVersions, RemoteBlobs):
         allow_data_loss: bool = False,
         message: str | None = None,
         if_commit: str | None = None,
+        graph_commit_id: str | None = None,
+        idempotency_key: str | None = None,
         **direct: Any,
     ) -> SchemaResult:
         """Give a branch another schema, as one commit; its rows are kept, and older states keep their schema."""
         refuse_direct(direct)
         body = {**self._schema_body(schema, branch, fill, allow_data_loss), "message": message}
-        headers = request_headers(if_commit)
+        headers = request_headers(if_commit, graph_commit_id, idempotency_key)
         done: SchemaResult = self._open.value("POST", "/schema/apply", body, headers=headers, is_write=True)
         return done
 

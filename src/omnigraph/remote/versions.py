@@ -1,10 +1,10 @@
-"""The part of a remote graph that is about its versions: branches, tags, commits, changes, merges and undoing."""
+"""The part of a remote graph that is about its versions: branches, tags, commits and changes."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO, Unpack
 from urllib.parse import quote
@@ -15,18 +15,7 @@ from omnigraph.errors import ObjectDamaged, ServerFailed
 from omnigraph.history.blame import Blame
 from omnigraph.history.feed.pages import ChangePage, CommitChanges
 from omnigraph.history.log import LogEntry
-from omnigraph.history.merging.plans import MergePlan, MergeResult
-from omnigraph.history.merging.undo import UndoResult
-from omnigraph.keywords import (
-    At,
-    ChangeKeywords,
-    ChangeKind,
-    ChangeOp,
-    LogKeywords,
-    MergeKeywords,
-    UndoKeywords,
-    shown_state,
-)
+from omnigraph.keywords import At, ChangeKeywords, ChangeKind, ChangeOp, LogKeywords, shown_state
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.refs.tags import Tag
 from omnigraph.manifest.state import Commit
@@ -54,11 +43,14 @@ class RemoteVersions(RemoteHandle):
         found: list[ObjectDamaged] = self._open.value("GET", "/damaged")["tags"]
         return found
 
-    def create_branch(self, name: str, from_: str | None = None, **direct: Any) -> Branch:
+    def create_branch(
+        self, name: str, from_: str | None = None, *, idempotency_key: str | None = None, **direct: Any
+    ) -> Branch:
         """Create a branch at the newest state of another one."""
         refuse_direct(direct)
         body = {"name": text_argument("name", name), "from": self._named(from_, "from_")}
-        made: Branch = self._open.value("POST", "/branches", body, is_write=True)
+        headers = request_headers(idempotency_key=idempotency_key)
+        made: Branch = self._open.value("POST", "/branches", body, headers=headers, is_write=True)
         return made
 
     def delete_branch(self, name: str) -> Branch:
@@ -72,13 +64,13 @@ class RemoteVersions(RemoteHandle):
         found: list[Tag] = self._open.value("GET", "/tags")
         return found
 
-    def tag(self, name: str, at: At = None, **direct: Any) -> Tag:
+    def tag(self, name: str, at: At = None, *, idempotency_key: str | None = None, **direct: Any) -> Tag:
         """Give a name to a commit, by default to the newest one of this handle's branch."""
         refuse_direct(direct)
         state = self._branch if at is None else shown_state(at)
-        made: Tag = self._open.value(
-            "POST", "/tags", {"name": text_argument("name", name), "at": state}, is_write=True
-        )
+        body = {"name": text_argument("name", name), "at": state}
+        headers = request_headers(idempotency_key=idempotency_key)
+        made: Tag = self._open.value("POST", "/tags", body, headers=headers, is_write=True)
         return made
 
     def delete_tag(self, name: str) -> str:
@@ -220,48 +212,6 @@ class RemoteVersions(RemoteHandle):
             done = _baseline(bytes(held))
         return replace(done, target=path)
 
-    def merge(self, source: str, into: str | None = None, **options: Unpack[MergeKeywords]) -> MergeResult:
-        """Merge a branch into another one, by default into this handle's, as one commit with two parents."""
-        headers = request_headers(options.get("if_commit"), options.get("graph_commit_id"))
-        body = self._merge_body(source, into, options)
-        done: MergeResult = self._open.value("POST", "/branches/merge", body, headers=headers, is_write=True)
-        return done
-
-    def preview_merge(self, source: str, into: str | None = None, **options: Unpack[MergeKeywords]) -> MergePlan:
-        """What `merge` would do now: its outcome, its changes and its conflicts. Nothing is written."""
-        body = self._merge_body(source, into, options)
-        plan: MergePlan = self._open.value("POST", "/branches/merge/preview", body)
-        return plan
-
-    def _merge_body(self, source: str, into: str | None, options: MergeKeywords) -> dict[str, Any]:
-        return {
-            "source": text_argument("source", source),
-            "target": self._named(into, "into"),
-            "squash": options.get("squash"),
-            **_decisions(options),
-        }
-
-    def revert(
-        self, commit: str | Sequence[str], branch: str | None = None, **options: Unpack[UndoKeywords]
-    ) -> UndoResult:
-        """Undo a commit, or several of them, by one new commit; of several the newest is undone first."""
-        commits = [commit] if isinstance(commit, str) else list(commit)
-        return self._undone("/revert", {"commits": commits}, branch, options)
-
-    def cherry_pick(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
-        """Do on a branch, as a new commit, what a commit of any branch did."""
-        return self._undone("/cherry-pick", {"commit": commit}, branch, options)
-
-    def reset(self, commit: str, branch: str | None = None, **options: Unpack[UndoKeywords]) -> UndoResult:
-        """Bring a branch back to its content at a commit, as a new commit: the history stays."""
-        return self._undone("/reset", {"commit": commit}, branch, options)
-
-    def _undone(self, path: str, what: Mapping[str, Any], branch: str | None, options: UndoKeywords) -> UndoResult:
-        body = {**what, "branch": self._named(branch), **_decisions(options)}
-        headers = request_headers(options.get("if_commit"))
-        done: UndoResult = self._open.value("POST", path, body, headers=headers, is_write=True)
-        return done
-
 
 def _named_commit(commit: str) -> str:
     return quote(text_argument("graph_commit_id", commit).strip(), safe="")
@@ -272,20 +222,6 @@ def _filters(
 ) -> dict[str, list[str] | None]:
     given: dict[str, Iterable[str] | None] = {"kind": kinds, "type": types, "op": ops}
     return {name: None if values is None else list(values) for name, values in given.items()}
-
-
-def _decisions(options: UndoKeywords) -> dict[str, Any]:
-    """How conflicts are decided, and why. The actor is the token's."""
-    refuse_direct({name: value for name, value in options.items() if name in ("actor", "engine", "spark")})
-    choices = options.get("choices")
-    return {
-        "strict": options.get("strict"),
-        "resolve": options.get("resolve"),
-        "message": options.get("message"),
-        "choices": None
-        if choices is None
-        else [{"table_key": key, "id": entity, "side": side} for (key, entity), side in choices.items()],
-    }
 
 
 def _baseline(last: bytes) -> Baseline:

@@ -41,14 +41,14 @@ from omnigraph.server.answers.stored import Stored
 from omnigraph.server.graphs import ServedGraphs
 from omnigraph.server.observing.logs import Log, write_log
 from omnigraph.server.observing.metrics import Metrics
-from omnigraph.server.observing.requests import Observed, request_id_of
+from omnigraph.server.observing.requests import BEGUN, Observed, request_id_of
 from omnigraph.server.observing.traces import Traces
 from omnigraph.server.permits import Permits
 from omnigraph.server.policies import ServerPolicies
 from omnigraph.server.routes.actions import asked
 from omnigraph.server.routes.openapi import openapi_document
 from omnigraph.server.routes.parameters import Place, parse_body, parse_query, require_all
-from omnigraph.server.routes.route import Access, Route
+from omnigraph.server.routes.route import IDEMPOTENCY_KEY, Access, Route
 from omnigraph.server.routes.table import ROUTES
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.threads import Threads
@@ -88,11 +88,14 @@ class Server:
         stored: Stored | None = None,
         policies: ServerPolicies | None = None,
         traces: Traces | None = None,
+        is_managed: bool = False,
     ) -> None:
         self.settings = settings or ServerSettings()
         self.metrics = Metrics(metrics_folder())
         self.is_stopping = False
         self.stored = stored or {}
+        self.is_managed = is_managed
+        """Does a cluster decide about the schemas of the graphs?"""
         self._served = served
         self._tokens = tokens
         self._traces = traces
@@ -180,7 +183,7 @@ class Server:
         request.scope["omnigraph.route"] = route.path
         actor = None
         if route.access is not Access.OPEN and self._tokens is not None:
-            actor = self._tokens.actor(request.headers.get("authorization"))
+            actor = self._tokens.actor(request.headers.getlist("authorization"))
         request.scope["omnigraph.actor"] = actor
         form = accepted(request.headers.get("accept"), _forms(route))
         values = self._values(route, request)
@@ -199,11 +202,14 @@ class Server:
                 return self._response(_render(route.run(prepare()), form, codec))
             work = partial(_answered, route, prepare, form, codec)
             if is_write:
+                request.scope[BEGUN] = True
                 answer = await self._writes.run(work)
             else:
                 answer = await _unless_gone(request, self._reads.run(work, stop))
             if isinstance(answer, Streamed):
                 return await self._streamed(answer, codec, stop)
+            if isinstance(answer, Followed) and request.method == "HEAD":
+                return Response(media_type=EVENTS, headers=_UNCACHED)
             if isinstance(answer, Followed):
                 return StreamingResponse(await self._followed(answer), media_type=EVENTS, headers=_UNCACHED)
             return self._response(answer)
@@ -235,6 +241,8 @@ class Server:
                 values[each.key] = each.checked(request.path_params[each.name])
             elif each.place is Place.HEADER and each.name in request.headers:
                 values[each.key] = each.parsed(request.headers.getlist(each.name))
+        if route.access is Access.WRITE and IDEMPOTENCY_KEY in request.headers and not route.takes_keys:
+            raise InvalidArgument(IDEMPOTENCY_KEY, "this route takes none: what is deleted is deleted once")
         return values | parse_query(route.parameters, request.query_params.multi_items())
 
     @asynccontextmanager
@@ -311,7 +319,7 @@ def _call(
         values = values | parse_body(route.parameters, bytes(content))
         content = b""
     require_all(route.parameters, values)
-    return Call(server, actor, values, form, content, stop)
+    return Call(server, actor, values, form, content, route.name, stop)
 
 
 def _answered(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,8 @@ from omnigraph.settings import Settings
 from omnigraph.storage import layout
 
 DEFAULT_NAME: Final = "default"
+RESERVED: Final = "policies"
+"""A name that no graph has."""
 _NAME: Final = re.compile("[a-zA-Z0-9-]{1,64}")
 _OPENED_TOGETHER: Final = 4
 
@@ -60,6 +63,8 @@ def addresses(place: str, name: str | None) -> dict[str, str]:
 
 def check_name(name: str) -> str:
     """The name of a served graph; RequestError if it cannot stand in a path."""
+    if name == RESERVED:
+        raise RequestError(f"'{name}' cannot name a graph of a server: that name is reserved")
     if _NAME.fullmatch(name) is None:
         raise RequestError(f"'{name[:80]}' cannot name a graph of a server: use 1 to 64 of a-z, A-Z, 0-9 and '-'")
     return name
@@ -76,19 +81,27 @@ def open_graphs(
     """Open graphs, a few at a time, each with its policy if there are some. One that cannot be opened is left out,
     unless all are required."""
 
-    def opened(name: str) -> Graph | OmniError:
+    def opened(name: str) -> Graph:
         policy = None if policies is None else policies[name]
+        return open_graph(found[name], read_only=read_only, policy=policy, settings=settings)
+
+    served = open_each({name: partial(opened, name) for name in found})
+    if served.unusable and (require_all or not served.graphs):
+        served.close()
+        raise next(iter(served.unusable.values()))
+    return served
+
+
+def open_each(openers: Mapping[str, Callable[[], Graph]]) -> ServedGraphs:
+    """Open graphs, a few at a time, each in its own way, and note which ones cannot be opened."""
+
+    def tried(opener: Callable[[], Graph]) -> Graph | OmniError:
         try:
-            return open_graph(found[name], read_only=read_only, policy=policy, settings=settings)
+            return opener()
         except OmniError as error:
             return error
 
     with ThreadPoolExecutor(_OPENED_TOGETHER) as pool:
-        ends = dict(zip(found, pool.map(opened, found), strict=True))
+        ends = dict(zip(openers, pool.map(tried, openers.values()), strict=True))
     graphs = {name: end for name, end in ends.items() if isinstance(end, Graph)}
-    unusable = {name: end for name, end in ends.items() if isinstance(end, OmniError)}
-    if unusable and (require_all or not graphs):
-        for graph in graphs.values():
-            graph.close()
-        raise next(iter(unusable.values()))
-    return ServedGraphs(graphs, unusable)
+    return ServedGraphs(graphs, {name: end for name, end in ends.items() if isinstance(end, OmniError)})

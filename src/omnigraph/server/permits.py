@@ -26,7 +26,10 @@ class Permits:
 
         A stored query that the actor may not invoke is not there. The list of them is for those who may read, too.
         """
-        policy = self._policies.server if asked.action in ON_SERVER else self._policies.graphs[values["graph"]]
+        is_server = asked.action in ON_SERVER
+        if not is_server and not self._policies.graphs:
+            return
+        policy = self._policies.server if is_server else self._policies.graphs[values["graph"]]
         try:
             _require(policy, asked)
         except PolicyDenied:

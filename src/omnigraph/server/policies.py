@@ -16,7 +16,10 @@ FILE: Final = "policy.yaml"
 
 @dataclass(frozen=True, slots=True)
 class ServerPolicies:
-    """The policy of each graph, and the one about the server itself; without one, nothing about it is allowed."""
+    """The policy of each graph, and the one about the server itself; without one, nothing about it is allowed.
+
+    In a cluster that only has a policy about itself, graphs have none: every caller may do all with them.
+    """
 
     graphs: Mapping[str, Policy]
     server: Policy | None
@@ -24,7 +27,8 @@ class ServerPolicies:
     def become(self, other: ServerPolicies) -> None:
         """Decide by other policies from now on, for everything that asks these ones."""
         for name, policy in self.graphs.items():
-            policy.become(other.graphs[name])
+            if name in other.graphs:
+                policy.become(other.graphs[name])
         if self.server is not None and other.server is not None:
             self.server.become(other.server)
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from omnigraph.errors import OmniError, RequestError
 from omnigraph.policy.policy import log_decision
 from omnigraph.server.answers.stored import read_stored
 from omnigraph.server.application import Server
 from omnigraph.server.policies import FILE, ServerPolicies, read_policies
+
+
+class Reloaded(Protocol):
+    """What a server reads again when it is told to."""
+
+    def reload(self, server: Server) -> bool:
+        """Read it again; False, and everything as it was, if something is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 
 from omnigraph.errors import RequestError
 from omnigraph.server.application import Server
-from omnigraph.server.observing.logs import write_log
-from omnigraph.server.reloading import OperatorFiles
+from omnigraph.server.observing.logs import take_messages, write_log
+from omnigraph.server.reloading import OperatorFiles, Reloaded
 from omnigraph.server.workers import Supervisor
 
 _BACKLOG: Final = 2_048
+_LAST_PORT: Final = 65_535
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 LISTENING: Final = "OMNIGRAPH_LISTEN_ADDR"
 
@@ -37,10 +38,18 @@ class Listening:
     key: Path | None = None
 
 
+def host_and_port(text: str) -> tuple[str, int]:
+    """An address that is written as `127.0.0.1:8080` or `[::1]:8080`; RequestError if it is not."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isascii() or not port.isdecimal() or int(port) > _LAST_PORT:
+        raise RequestError(f"'{text[:80]}' is no address to listen at; write HOST:PORT")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
 class _Uvicorn(uvicorn.Server):
     """Uvicorn that says when it listens, and tells the server that it stops before it waits for requests."""
 
-    def __init__(self, config: uvicorn.Config, server: Server, address: str, files: OperatorFiles) -> None:
+    def __init__(self, config: uvicorn.Config, server: Server, address: str, files: Reloaded) -> None:
         super().__init__(config)
         self._files = files
         self._reloading: asyncio.Future[bool] | None = None
@@ -53,6 +62,14 @@ class _Uvicorn(uvicorn.Server):
         sys.stdout.flush()
         is_tls = self.config.is_ssl
         self._server.log("listening", address=self._address, graphs=sorted(self._server.graphs), tls=is_tls)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop. A TLS connection is closed by both sides, and a caller that keeps an idle one does not answer."""
+        for connection in list(self.server_state.connections) if self.config.is_ssl else ():
+            answered: Any = getattr(connection, "cycle", None)
+            if answered is None or answered.response_complete:
+                connection.transport.abort()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -79,6 +96,7 @@ class _Uvicorn(uvicorn.Server):
 
 def run_workers(listening: Listening, count: int, arguments: Sequence[str]) -> None:
     """Serve by so many processes, which are this command with its arguments, until a signal says to stop."""
+    take_messages(write_log)
     with _bound(listening) as bound:
         Supervisor(bound, count, arguments, write_log).run(f"{LISTENING}={_shown(bound)}")
 
@@ -87,7 +105,7 @@ def run_server(
     server: Server,
     listening: Listening,
     inherited: socket.socket | None = None,
-    files: OperatorFiles | None = None,
+    files: Reloaded | None = None,
 ) -> None:
     """Serve until a signal says to stop: then finish what was begun, and return.
 
@@ -110,6 +128,7 @@ def run_server(
     except OSError as error:
         raise RequestError(f"the certificate cannot be used: {error}") from None
     _take_all_files()
+    take_messages(server.log)
     bound = inherited or _bound(listening)
     asyncio.run(_Uvicorn(config, server, _shown(bound), files or OperatorFiles()).serve([bound]))
     server.log("stopped")

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import BinaryIO, Final
 
 from omnigraph.errors import BlobChanged, BlobNotFound, InvalidArgument
+from omnigraph.graph import with_instead
 from omnigraph.manifest.state import MAIN, Commit
+from omnigraph.policy.actions import Action
 from omnigraph.read.blobs import PIECE, Blob
+from omnigraph.read.entities import entity_key
 from omnigraph.server.answers.calls import BYTES, Answer, Call, Found, Rendered, Streamed
 from omnigraph.server.answers.once import done_once
 from omnigraph.server.transfer.conditions import Span, is_known, matches, quoted, single_tag, wanted_span
@@ -67,7 +70,7 @@ def _put(call: Call, content: bytes | None) -> Answer:
 
     def run(graph_commit_id: str | None) -> MutationResult:
         return call.graph.put_blob(
-            call.values["type"],
+            _type(call),
             call.values["id"],
             call.values["property"],
             content,
@@ -80,11 +83,19 @@ def _put(call: Call, content: bytes | None) -> Answer:
         )
 
     def rebuilt(commit: Commit) -> MutationResult:
-        is_edge = call.graph.snapshot(at=commit.graph_commit_id).catalog.edge(call.values["type"]) is not None
+        graph = with_instead(call.graph, {Action.READ: None})
+        catalog = graph.snapshot(at=commit.graph_commit_id).catalog
+        is_edge = entity_key(catalog, _type(call)).startswith("edge:")
         return MutationResult(commit.branch, "put_blob", int(not is_edge), int(is_edge), commit, call.actor)
 
-    done, headers = done_once(call, branch, run, rebuilt)
-    return Found(done, done.as_json, headers=headers)
+    done = done_once(call, branch, run, rebuilt)
+    return Found(done.result, done.result.as_json, headers=done.headers)
+
+
+def _type(call: Call) -> str:
+    """The type that a request names, with its kind if the request says it."""
+    kind = call.get("entity")
+    return call.values["type"] if kind is None else f"{kind}:{call.values['type']}"
 
 
 def _opened(call: Call) -> Blob:
@@ -92,7 +103,7 @@ def _opened(call: Call) -> Blob:
     expected = call.get("if_match")
     try:
         blob = call.graph.blob(
-            call.values["type"],
+            _type(call),
             call.values["id"],
             call.values["property"],
             branch=call.get("branch"),

@@ -32,6 +32,9 @@ class ServerState(Protocol):
     @property
     def is_stopping(self) -> bool: ...
 
+    @property
+    def is_managed(self) -> bool: ...
+
     def graph_for(self, name: str, actor: str | None) -> Graph: ...
 
     def metrics_text(self) -> str: ...
@@ -43,7 +46,7 @@ class ServerState(Protocol):
 class Call:
     """One request: who calls, which graph, the values of the route's parameters, and the records of a load.
 
-    ``media_type`` is the form that the caller wants the answer in.
+    ``media_type`` is the form that the caller wants the answer in, ``route`` the name of the route.
     """
 
     server: ServerState
@@ -51,6 +54,7 @@ class Call:
     values: Mapping[str, Any]
     media_type: str = JSON
     content: Content = b""
+    route: str = ""
     cancellation: Cancellation = field(default_factory=Cancellation)
     instead: Mapping[Action, Action | None] = field(default_factory=dict)
     """Which actions a policy is asked about in place of others."""

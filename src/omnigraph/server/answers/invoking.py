@@ -9,6 +9,7 @@ from omnigraph.errors import InvalidArgument, PolicyDenied, QueryNotFound
 from omnigraph.policy.actions import Action
 from omnigraph.server.answers import reading, writing
 from omnigraph.server.answers.calls import Answer, Call, Found
+from omnigraph.server.answers.stored import StoredQuery
 
 _INVOKED: Final = {Action.READ: Action.INVOKE_QUERY, Action.CHANGE: Action.INVOKE_QUERY}
 """What a stored query does is allowed to those who may invoke it."""
@@ -32,6 +33,18 @@ def invoke(call: Call) -> Answer:
         raise InvalidArgument("expect_mutation", f"the stored query '{name}' {does}")
     if stored.is_mutation and "snapshot" in call.values:
         raise InvalidArgument("snapshot", f"the stored query '{name}' writes, and older states are only read")
+    if not stored.is_mutation and "omnigraph_if_graph_commit" in call.values:
+        raise InvalidArgument("Omnigraph-If-Graph-Commit", f"the stored query '{name}' only reads")
+    return _run(call, stored)
+
+
+def invoke_mutation(call: Call) -> Answer:
+    """Run a stored query that writes, if the branch is at a commit."""
+    return invoke(replace(call, values={**call.values, "expect_mutation": True}))
+
+
+def _run(call: Call, stored: StoredQuery) -> Answer:
+    name = stored.name
     plain = replace(call, values={**call.values, "query": stored.text, "name": name}, instead=_INVOKED)
     try:
         return writing.mutate(plain) if stored.is_mutation else reading.query(plain)

@@ -4,56 +4,111 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from omnigraph.arguments import text_argument
-from omnigraph.errors import CommitDone, KeyReused
+from omnigraph.errors import KeyReused, OmniError
 from omnigraph.graph import reservations
 from omnigraph.manifest.state import Commit
 from omnigraph.messages.values import decode_value, encode_value
 from omnigraph.server.answers.calls import Call
+from omnigraph.write.reservations import Reservation
+
+
+class Committed(Protocol):
+    """The result of a write: ``commit`` is None if there was nothing to write."""
+
+    @property
+    def commit(self) -> Commit | None: ...
+
 
 R = TypeVar("R")
+C = TypeVar("C", bound=Committed)
 REPLAYED: Final = {"Idempotency-Replayed": "true"}
 """The header of an answer to a write that was done before."""
 _LONGEST_KEY: Final = 256
 _KEY: Final = "idempotency_key"
 
 
+@dataclass(frozen=True, slots=True)
+class Done(Generic[R]):
+    """The result of a write, the headers of its answer, and what else was done with it."""
+
+    result: R
+    headers: Mapping[str, str] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
 def done_once(
-    call: Call, branch: str, run: Callable[[str | None], R], rebuilt: Callable[[Commit], R]
-) -> tuple[R, dict[str, str]]:
-    """The result of a write and the headers of its answer.
+    call: Call,
+    branch: str,
+    run: Callable[[str | None], C],
+    rebuilt: Callable[[Commit], C],
+    then: Callable[[C, bool], dict[str, Any]] = lambda _, __: {},
+) -> Done[C]:
+    """The result of a write.
 
     ``run`` does the write, as a commit of the id it is given, if any; ``rebuilt`` is the result of a write that
-    was done before and whose own result is lost.
+    was done before and whose own result is lost. ``then`` does what comes after the commit, and is told whether it
+    may have been done before.
     """
+    reserved = _reserved(call)
+    if reserved is None:
+        done = run(call.get("omnigraph_graph_commit_id"))
+        return Done(done, {}, then(done, False))
+    if reserved.result is not None:
+        return _replayed(reserved)
+    kept = reservations(call.graph)
+    try:
+        found = run(reserved.graph_commit_id)
+        made = kept.commit(reserved, branch) if found.commit is None else None
+    except OmniError:  # perhaps because the commit is there: its branch has moved on, or its source is gone
+        made = kept.commit(reserved, branch)
+        if made is None:
+            raise
+    if made is not None:
+        found = rebuilt(made)
+    more = then(found, made is not None)
+    kept.finish(reserved, encode_value((found, more)))
+    return Done(found, REPLAYED if made is not None else {}, more)
+
+
+def made_once(call: Call, run: Callable[[], R]) -> Done[R]:
+    """The result of what makes no commit, but something with a name, which is made only once anyway."""
+    reserved = _reserved(call)
+    if reserved is None:
+        return Done(run())
+    if reserved.result is not None:
+        return _replayed(reserved)
+    made = run()
+    reservations(call.graph).finish(reserved, encode_value((made, {})))
+    return Done(made)
+
+
+def _reserved(call: Call) -> Reservation | None:
+    """What is reserved for the key of a call; None if it has none, KeyReused if that is for another write."""
     given = call.get(_KEY)
     if given is None:
-        return run(call.get("omnigraph_graph_commit_id")), {}
-    key = text_argument("Idempotency-Key", given, _LONGEST_KEY)
-    kept, digest = reservations(call.graph), _digest(call)
-    reserved = kept.reserve(hashlib.sha256(f"{call.actor or ''}\0{key}".encode()).hexdigest(), digest)
+        return None
+    key, digest = text_argument("Idempotency-Key", given, _LONGEST_KEY), _digest(call)
+    name = hashlib.sha256(f"{call.actor or ''}\0{key}".encode()).hexdigest()
+    reserved = reservations(call.graph).reserve(name, digest)
     if reserved.digest != digest:
         raise KeyReused(key)
-    if reserved.result is not None:
-        return decode_value(reserved.result), REPLAYED
-    try:
-        done, headers = run(reserved.graph_commit_id), {}
-    except CommitDone:
-        commit = kept.commit(reserved, branch)
-        if commit is None:
-            raise
-        done, headers = rebuilt(commit), REPLAYED
-    kept.finish(reserved, encode_value(done))
-    return done, headers
+    return reserved
+
+
+def _replayed(reserved: Reservation) -> Done[Any]:
+    result, more = decode_value(reserved.result)
+    return Done(result, REPLAYED, more)
 
 
 def _digest(call: Call) -> str:
-    """What tells a write from others: all its values, but for the key itself."""
+    """What tells a write from others: its route and all its values, but for the key itself."""
     values: dict[str, Any] = {name: value for name, value in call.values.items() if name != _KEY}
-    shown = json.dumps(values, sort_keys=True, separators=(",", ":")).encode()
+    shown = json.dumps([call.route, values], sort_keys=True, separators=(",", ":")).encode()
     digest = hashlib.sha256(shown + b"\0")
     digest.update(call.content)
     return digest.hexdigest()

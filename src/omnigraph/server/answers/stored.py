@@ -43,6 +43,12 @@ def read_stored(folder: Path, graphs: Mapping[str, Graph]) -> Stored:
     return {name: _of_graph(graph, [folder, folder / name]) for name, graph in graphs.items()}
 
 
+def stored_query(graph: Graph, name: str, text: str, source: str) -> StoredQuery:
+    """One query of a text; QueryError if it does not fit the schema of the graph's main."""
+    catalog = with_instead(graph, {Action.READ: None}).catalog
+    return StoredQuery(name, text, compile_query(text, catalog, name, source))
+
+
 def _of_graph(graph: Graph, folders: list[Path]) -> dict[str, StoredQuery]:
     found: dict[str, StoredQuery] = {}
     catalog = with_instead(graph, {Action.READ: None}).catalog

@@ -5,19 +5,25 @@ The actor of a write is the token's, never one that the body names.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from omnigraph.bulk.load.options import LoadResult
-from omnigraph.errors import InvalidArgument, OmniError
+from omnigraph.errors import BranchNotFound, ClusterManaged, InvalidArgument, OmniError
 from omnigraph.graph import with_instead
+from omnigraph.history.diff import Op
 from omnigraph.history.merging.plans import MergeOutcome, MergePlan, MergeResult
+from omnigraph.history.merging.undo import UndoResult
 from omnigraph.lang.query.compile import parse_query_file
+from omnigraph.lang.schema.migration import steps_between
+from omnigraph.lang.schema.steps import MigrationPlan
 from omnigraph.manifest.state import MAIN, Commit
 from omnigraph.policy.actions import Action
 from omnigraph.server.answers.calls import Answer, Call, Found
-from omnigraph.server.answers.once import done_once
+from omnigraph.server.answers.once import done_once, made_once
 from omnigraph.server.transfer.spool import Content
+from omnigraph.write.evolution.apply import SchemaResult
+from omnigraph.write.evolution.plan import SchemaPlan
 from omnigraph.write.mutations.requests import MutationResult
 
 
@@ -39,26 +45,32 @@ def mutate(call: Call) -> Answer:
     def rebuilt(commit: Commit) -> MutationResult:
         changed = _changed(call, commit)
         name = call.get("name") or parse_query_file(call.values["query"]).queries[0].name.text
-        nodes, edges = sum(changed["node"].values()), sum(changed["edge"].values())
+        nodes, edges = (sum(_by_type(changed, kind).values()) for kind in ("node", "edge"))
         return MutationResult(commit.branch, name, nodes, edges, commit, call.actor)
 
-    done, headers = done_once(call, branch, run, rebuilt)
-    return Found(done, done.as_json, headers=headers)
+    done = done_once(call, branch, run, rebuilt)
+    return Found(done.result, done.result.as_json, headers=done.headers)
 
 
-def _changed(call: Call, commit: Commit) -> dict[str, Counter[str]]:
-    """How many entities of each type a commit changed, by their kind."""
-    counts: dict[str, Counter[str]] = {"node": Counter(), "edge": Counter()}
+def _changed(call: Call, commit: Commit) -> dict[str, dict[str, int]]:
+    """How many entities of each table a commit changed, by operation."""
+    counts: dict[str, dict[str, int]] = {}
     graph = with_instead(call.graph, {Action.READ: None})
     token: str | None = None
     while True:
         page = graph.commit_changes(commit.graph_commit_id, page_token=token)
         for change in page.block.changes:
-            kind, _, name = change.table_key.partition(":")
-            counts[kind][name] += 1
+            of_table = counts.setdefault(change.table_key, {op.value: 0 for op in Op})
+            of_table[change.op.value] += 1
         token = page.next_page_token
         if token is None:
             return counts
+
+
+def _by_type(changed: Mapping[str, Mapping[str, int]], kind: str) -> dict[str, int]:
+    """How many entities of each node or edge type were changed."""
+    tables = {key.partition(":"): sum(counts.values()) for key, counts in changed.items()}
+    return {name: count for (found, _, name), count in tables.items() if found == kind}
 
 
 def load(call: Call) -> Answer:
@@ -91,22 +103,25 @@ def _load(call: Call, data: Content) -> Answer:
 
     def rebuilt(commit: Commit) -> LoadResult:
         changed = _changed(call, commit)
-        return LoadResult(commit.branch, mode, changed["node"], changed["edge"], commit, call.get("from"))
+        nodes, edges = _by_type(changed, "node"), _by_type(changed, "edge")
+        return LoadResult(commit.branch, mode, nodes, edges, commit, call.get("from"))
 
-    done, headers = done_once(call, branch, run, rebuilt)
-    return Found(done, done.as_json, headers=headers)
+    done = done_once(call, branch, run, rebuilt)
+    return Found(done.result, done.result.as_json, headers=done.headers)
 
 
 def create_branch(call: Call) -> Answer:
     """Create a branch at the newest state of another one."""
-    made = call.graph.create_branch(call.values["name"], call.get("from"), actor=call.actor)
-    return Found(made, lambda: {"actor_id": call.actor, "from": call.get("from", MAIN), **made.as_json()})
+    origin = call.get("from", MAIN)
+    done = made_once(call, lambda: call.graph.create_branch(call.values["name"], origin, actor=call.actor))
+    about = {"uri": call.graph.address, "actor_id": call.actor, "from": origin}
+    return Found(done.result, lambda: {**about, **done.result.as_json()}, headers=done.headers)
 
 
 def delete_branch(call: Call) -> Answer:
     """Delete a branch that no other descends from."""
     gone = call.graph.delete_branch(call.values["branch"])
-    return Found(gone, lambda: {"actor_id": call.actor, **gone.as_json()})
+    return Found(gone, lambda: {"uri": call.graph.address, "actor_id": call.actor, **gone.as_json()})
 
 
 def merge(call: Call) -> Answer:
@@ -124,11 +139,12 @@ def merge(call: Call) -> Answer:
         plan = MergePlan(MergeOutcome.MERGED, source, target, theirs, commit.parents[0], None, {})
         return MergeResult(plan, commit)
 
-    done, headers = done_once(call, target, run, rebuilt)
-    shown: dict[str, Any] = {"actor_id": call.actor}
-    if call.get("delete_branch"):
-        shown |= _delete_merged(call)
-    return Found(done, lambda: {**done.as_json(), **shown}, headers=headers)
+    def then(merged: MergeResult, is_again: bool) -> dict[str, Any]:
+        return _delete_merged(call, merged, is_again) if call.get("delete_branch") else {}
+
+    done = done_once(call, target, run, rebuilt, then)
+    shown = {"actor_id": call.actor, **done.more}
+    return Found(done.result, lambda: {**done.result.as_json(), **shown}, headers=done.headers)
 
 
 def preview_merge(call: Call) -> Answer:
@@ -142,20 +158,34 @@ def preview_merge(call: Call) -> Answer:
 
 def revert(call: Call) -> Answer:
     """Undo commits by one new commit."""
-    done = call.graph.revert(call.values["commits"], call.get("branch"), **_decisions(call))
-    return Found(done, done.as_json)
+    return _undone(call, call.values["commits"], call.graph.revert)
 
 
 def cherry_pick(call: Call) -> Answer:
     """Do on a branch, as a new commit, what a commit of any branch did."""
-    done = call.graph.cherry_pick(call.values["commit"], call.get("branch"), **_decisions(call))
-    return Found(done, done.as_json)
+    return _undone(call, call.values["commit"], call.graph.cherry_pick)
 
 
 def reset(call: Call) -> Answer:
     """Bring a branch back to its content at a commit, as a new commit."""
-    done = call.graph.reset(call.values["commit"], call.get("branch"), **_decisions(call))
-    return Found(done, done.as_json)
+    return _undone(call, call.values["commit"], call.graph.reset)
+
+
+def _undone(call: Call, commits: str | list[str], undo: Callable[..., UndoResult]) -> Answer:
+    branch = call.get("branch", MAIN)
+
+    def run(graph_commit_id: str | None) -> UndoResult:
+        return undo(commits, branch, graph_commit_id=graph_commit_id, **_decisions(call))
+
+    def rebuilt(commit: Commit) -> UndoResult:
+        graph = with_instead(call.graph, {Action.READ: None})
+        of = [graph.commit(name) for name in ([commits] if isinstance(commits, str) else commits)]
+        of.sort(key=lambda each: each.manifest_version, reverse=True)
+        names = tuple(each.graph_commit_id for each in of)
+        return UndoResult(commit.branch, call.route, names, _changed(call, commit), commit)
+
+    done = done_once(call, branch, run, rebuilt)
+    return Found(done.result, done.result.as_json, headers=done.headers)
 
 
 def _decisions(call: Call) -> dict[str, Any]:
@@ -172,19 +202,36 @@ def _decisions(call: Call) -> dict[str, Any]:
     return {**options, "actor": call.actor, "if_commit": condition, "engine": "local"}
 
 
-def _delete_merged(call: Call) -> dict[str, Any]:
-    """Delete the source of a merge that is done; why that failed is part of the answer."""
+def _delete_merged(call: Call, merged: MergeResult, is_again: bool) -> dict[str, Any]:
+    """Delete the source of a merge that is done; why that failed is part of the answer.
+
+    If the merge was made before, so may its source have been deleted: a branch that has got other commits, or
+    that was made anew, stays.
+    """
+    source = call.values["source"]
     try:
-        call.graph.delete_branch(call.values["source"])
+        if is_again and not _is_still(call, source, merged.plan.source_commit):
+            return {"branch_deleted": False, "branch_delete_error": f"'{source}' is not what was merged any more"}
+        call.graph.delete_branch(source)
+    except BranchNotFound as error:
+        return (
+            {"branch_deleted": True} if is_again else {"branch_deleted": False, "branch_delete_error": str(error)}
+        )
     except OmniError as error:
         return {"branch_deleted": False, "branch_delete_error": str(error)}
     return {"branch_deleted": True}
 
 
+def _is_still(call: Call, branch: str, commit: str | None) -> bool:
+    """Is a branch at a commit of its own?"""
+    head = with_instead(call.graph, {Action.READ: None}).snapshot(branch).commit
+    return head is not None and (head.graph_commit_id, head.branch) == (commit, branch)
+
+
 def create_tag(call: Call) -> Answer:
     """Give a name to a commit, by default to the newest one of main."""
-    made = call.graph.tag(call.values["name"], call.get("at"), actor=call.actor)
-    return Found(made, made.as_json)
+    done = made_once(call, lambda: call.graph.tag(call.values["name"], call.get("at"), actor=call.actor))
+    return Found(done.result, done.result.as_json, headers=done.headers)
 
 
 def delete_tag(call: Call) -> Answer:
@@ -205,15 +252,29 @@ def plan_schema(call: Call) -> Answer:
 
 
 def apply_schema(call: Call) -> Answer:
-    """Give a branch another schema, as one commit."""
-    done = call.graph.apply_schema(
-        call.values["schema_source"],
-        branch=call.get("branch"),
-        fill=call.get("fill"),
-        allow_data_loss=call.get("allow_data_loss", False),
-        actor=call.actor,
-        message=call.get("message"),
-        if_commit=call.get("omnigraph_if_graph_commit"),
-        engine="local",
-    )
-    return Found(done, done.as_json)
+    """Give a branch another schema, as one commit; the graphs of a cluster get theirs from the cluster."""
+    if call.server.is_managed:
+        raise ClusterManaged("its schema", f"graph '{call.values['graph']}'")
+    branch = call.get("branch", MAIN)
+
+    def run(graph_commit_id: str | None) -> SchemaResult:
+        return call.graph.apply_schema(
+            call.values["schema_source"],
+            branch=branch,
+            fill=call.get("fill"),
+            allow_data_loss=call.get("allow_data_loss", False),
+            actor=call.actor,
+            message=call.get("message"),
+            if_commit=call.get("omnigraph_if_graph_commit"),
+            graph_commit_id=graph_commit_id,
+            engine="local",
+        )
+
+    def rebuilt(commit: Commit) -> SchemaResult:
+        graph = with_instead(call.graph, {Action.READ: None})
+        before, after = (graph.snapshot(at=at).catalog.ir for at in (commit.parents[0], commit.graph_commit_id))
+        steps = MigrationPlan(steps_between(before, after), after)
+        return SchemaResult(SchemaPlan(commit.branch, commit.parents[0], steps, ()), commit)
+
+    done = done_once(call, branch, run, rebuilt)
+    return Found(done.result, done.result.as_json, headers=done.headers)

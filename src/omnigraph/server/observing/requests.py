@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import time
 from collections.abc import MutableMapping
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ulid import ULID
 
-from omnigraph.server.observing.logs import Log
+from omnigraph.server.observing.logs import REQUEST, Log
 from omnigraph.server.observing.metrics import Metrics
 from omnigraph.server.observing.traces import Traces, describe
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 REQUEST_ID: Final = "X-Request-Id"
 _GIVEN: Final = re.compile(rb"[!-~]{1,128}")
 _UNKNOWN: Final = "unknown"
+BEGUN: Final = "omnigraph.begun"
+"""In the scope of a request: has its write begun?"""
 
 
 def request_id_of(scope: MutableMapping[str, Any]) -> str | None:
@@ -51,11 +55,17 @@ class Observed:
     async def _observe(self, scope: Scope, receive: Receive, send: Send, span: Span | None) -> None:
         seen = _Seen(scope, receive, send)
         self._metrics.in_flight += 1
+        REQUEST.set(scope)
         failure: str | None = None
         try:
             await self._inner(scope, seen.receive, seen.send)
+        except asyncio.CancelledError:  # the server stops, and has waited for long enough
+            failure = "the server stopped"
+            if seen.status is None:
+                await _give_up(scope, seen)
         except Exception as error:  # noqa: BLE001  the caller has its answer, or half of one; the log gets a line
-            failure = repr(error)[:500]
+            # Half an answer: Starlette complains that it is too late for a whole one, and has the reason as cause.
+            failure = repr(error.__cause__ or error)[:500]
         finally:
             self._metrics.in_flight -= 1
             self._note(scope, seen, failure, span)
@@ -84,6 +94,22 @@ class Observed:
             sent=seen.sent,
             **({} if failure is None else {"failure": failure}),
         )
+
+
+async def _give_up(scope: Scope, seen: _Seen) -> None:
+    """Answer a request that a server which stops does not finish. What runs in a thread is waited for, so it may
+    still come to its end."""
+    is_begun = scope.get(BEGUN, False)
+    body = {
+        "error": f"the server stops; {'the write may still be made' if is_begun else 'nothing was written'}",
+        "code": "unavailable",
+        "outcome": "unknown" if is_begun else "nothing_written",
+        "request_id": seen.request_id,
+    }
+    content = json.dumps(body).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+    await seen.send({"type": "http.response.start", "status": 503, "headers": headers})
+    await seen.send({"type": "http.response.body", "body": content})
 
 
 class _Seen:

@@ -62,6 +62,8 @@ class Parameter:
     help: str
     required: bool = False
     choices: Sequence[str] = ()
+    filled: bool = False
+    """Is an empty text a mistake?"""
 
     @property
     def key(self) -> str:
@@ -71,22 +73,21 @@ class Parameter:
     @property
     def schema(self) -> dict[str, Any]:
         """Its JSON schema."""
-        chosen = {"enum": list(self.choices)} if self.choices else {}
-        return {**SCHEMAS[self.kind], **chosen, "description": self.help}
+        known = {**SCHEMAS[self.kind], "description": self.help}
+        if not self.choices:
+            return known
+        chosen = {"enum": list(self.choices)}
+        return {**known, "items": {"type": "string", **chosen}} if self.kind is Kind.TEXTS else {**known, **chosen}
 
     def checked(self, value: object) -> Any:
         """A JSON value that is what it should be; InvalidArgument if it is not."""
         match self.kind:
             case Kind.TEXT:
-                text = text_argument(self.name, value)
-                if self.choices and text not in self.choices:
-                    listed = ", ".join(self.choices)
-                    raise InvalidArgument(self.name, f"'{shortened(text)}' is none of {listed}")
-                return text
+                return self._chosen(value)
             case Kind.TEXTS:
                 if not isinstance(value, list):
                     raise InvalidArgument(self.name, f"it is a list of texts, not {described(value)}")
-                return [text_argument(self.name, each) for each in value]
+                return [self._chosen(each) for each in value]
             case Kind.NUMBER if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63:
                 raise InvalidArgument(self.name, f"it is a whole number, not {described(value)}")
             case Kind.SECONDS:
@@ -104,6 +105,15 @@ class Parameter:
                 raise InvalidArgument(self.name, f"it is a text or a manifest version, not {described(value)}")
         return value
 
+    def _chosen(self, value: object) -> str:
+        """A text that is one of the choices, if there are some."""
+        text = text_argument(self.name, value)
+        if self.choices and text not in self.choices:
+            raise InvalidArgument(self.name, f"'{shortened(text)}' is none of {', '.join(self.choices)}")
+        if self.filled and not text.strip():
+            raise InvalidArgument(self.name, "it is empty; leave it out, or give a value")
+        return text
+
     def parsed(self, given: Sequence[str]) -> Any:
         """The value that texts of a path, a query string or a header stand for."""
         if self.kind is Kind.TEXTS:
@@ -119,6 +129,8 @@ class Parameter:
             digits = text.removeprefix("-") if self.kind is Kind.NUMBER else text
             if digits.isascii() and digits.isdecimal():
                 return int(text)
+        if self.kind is Kind.NUMBER:
+            raise InvalidArgument(self.name, f"it is a whole number, not '{shortened(text)}'")
         return self.checked(text)
 
 

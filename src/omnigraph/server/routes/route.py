@@ -12,6 +12,7 @@ from omnigraph.server.answers.calls import JSON, Answer, Call
 from omnigraph.server.routes.parameters import Parameter
 
 PREFIX: Final = "/graphs/{graph}"
+IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 
 
 class Access(StrEnum):
@@ -44,6 +45,11 @@ class Route:
 
     looks_at_graphs: bool = False
     """Is it about all graphs, so that it has to wait for their stores?"""
+
+    @property
+    def takes_keys(self) -> bool:
+        """Is it done once for each idempotency key?"""
+        return any(each.name == IDEMPOTENCY_KEY for each in self.parameters)
 
     @property
     def runs_in_thread(self) -> bool:

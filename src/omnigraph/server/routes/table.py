@@ -9,12 +9,16 @@ from omnigraph.policy.actions import Action
 from omnigraph.server.answers import blobs, invoking, reading, writing
 from omnigraph.server.answers.calls import ARROW, BYTES, JSON, NDJSON, Answer, Call
 from omnigraph.server.routes.parameters import Kind, Parameter, Place
-from omnigraph.server.routes.route import PREFIX, Access, Route
+from omnigraph.server.routes.route import IDEMPOTENCY_KEY, PREFIX, Access, Route
 from omnigraph.server.transfer.events import MEDIA_TYPE as EVENTS
 
 
 def _path(name: str, help: str) -> Parameter:  # noqa: A002  what it is called
     return Parameter(name, Kind.TEXT, Place.PATH, help, required=True)
+
+
+def _header(name: str, help: str, *, required: bool = False) -> Parameter:  # noqa: A002
+    return Parameter(name, Kind.TEXT, Place.HEADER, help, required, filled=True)
 
 
 def _query(name: str, kind: Kind, help: str, *choices: str, required: bool = False) -> Parameter:  # noqa: A002
@@ -37,22 +41,16 @@ _BODY_BRANCH: Final = _body("branch", Kind.TEXT, _BRANCH_HELP)
 _BODY_STATE: Final = _body("snapshot", Kind.STATE, _STATE_HELP)
 _COMMIT: Final = _path("commit", "The id of a commit, or a tag.")
 _MESSAGE: Final = _body("message", Kind.TEXT, "Kept with the commit.")
-_KEY: Final = Parameter(
-    "Idempotency-Key",
-    Kind.TEXT,
-    Place.HEADER,
+_KEY: Final = _header(
+    IDEMPOTENCY_KEY,
     "A text of the caller's choice. The same write with the same key is done once, however often it is sent.",
 )
-_COMMIT_ID: Final = Parameter(
+_COMMIT_ID: Final = _header(
     "Omnigraph-Graph-Commit-Id",
-    Kind.TEXT,
-    Place.HEADER,
     "The id that the commit gets, a ULID of the caller's choice. If there is such a commit: 409.",
 )
-_IF_COMMIT: Final = Parameter(
-    "Omnigraph-If-Graph-Commit", Kind.TEXT, Place.HEADER, "Only if the branch is at this commit; else 412."
-)
-_REQUIRED_COMMIT: Final = Parameter(_IF_COMMIT.name, Kind.TEXT, Place.HEADER, _IF_COMMIT.help, required=True)
+_IF_COMMIT: Final = _header("Omnigraph-If-Graph-Commit", "Only if the branch is at this commit; else 412.")
+_REQUIRED_COMMIT: Final = _header(_IF_COMMIT.name, _IF_COMMIT.help, required=True)
 _QUERY: Final = (
     _body("query", Kind.TEXT, "The text of one or more queries.", required=True),
     _body("name", Kind.TEXT, "Which query of the text. Default: its only one."),
@@ -69,7 +67,17 @@ _ENTITY: Final = (
     _query("type", Kind.TEXT, "The type of the node or edge.", required=True),
     _query("id", Kind.TEXT, "Its id.", required=True),
 )
-_BLOB: Final = (*_ENTITY, _query("property", Kind.TEXT, "The property that is a Blob.", required=True))
+_BLOB: Final = (
+    _query(
+        "entity",
+        Kind.TEXT,
+        "What the type is of, if there is a node and an edge type of its name.",
+        "node",
+        "edge",
+    ),
+    *_ENTITY,
+    _query("property", Kind.TEXT, "The property that is a Blob.", required=True),
+)
 _IF_TAGS: Final = (
     Parameter("If-Match", Kind.TEXT, Place.HEADER, "Only if the blob has one of these ETags; else 412."),
     Parameter("If-None-Match", Kind.TEXT, Place.HEADER, "Only if the blob has none of these ETags; else 304."),
@@ -94,8 +102,8 @@ _LOG: Final = (
     _query("since", Kind.TEXT, "Only commits from this time on."),
     _query("until", Kind.TEXT, "Only commits up to this time."),
 )
-_CHANGE_FILTERS: Final = tuple(_query(name, Kind.TEXTS, text) for name, text, _ in _FILTERS)
-_BODY_FILTERS: Final = tuple(_body(name, Kind.TEXTS, text) for name, text, _ in _FILTERS)
+_CHANGE_FILTERS: Final = tuple(_query(name, Kind.TEXTS, text, *choices) for name, text, choices in _FILTERS)
+_BODY_FILTERS: Final = tuple(_body(name, Kind.TEXTS, text, *choices) for name, text, choices in _FILTERS)
 _PAGE: Final = (
     _query("limit", Kind.NUMBER, "How many changes at most."),
     _query("page_token", Kind.TEXT, "The `next_page_token` of the page before."),
@@ -119,6 +127,13 @@ _MERGE: Final = (
     _body("squash", Kind.FLAG, "Leave out the second parent."),
     *_DECISIONS,
 )
+_STORED: Final = (
+    _GRAPH,
+    _path("query", "The name of the stored query."),
+    _body("params", Kind.OBJECT, "Values of the query's parameters, by name."),
+    _BODY_BRANCH,
+)
+_EXPECTED: Final = _body("expect_mutation", Kind.FLAG, "Refuse a query that writes, or one that does not.")
 _BODY_COMMIT: Final = _body("commit", Kind.TEXT, "The id of a commit, or a tag.", required=True)
 _SKIP_BAD: Final = "Leave bad records out; the commit says how many."
 _LOAD: Final = (
@@ -317,19 +332,20 @@ ROUTES: Final[Sequence[Route]] = (
         Access.INVOKE,
         Action.INVOKE_QUERY,
         "object",
-        (
-            _GRAPH,
-            _path("query", "The name of the stored query."),
-            _body("params", Kind.OBJECT, "Values of the query's parameters, by name."),
-            _BODY_BRANCH,
-            _BODY_STATE,
-            _body("expect_mutation", Kind.FLAG, "Refuse a query that writes, or one that does not."),
-            _IF_COMMIT,
-            _COMMIT_ID,
-            _KEY,
-        ),
+        (*_STORED, _BODY_STATE, _EXPECTED, _IF_COMMIT, _COMMIT_ID, _KEY),
         JSON,
         (JSON, NDJSON, ARROW),
+    ),
+    Route(
+        "POST",
+        PREFIX + "/queries/{query}/if-graph-commit",
+        "invoke_if_graph_commit",
+        invoking.invoke_mutation,
+        Access.INVOKE,
+        Action.INVOKE_QUERY,
+        "mutation",
+        (*_STORED, _REQUIRED_COMMIT, _COMMIT_ID, _KEY),
+        JSON,
     ),
     _write("POST", "mutate", "/mutate", writing.mutate, *_QUERY, _IF_COMMIT, _COMMIT_ID, _KEY, answer="mutation"),
     _write(
@@ -339,6 +355,7 @@ ROUTES: Final[Sequence[Route]] = (
         writing.mutate,
         *_QUERY,
         _REQUIRED_COMMIT,
+        _COMMIT_ID,
         _KEY,
         answer="mutation",
     ),
@@ -375,6 +392,7 @@ ROUTES: Final[Sequence[Route]] = (
         writing.create_branch,
         _body("name", Kind.TEXT, "The name of the new branch.", required=True),
         _body("from", Kind.TEXT, "The branch to fork from. Default: main."),
+        _KEY,
         action=Action.BRANCH_CREATE,
         answer="branch",
     ),
@@ -400,6 +418,8 @@ ROUTES: Final[Sequence[Route]] = (
         _BODY_BRANCH,
         *_DECISIONS,
         _IF_COMMIT,
+        _COMMIT_ID,
+        _KEY,
         answer="undo",
     ),
     _write(
@@ -411,6 +431,8 @@ ROUTES: Final[Sequence[Route]] = (
         _BODY_BRANCH,
         *_DECISIONS,
         _IF_COMMIT,
+        _COMMIT_ID,
+        _KEY,
         answer="undo",
     ),
     _write(
@@ -422,6 +444,8 @@ ROUTES: Final[Sequence[Route]] = (
         _BODY_BRANCH,
         *_DECISIONS,
         _IF_COMMIT,
+        _COMMIT_ID,
+        _KEY,
         answer="undo",
     ),
     _write(
@@ -441,6 +465,7 @@ ROUTES: Final[Sequence[Route]] = (
         writing.create_tag,
         _body("name", Kind.TEXT, "The name of the new tag.", required=True),
         _body("at", Kind.STATE, "A commit, another tag, a branch or a manifest version. Default: main."),
+        _KEY,
         answer="tag",
     ),
     _write(
@@ -461,6 +486,8 @@ ROUTES: Final[Sequence[Route]] = (
         *_SCHEMA,
         _MESSAGE,
         _IF_COMMIT,
+        _COMMIT_ID,
+        _KEY,
         action=Action.SCHEMA_APPLY,
         answer="schema_result",
     ),

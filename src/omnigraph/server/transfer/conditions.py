@@ -67,11 +67,11 @@ def wanted_span(header: str | None, if_range: str | None, etag: str, size: int) 
         return None
     first, last = found.groups()
     if first:
-        start, end = int(first), min(int(last) + 1, size) if last else size
+        start, end = int(first), int(last) + 1 if last else size
         if last and int(last) < start:
             return None
     else:
         start, end = max(0, size - int(last)), size
     if start >= size or start >= end:
-        raise RangeUnsatisfiable(header.strip(), size)
-    return Span(start, end, size)
+        raise RangeUnsatisfiable(header.strip(), size, start, end)
+    return Span(start, min(end, size), size)

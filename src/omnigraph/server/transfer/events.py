@@ -8,7 +8,9 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from omnigraph.errors import OmniError
 from omnigraph.history.feed.pages import ChangePage
+from omnigraph.messages.failures import failure_body
 
 MEDIA_TYPE: Final = "text/event-stream"
 _PAUSE: Final = 0.5
@@ -24,27 +26,41 @@ async def events(
     first: ChangePage, poll: Callable[[Mapping[str, Any]], Awaitable[ChangePage]], is_over: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     """The pages after the first, forever. Each page with a cursor has it as the id of its event, so that a caller
-    which connects again goes on behind the last one that it got."""
+    which connects again goes on behind the last one that it got. If there is no next page, since the branch was
+    deleted or its history cleaned up, the last event is an error."""
     page, last = first, time.monotonic()
     yield _event(page)
     while not is_over():
-        if page.next_page_token is not None:
-            page = await poll({"page_token": page.next_page_token})
-        else:
-            if page.caught_up:
-                await asyncio.sleep(_PAUSE)
-            page = await poll({"cursor": page.cursor})
-            if not page.blocks:
-                if time.monotonic() - last > _HEARTBEAT:
-                    last = time.monotonic()
-                    yield b": nothing new\n\n"
-                continue
-        last = time.monotonic()
-        yield _event(page)
+        has_more = page.next_page_token is not None
+        try:
+            if has_more:
+                page = await poll({"page_token": page.next_page_token})
+            else:
+                if page.caught_up:
+                    await asyncio.sleep(_PAUSE)
+                page = await poll({"cursor": page.cursor})
+        except OmniError as error:
+            yield _failure(error)
+            return
+        if has_more or page.blocks:
+            last = time.monotonic()
+            yield _event(page)
+        elif time.monotonic() - last > _HEARTBEAT:
+            last = time.monotonic()
+            yield b": nothing new\n\n"
 
 
 def _event(page: ChangePage) -> bytes:
     """One page as an event; JSON has no line breaks."""
-    data = json.dumps(page.as_json(), ensure_ascii=False, separators=(",", ":"))
+    data = _encoded(page.as_json())
     known = "" if page.cursor is None else f"id: {page.cursor}\n"
     return f"{known}event: changes\ndata: {data}\n\n".encode()
+
+
+def _failure(error: OmniError) -> bytes:
+    """Why there are no more events, as the body of an answer has it."""
+    return f"event: error\ndata: {_encoded(failure_body(error))}\n\n".encode()
+
+
+def _encoded(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

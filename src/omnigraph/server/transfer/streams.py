@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import io
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -64,7 +65,7 @@ class Stream:
         self._pieces: asyncio.Queue[bytes] = asyncio.Queue(_AHEAD)
         self._loop = asyncio.get_running_loop()
         self._is_gone = False
-        self._running = self._loop.run_in_executor(pool, self._run)
+        self._running = self._loop.run_in_executor(pool, contextvars.copy_context().run, self._run)
 
     async def start(self, done: Callable[[], None]) -> AsyncIterator[bytes]:
         """The pieces of the answer, once the first is there. Raises what the writer raised before that."""
