@@ -5,6 +5,7 @@ The same values are accepted as in JSON, and the same are refused: an integer is
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,10 +25,12 @@ from omnigraph.lang.values import (
     INTEGERS,
     Scalar,
     ValueType,
+    in_range,
     parse_date,
     parse_datetime,
 )
 
+_LONGEST_SHOWN: Final = 60
 _DAY: Final = 86_400_000
 _PARTS_OF_MS: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _YEARS: Final = "it lies outside the years 1 to 9999"
@@ -72,8 +75,7 @@ def convert_column(
     name: str, wanted: ValueType, stored: pa.DataType, values: pa.Array, conversion: Conversion, errors: RowErrors
 ) -> pa.Array:
     """The column of a property. Values that do not fit become null, and are added to the errors."""
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+    values = decoded(values)
     if wanted.is_blob:
         blobs, reasons = blob_column(name, values)
         for position, reason in reasons.items():
@@ -88,6 +90,20 @@ def convert_column(
     return _lists(values, wanted, stored, conversion, errors)
 
 
+def decoded(values: pa.Array) -> pa.Array:
+    """The values themselves of an array that is written in some shorter way, or as an extension of text."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        texts = values.dictionary.cast(pa.string()) if is_text(kind) else values.dictionary
+        return pa.DictionaryArray.from_arrays(values.indices, texts).dictionary_decode()
+    if pa.types.is_run_end_encoded(kind):
+        return decoded(pc.run_end_decode(values))
+    if isinstance(kind, pa.UuidType):
+        return pa.array([None if each is None else str(each) for each in values.to_pylist()], pa.string())
+    is_extended_text = isinstance(kind, pa.BaseExtensionType) and is_text(kind.storage_type)
+    return values.storage if is_extended_text else values
+
+
 def _nulls(values: pa.Array, stored: pa.DataType, conversion: Conversion, errors: RowErrors) -> pa.Array:
     """A column of nulls, for values of a type that does not fit."""
     errors.add_where(values.is_valid(), conversion.mismatch)
@@ -100,7 +116,7 @@ def _scalars(
     source = values.type
     whole = pa.types.is_integer(source) or pa.types.is_decimal(source)
     if scalar in INTEGERS and whole:
-        return _cast(values, stored, conversion, errors)
+        return _integer_column(values, scalar, stored, conversion, errors)
     if scalar in FLOATS and (whole or pa.types.is_floating(source)):
         numbers = values.cast(stored, safe=False)
         infinite = pc.fill_null(pc.invert(pc.is_finite(numbers)), False)
@@ -114,20 +130,22 @@ def _scalars(
     return values.cast(stored) if fits else _nulls(values, stored, conversion, errors)
 
 
-def _cast(values: pa.Array, stored: pa.DataType, conversion: Conversion, errors: RowErrors) -> pa.Array:
-    """Whole numbers of another width. If some do not fit, each is tried alone."""
+def _integer_column(
+    values: pa.Array, scalar: Scalar, stored: pa.DataType, conversion: Conversion, errors: RowErrors
+) -> pa.Array:
+    """Whole numbers of another width. If some do not fit, each is looked at."""
     try:
         return values.cast(stored)
     except pa.ArrowInvalid:
         pass
-    kept = np.ones(len(values), bool)
-    for position in range(len(values)):
-        try:
-            values.slice(position, 1).cast(stored)
-        except pa.ArrowInvalid:
-            kept[position] = False
-    errors.add(np.flatnonzero(~kept).tolist(), conversion.mismatch)
-    return pc.if_else(pa.array(kept), values, pa.scalar(None, values.type)).cast(stored)
+    kept: list[int | None] = []
+    for position, value in enumerate(values.to_pylist()):
+        fits = value is None or (value == int(value) and in_range(int(value), scalar))
+        kept.append(int(value) if fits and value is not None else None)
+        if not fits:
+            why = f"exceeds {scalar} range" if value == int(value) else "is not an integer"
+            errors.add([position], conversion.reason(f"{value} {why}"))
+    return pa.array(kept, stored)
 
 
 def _dates(values: pa.Array, conversion: Conversion, errors: RowErrors) -> pa.Array:
@@ -218,7 +236,7 @@ def parse_texts(texts: pa.Array, parse: Callable[[str], Any], stored: pa.DataTyp
         try:
             found.append(None if text is None else parse(text))
         except ValueError as error:
-            refused[code] = str(error)
+            refused[code] = why_not(text, error) if parse in (parse_date, parse_datetime) else str(error)
             found.append(None)
     parsed = pa.array(found, stored).take(encoded.indices)
     if not refused:
@@ -228,13 +246,19 @@ def parse_texts(texts: pa.Array, parse: Callable[[str], Any], stored: pa.DataTyp
     return parsed, {at: refused[encoded.indices[at].as_py()] for at in positions}
 
 
+def why_not(text: str, error: ValueError) -> str:
+    """Why a text is no date or instant, with the text."""
+    shown = json.dumps(text, ensure_ascii=False)
+    return f"{shown if len(shown) <= _LONGEST_SHOWN else shown[: _LONGEST_SHOWN - 1] + '…'} does not fit: {error}"
+
+
 def _lists(
     values: pa.Array, wanted: ValueType, stored: pa.DataType, conversion: Conversion, errors: RowErrors
 ) -> pa.Array:
     """Lists and vectors. Their items are converted as cells are, and a bad item is an error of its row."""
     if values.type == stored and wanted.dimension is not None and _are_sound(values):
         return values
-    lists = values.cast(pa.list_(values.type.value_type))
+    lists = values if _is_view(values.type) else values.cast(pa.list_(values.type.value_type))
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     owners = np.repeat(np.arange(len(lists)), lengths)
     items = lists.flatten()
@@ -289,9 +313,13 @@ def _is_list(kind: pa.DataType) -> bool:
         pa.types.is_list(kind)
         or pa.types.is_large_list(kind)
         or pa.types.is_fixed_size_list(kind)
-        or pa.types.is_list_view(kind)
-        or pa.types.is_large_list_view(kind)
+        or _is_view(kind)
     )
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    """Are lists of a type parts of an array in any order? Arrow's cast to plain lists loses some of them."""
+    return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -17,12 +17,25 @@ from omnigraph.formats.cells import RowErrors
 from omnigraph.formats.columnar import read_columns
 from omnigraph.formats.dialect import Dialect
 from omnigraph.formats.jsonl.blocks import Block, Unreadable
-from omnigraph.formats.quoting import header_end, last_end, record_lines
+from omnigraph.formats.quoting import header_end, is_open, last_end, record_lines
 from omnigraph.formats.texts import plain_type, typed_batch
 from omnigraph.lang.schema.catalog import EntityType
 
 _LONGEST_RECORD: Final = 64 << 20
 _SHOWN_BYTES: Final = 40
+_UNCLOSED: Final = (
+    "a quote opens a value of this row and is never closed, so that the rest of the file belongs to it"
+)
+_MARKS: Final = {
+    b"\x1f\x8b": "it is packed with gzip, and its name does not end in .gz",
+    b"\x28\xb5\x2f\xfd": "it is packed with zstd, and its name does not end in .zst",
+    b"\xff\xfe": "it is UTF-16; convert it, as by `iconv -f UTF-16 -t UTF-8`",
+    b"\xfe\xff": "it is UTF-16; convert it, as by `iconv -f UTF-16 -t UTF-8`",
+    b"PAR1": "it is Parquet, and its name does not end in .parquet",
+    b"ARROW1": "it is Arrow IPC, and its name does not end in .arrow",
+    b"PK\x03\x04": "it is a ZIP file, perhaps a spreadsheet; save it as CSV",
+}
+"""How files begin that are no text, and what is said about them."""
 _SOMETHING: Final = re.compile(rb"[^\r\n]")
 
 
@@ -57,37 +70,70 @@ def header_of(start: bytes, dialect: Dialect, source: str) -> tuple[str, ...]:
     """The names of the columns of a CSV file, from its first bytes."""
     if dialect.names is not None:
         return dialect.names
-    if not start.strip():
+    data = start.removeprefix(BOM_UTF8)
+    header = data[: header_end(data, dialect)].strip(b"\r\n")
+    if not header.strip():
         raise SourceUnusable(source, "it is empty; a CSV file begins with the names of its columns")
-    reading = pv.ReadOptions(use_threads=False, block_size=max(len(start), 1) + 1)
+    if not _is_text(header):
+        raise SourceUnusable(source, _no_text(start))
+    if is_open(header, dialect):
+        raise SourceUnusable(source, "a quote opens the name of a column and is never closed")
+    reading = pv.ReadOptions(use_threads=False, block_size=len(header) + 2)
+    parsing = pv.ParseOptions(delimiter=dialect.delimiter, quote_char=dialect.quote, newlines_in_values=True)
     try:
-        return tuple(pv.open_csv(pa.BufferReader(start), reading, _parsing(dialect, _Refused())).schema.names)
+        return tuple(pv.read_csv(pa.BufferReader(header + b"\n"), reading, parsing).schema.names)
     except pa.ArrowInvalid as error:
         raise SourceUnusable(source, f"it cannot be read as CSV: {error}") from error
 
 
-def whole_records(chunks: Iterable[bytes], dialect: Dialect, source: str) -> Iterator[bytes]:
+def _is_text(data: bytes) -> bool:
+    try:
+        return "\0" not in data.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def _no_text(start: bytes) -> str:
+    """What the first bytes of a file seem to be that is not UTF-8, and what to do about it."""
+    for mark, remedy in _MARKS.items():
+        if start.startswith(mark):
+            return remedy
+    return "its first line is not UTF-8; convert it, as by `iconv -f LATIN1 -t UTF-8`"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes of whole records. One that is not ``is_closed`` is the last record of a file, with an open quote."""
+
+    data: bytes
+    is_closed: bool = True
+
+
+def whole_records(chunks: Iterable[bytes], dialect: Dialect, source: str) -> Iterator[Piece]:
     """The bytes of CSV, cut anew so that every piece consists of whole records."""
     held = b""
     for chunk in chunks:
         held = held + chunk if held else chunk
         end = last_end(held, dialect)
         if end:
-            yield held[:end]
+            yield Piece(held[:end])
             held = held[end:]
         if len(held) > _LONGEST_RECORD:
             shown = repr(held[:_SHOWN_BYTES].decode(errors="replace"))
             reason = f"the row that begins with {shown} has more than {_LONGEST_RECORD >> 20} MB"
             raise SourceUnusable(source, f"{reason}; is a quote open that is never closed?")
     if held:
-        yield held
+        yield Piece(held, not is_open(held, dialect))
 
 
-def read_delimited(pieces: Iterable[bytes], form: Delimited, *, has_header: bool) -> Iterator[Block]:
+def read_delimited(pieces: Iterable[Piece], form: Delimited, *, has_header: bool) -> Iterator[Block]:
     """The records of pieces of CSV that consist of whole records. The line of a record is the one on which it
     begins, counted in line ends, of which values in quotes may hold some."""
     for number, piece in enumerate(pieces):
-        data = piece.removeprefix(BOM_UTF8) if has_header and not number else piece
+        data = piece.data.removeprefix(BOM_UTF8) if has_header and not number else piece.data
+        if not piece.is_closed:
+            yield Block({}, [Unreadable(1, 1, _UNCLOSED)], record_lines(data, form.dialect, 0)[1])
+            continue
         header = header_end(data, form.dialect) if has_header else 0
         before = record_lines(data[:header], form.dialect, 0)[1]
         has_header = has_header and not header

@@ -10,7 +10,11 @@ from omnigraph.errors import RequestError, SourceUnusable
 from omnigraph.lang.diagnostics import nearest_name
 from omnigraph.lang.schema.catalog import EdgeType, EntityType, NodeType
 
+DELIMITERS: Final = ("\t", ";", "|", ",")
+"""What is between the cells of most files."""
 _ENDS: Final = {"from": "src", "to": "dst"}
+_NAME_ENDS: Final = "name those with the ends, TYPE=PATH:from=COLUMN,to=COLUMN or Source(…, from_=…, to=…)"
+_NAME_COLUMNS: Final = "name those to read, TYPE=PATH:PROPERTY=COLUMN or Source(…, columns=…)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class Layout:
         """Refuse rows without the ends of edges, a key or a value that every row needs."""
         have = {name for name, _ in self.chosen} if known is None else set(known)
         if isinstance(entity, EdgeType) and not {"src", "dst"} <= have:
-            raise _refusal(source, f"rows of edge {entity.name} need the columns src and dst (or from and to)")
+            raise _refusal(source, f"{_no_ends(entity)}; {_NAME_ENDS}")
         keys = entity.key if isinstance(entity, NodeType) else ()
         needed = [prop.name for prop in entity.required if prop.embed is None]
         for name in dict.fromkeys((*keys, *needed)):
@@ -63,6 +67,8 @@ class Layout:
                 raise SourceUnusable(source, f"it has no column '{column}' for {name}{_nearest(column, names)}")
         if self.is_all:
             used = set(found.values())
+            if isinstance(entity, EdgeType) and not {"src", "dst"} <= {*found, *(_ENDS.get(n, n) for n in names)}:
+                raise SourceUnusable(source, f"{_no_ends(entity)}; it has {', '.join(names)}: {_NAME_ENDS}")
             for column in names:
                 if column in used:
                     continue
@@ -90,8 +96,13 @@ class Layout:
 
 def _unknown(entity: EntityType, column: str) -> str:
     known = ", ".join(entity.columns)
-    hint = _nearest(column, entity.columns) or "; name those to read in `columns`"
-    return f"{entity.name} has no property '{column}'; its columns are {known}{hint}"
+    hint = _nearest(column, entity.columns) or f"; {_NAME_COLUMNS}"
+    called = f"property '{column}'" if column else "property for a column without a name"
+    return f"{entity.name} has no {called}; its columns are {known}{hint}"
+
+
+def _no_ends(entity: EdgeType) -> str:
+    return f"rows of edge {entity.name} need the columns src and dst (or from and to)"
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

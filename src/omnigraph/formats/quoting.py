@@ -92,6 +92,12 @@ def _last_match(data: bytes, dialect: Dialect) -> int:
     return end
 
 
+def is_open(record: bytes, dialect: Dialect) -> bool:
+    """Opens a quote of the last record of a file that nothing closes? A line end after it would be part of it."""
+    found = _record(dialect).match(record + b"\n")
+    return found is not None and not found["end"]
+
+
 def record_ends(data: bytes, dialect: Dialect) -> Positions:
     """Where each record ends, blank ones included. The last one may lack its line end."""
     quotes = _sure_quotes(data, dialect)

@@ -121,8 +121,8 @@ def _parser(scalar: Scalar) -> Callable[[str], Any]:
         return partial(_parse_float, scalar)
     parsers: dict[Scalar, Callable[[str], Any]] = {
         Scalar.BOOL: _parse_bool,
-        Scalar.DATE: lambda text: parse_date(text.strip()),
-        Scalar.DATETIME: lambda text: parse_datetime(text.strip().replace(" ", "T", 1)),
+        Scalar.DATE: lambda text: _parse_moment(parse_date, text, text.strip()),
+        Scalar.DATETIME: lambda text: _parse_moment(parse_datetime, text, text.strip().replace(" ", "T", 1)),
     }
     return parsers.get(scalar, str)
 
@@ -151,6 +151,13 @@ def _parse_bool(text: str) -> bool:
     if folded in _TRUE or folded in _FALSE:
         return folded in _TRUE
     raise ValueError(f"{_shown(text)} is neither true nor false")
+
+
+def _parse_moment(parse: Callable[[str], Any], text: str, bare: str) -> Any:
+    try:
+        return parse(bare)
+    except ValueError as error:
+        raise ValueError(f"{_shown(text)} does not fit: {error}") from None
 
 
 def _parse_list(scalar: Scalar, separator: str, text: str) -> list[Any]:

@@ -168,7 +168,7 @@ class TestATaskThatFails:
         marks = driver.start(local_store, write_input(tmp_path / "input", {0: "wait", 1: "fail 100"}))
         told = driver.outcome()
         assert told["error"] == "JobFailed"
-        assert not any(is_alive(task["pid"]) for task in asked(marks) if task["is_told"] == "wait")
+        until(lambda: not any(is_alive(task["pid"]) for task in asked(marks) if task["is_told"] == "wait"))
         assert (
             "reading and staging: ValueError: the model has the hiccups; nothing was committed" in told["message"]
         )
@@ -208,7 +208,7 @@ def test_a_job_that_is_cancelled_leaves_nothing(driver: Driver, local_store: Sto
     marks = driver.start(local_store, data, cancel=True)
     told = driver.outcome()
     assert told["error"] == "JobCancelled"
-    assert not any(is_alive(task["pid"]) for task in asked(marks))
+    until(lambda: not any(is_alive(task["pid"]) for task in asked(marks)))
     before.check()
     assert driver.load(local_store, write_input(tmp_path / "other")) == {"rows": ROWS}
 

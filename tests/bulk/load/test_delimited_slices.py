@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.bulk.loading import InlineRunner
+from tests.sampling import examples
 
 import omnigraph
 from omnigraph.bulk.load.sources import reading
@@ -92,7 +93,7 @@ texts = st.lists(st.tuples(st.one_of(plain_rows, odd_rows), st.sampled_from(["\n
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(50, of=150))
 @given(text=texts, chunk=st.integers(1, 40), slice_bytes=st.integers(4, 60))
 @example(text='name,size\n"a\n\nb",1\nc,2\n', chunk=3, slice_bytes=4)
 @example(text='\ufeff"name",size\na,1\n\n"b\n",x\nc,3', chunk=5, slice_bytes=8)
@@ -117,7 +118,7 @@ def test_slices_and_portions_of_a_file_read_as_the_whole(text: str, chunk: int, 
     assert lines == expected_lines(text.removeprefix("\ufeff"))[1:]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(80, of=300))
 @given(st.text(st.sampled_from('a",\n\r'), max_size=30))
 def test_lines_of_records_are_those_of_a_reader_that_goes_letter_by_letter(text: str) -> None:
     expected = expected_lines(text)

@@ -7,12 +7,14 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 import omnigraph
 from omnigraph.bulk.load.inference.samples import type_name
 from omnigraph.bulk.load.inference.types import guess_type
+from omnigraph.bulk.load.sources.mapping import read_map
 from omnigraph.errors import SourceUnusable
 from omnigraph.lang.schema.catalog import load_catalog
 
@@ -135,7 +137,8 @@ def test_files_of_a_folder_are_one_type_and_arrow_data_has_the_name_it_is_given(
         (["true", "FALSE"], "Bool"),
         (["2024-02-29", None], "Date?"),
         (["2024-02-29T00:00Z"], "DateTime"),
-        (["2024-02-29T00:00"], "String"),
+        (["2024-02-29T00:00"], "DateTime"),
+        (["2023-02-29"], "String"),
         ([None], "String?"),
         (["x"] * 30 + ["y"] * 30, "String"),
     ],
@@ -162,8 +165,78 @@ def test_only_the_first_rows_are_looked_at(tmp_path: Path) -> None:
 
 def test_what_is_no_data(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"1")
-    with pytest.raises(SourceUnusable, match="from CSV, TSV, Parquet and JSON Lines"):
+    with pytest.raises(SourceUnusable, match="from CSV, TSV, Parquet, Arrow IPC and JSON Lines"):
         omnigraph.infer_schema(tmp_path / "x.bin")
     (tmp_path / "x.jsonl").write_text("{}\n{")
     with pytest.raises(SourceUnusable, match="line 2 is not JSON"):
         omnigraph.infer_schema(tmp_path / "x.jsonl")
+
+
+AWKWARD: dict[str, tuple[dict[str, bytes], list[str]]] = {
+    "another delimiter": ({"things.csv": b"k;v\na;1\n"}, ["k: String @key", "v: I64"]),
+    "marks of missing values": (
+        {"things.csv": b"k,v,s\na,1,NA\nb,NA,x\nc,-,y\n"},
+        ["k: String @key", "v: I64?", "s: String?"],
+    ),
+    "ragged rows": ({"things.csv": b"k,v\na,1\nb\n"}, ["k: String @key", "v: I64"]),
+    "a name on two lines": ({"things.csv": b'k,"v\nw"\na,1\n'}, ["v_w: I64"]),
+    "a header alone": ({"things.csv": b"k,v"}, ["k: String? // no row has a value"]),
+    "times without a zone": ({"things.csv": b"k,t\na,2024-01-01 10:00:00\n"}, ["t: DateTime // times without"]),
+    "objects": ({"things.jsonl": b'{"k":"a","o":{"b":1}}\n'}, ["k: String @key", "// o: struct<b: int64> has no"]),
+    "files by year": ({"flights-2015.csv": b"k,v\n1,1\n", "flights-2016.csv": b"k,v\n2,1.5\n"}, ["v: F64"]),
+    "other files with numbers": ({"t1.csv": b"k\n1\n", "t2.csv": b"j\n2\n"}, ["node T1 {", "node T2 {"]),
+}
+
+
+@pytest.mark.parametrize("case", AWKWARD)
+def test_what_is_proposed_from_awkward_files_loads_them(tmp_path: Path, case: str) -> None:
+    files, told = AWKWARD[case]
+    (tmp_path / "data").mkdir()
+    for name, content in files.items():
+        (tmp_path / "data" / name).write_bytes(content)
+    found = omnigraph.infer_schema(tmp_path / "data")
+    for text in told:
+        assert text in found.schema
+    (tmp_path / "map.yaml").write_text(found.mapping(tmp_path), encoding="utf-8")
+    sources = read_map(tmp_path / "map.yaml")
+    graph = omnigraph.init(tmp_path / "g.omni", found.schema)
+    done = graph.load(nodes=dict(sources.nodes), edges=dict(sources.edges), mode="append", skip_bad=True)
+    assert done.total_entities == sum(max(0, content.count(b"\n") - 1) for content in files.values()) - {
+        "ragged rows": 1,
+        "a name on two lines": 1,
+        "objects": -1,
+    }.get(case, 0)
+
+
+def test_a_column_that_is_there_twice(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("k,k\n1,2\n", encoding="utf-8")
+    with pytest.raises(SourceUnusable, match="a column is there twice: k, k"):
+        omnigraph.infer_schema(tmp_path / "x.csv")
+
+
+def test_columns_of_arrow_however_they_are_held(tmp_path: Path) -> None:
+    texts = pa.array(["a", "b"])
+    rows = pa.table(
+        {
+            "k": texts.cast(pa.string_view()),
+            "c": texts.dictionary_encode(),
+            "r": pc.run_end_encode(texts),
+            "m": pa.array([[("a", 1)]] * 2, pa.map_(pa.string(), pa.int64())),
+            "n": pa.array([[[1]]] * 2),
+        }
+    )
+    plain = rows.select(["k", "c"])
+    for name, packed in (("things.arrow", False), ("more.parquet.gz", True)):
+        sink = pa.BufferOutputStream()
+        if packed:
+            pq.write_table(plain, sink)
+        else:
+            with pa.ipc.new_file(sink, plain.schema) as writer:
+                writer.write_table(plain)
+        content = bytes(sink.getvalue())
+        (tmp_path / name).write_bytes(gzip.compress(content) if packed else content)
+        assert "k: String @key\n  c: String\n" in omnigraph.infer_schema(tmp_path / name).schema
+    found = omnigraph.infer_schema({"Thing": rows})
+    assert "k: String @key\n  c: String\n  r: String\n  // m: map<" in found.schema
+    graph = omnigraph.init(tmp_path / "g.omni", found.schema)
+    assert graph.load(nodes=found.nodes, mode="append").total_entities == 2

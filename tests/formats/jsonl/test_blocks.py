@@ -29,7 +29,7 @@ def strict_lines(text: str) -> list[bytes]:
     return seen
 
 
-@settings(max_examples=examples(100, of=400), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40, of=400), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=blocks_of_lines(), size=st.sampled_from([1, 50, 300, 1 << 20]))
 def test_blocks_are_read_as_lines_are(data: bytes, size: int) -> None:
     check(data, size)

@@ -7,15 +7,19 @@ import json
 import os
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from mmap import mmap
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 from omnigraph.arguments import described, shortened
 from omnigraph.errors import BadValue, InvalidArgument, ResourceLimit, StorageUnavailable
 from omnigraph.formats.rows import blob_text
 
 Data = str | bytes | mmap | os.PathLike[str] | Iterable[Mapping[str, Any]]
+_NOTHING: Final = ("NAType", "NaTType")
+"""The types of what pandas has where there is no value."""
 WILDCARDS: Final = frozenset("*?[")
 
 
@@ -79,12 +83,23 @@ def _limited(content: bytes, limit: int) -> bytes:
 
 
 def json_line(record: Mapping[str, Any]) -> bytes:
-    """A dictionary as one line of JSON."""
-    return json.dumps(record, ensure_ascii=False, default=_as_json).encode(errors="surrogatepass")
+    """A dictionary as one line of JSON. BadValue if it holds what no record can hold."""
+    try:
+        return json.dumps(record, ensure_ascii=False, default=_as_json).encode(errors="surrogatepass")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadValue(f"a record cannot be written as JSON: {error}") from error
 
 
 def _as_json(value: Any) -> Any:
     """A Python value that JSON does not have, in the form in which a file of records has it."""
+    if type(value).__name__ in _NOTHING:
+        return None
+    if isinstance(value, Decimal):
+        return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
+    if isinstance(value, UUID):
+        return str(value)
+    if getattr(getattr(value, "dtype", None), "kind", None) == "M" and value.dtype != "datetime64[D]":
+        return value.astype("datetime64[us]").tolist()  # of nanoseconds NumPy would make a number
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, bytes | bytearray | memoryview):

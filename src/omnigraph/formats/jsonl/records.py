@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Collection, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, TypeVar
 
 from omnigraph.errors import BadValue
+from omnigraph.formats.cells import why_not
 from omnigraph.formats.rows import blob_cell
 from omnigraph.lang.schema.catalog import Catalog, EdgeType, EntityType, Property
 from omnigraph.lang.values import (
@@ -23,11 +24,16 @@ from omnigraph.lang.values import (
     parse_datetime,
 )
 
+_Moment = TypeVar("_Moment")
+
 LONGEST_LINE: Final = 32 << 20
 MAX_STRUCTURE: Final = 131_072
 _STRUCTURE: Final = b"[]{}:,"
 _TEXT: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _SURROGATE: Final = re.compile(rb"\\u[dD]")
+
+
+_ONE_LINE: Final = "; each is on a line of its own, as `jq -c '.[]'` writes those of an array"
 
 
 class BadRecord(Exception):
@@ -100,13 +106,14 @@ def _loaded(line: bytes) -> dict[str, Any] | None:
     except UnicodeEncodeError:
         raise BadRecord("not Unicode: a text has half of a surrogate pair") from None
     except json.JSONDecodeError as error:
-        raise BadRecord(f"not JSON: {error.msg}", error.colno) from None
+        hint = _ONE_LINE if stripped in (b"[", b"{") else ""
+        raise BadRecord(f"not JSON: {error.msg}{hint}", error.colno) from None
     except RecursionError:
         raise BadRecord("nested too deeply") from None
     except ValueError as error:
         raise BadRecord(f"not JSON: {error}") from None
     if not isinstance(record, dict):
-        raise BadRecord("a record is a JSON object")
+        raise BadRecord(f"a record is a JSON object{_ONE_LINE if isinstance(record, list) and record else ''}")
     return record
 
 
@@ -253,9 +260,16 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:59]}…"
 
 
+def _parsed(text: str, parse: Callable[[str], _Moment]) -> _Moment:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ValueError(why_not(text, error)) from None
+
+
 def _date(value: Any) -> dt.date:
     if isinstance(value, str):
-        return parse_date(value)
+        return _parsed(value, parse_date)
     if isinstance(value, int) and not isinstance(value, bool):
         return date_after_epoch(value)
     raise ValueError(f"{_shown(value)} is neither YYYY-MM-DD nor a number of days")
@@ -263,7 +277,7 @@ def _date(value: Any) -> dt.date:
 
 def _datetime(value: Any) -> dt.datetime:
     if isinstance(value, str):
-        return parse_datetime(value)
+        return _parsed(value, parse_datetime)
     if isinstance(value, int) and not isinstance(value, bool):
         return instant_after_epoch(value)
     raise ValueError(f"{_shown(value)} is neither an ISO instant nor a number of milliseconds")

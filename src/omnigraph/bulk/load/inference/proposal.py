@@ -12,7 +12,10 @@ from typing import Any, Final
 
 from omnigraph.bulk.load.inference.relations import Reference, Relations, Table, relate
 from omnigraph.bulk.load.inference.samples import Location, Sample, read_samples
+from omnigraph.bulk.load.inference.types import NOTHING
 from omnigraph.bulk.load.sources.description import Source
+from omnigraph.formats.dialect import PLAIN
+from omnigraph.formats.format import Format, format_of
 from omnigraph.lang.schema.format import format_schema
 
 DEFAULT_ROWS: Final = 100_000
@@ -67,7 +70,7 @@ def propose(relations: Relations) -> ProposedSchema:
         names = _property_names(table.guesses, "node", name)
         lines += [f"node {name} {{", *_properties(table, names, table.guesses), "}", ""]
         if table.sample.kind is None:
-            nodes[name] = Source(_data(table.sample), columns=_renamed(names))
+            nodes[name] = _source(table, columns=_renamed(names, table.guesses))
     for name, (table, source, target) in relations.edges.items():
         others = {
             column: guess for column, guess in table.guesses.items() if not _is_end(table, column, source, target)
@@ -77,9 +80,8 @@ def propose(relations: Relations) -> ProposedSchema:
         body += [_unknown_ends(source, target)]
         lines += [f"edge {name}: {source.target} -> {target.target} {{", *filter(None, body), "}", ""]
         if table.sample.kind is None:
-            edges[name] = Source(
-                _data(table.sample), columns=_renamed(names), from_=source.column, to=target.column
-            )
+            columns = _renamed(names, others)
+            edges[name] = _source(table, columns=columns, from_=source.column, to=target.column)
     for name, reference in _pairs(relations):
         table = relations.nodes[name]
         edge = _edge_name(name, reference)
@@ -88,7 +90,7 @@ def propose(relations: Relations) -> ProposedSchema:
             lines += [f"// {name}.{reference.column} refers to {reference.target}; perhaps an edge {edge}", ""]
             continue
         lines += [f"edge {edge}: {name} -> {reference.target} {{ @key(src, dst) }}", ""]
-        edges[edge] = Source(_data(table.sample), columns={}, from_=table.key, to=reference.column)
+        edges[edge] = _source(table, columns={}, from_=table.key, to=reference.column)
     tables = chain(relations.nodes.values(), (edge[0] for edge in relations.edges.values()))
     records = dict.fromkeys(
         str(p) for table in tables if table.sample.kind is not None for p in table.sample.sources
@@ -116,6 +118,9 @@ def _properties(table: Table, names: Mapping[str, str], guesses: Mapping[str, An
     found = []
     for column, guess in guesses.items():
         if table.sample.kind is not None and column == "id":
+            continue
+        if guess.type == NOTHING:
+            found.append(f"  // {_one_line(column)}: {guess.note}")
             continue
         key = " @key" if column == table.key and guesses is table.guesses else ""
         note = f" // {guess.note}" if guess.note else ""
@@ -152,7 +157,9 @@ def _unknown_ends(source: Reference, target: Reference) -> str:
 def _property_names(guesses: Mapping[str, Any], kind: str, type_name: str) -> dict[str, str]:
     """The names of the properties of columns: as they are where that is possible."""
     names: dict[str, str] = {}
-    for column in guesses:
+    for column, guess in guesses.items():
+        if guess.type == NOTHING:
+            continue
         name = "_".join(re.findall(r"[A-Za-z0-9]+", column)) or "column"
         name = name if name[0].islower() else name.lower() if name[0].isalpha() else f"_{name}"
         if name in _RESERVED[kind]:
@@ -163,9 +170,24 @@ def _property_names(guesses: Mapping[str, Any], kind: str, type_name: str) -> di
     return names
 
 
-def _renamed(names: Mapping[str, str]) -> dict[str, str] | None:
-    """The columns of properties, if a name is not that of its column."""
-    return None if all(column == name for column, name in names.items()) else {n: c for c, n in names.items()}
+def _renamed(names: Mapping[str, str], guesses: Mapping[str, Any]) -> dict[str, str] | None:
+    """The columns of properties, if a name is not that of its column, or a column is left out."""
+    is_plain = len(names) == len(guesses) and all(column == name for column, name in names.items())
+    return None if is_plain else {name: column for column, name in names.items()}
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _source(table: Table, **described: Any) -> Source:
+    """The source of a table, with what is unusual about its CSV."""
+    dialect = table.sample.dialect
+    if dialect is None:
+        return Source(_data(table.sample), **described)
+    told = "\t" if format_of(str(table.sample.sources[0]))[0] is Format.TSV else ","
+    delimiter = dialect.delimiter if dialect.delimiter != told else None
+    return Source(_data(table.sample), delimiter=delimiter, nulls=dialect.nulls, **described)
 
 
 def _data(sample: Sample) -> Any:
@@ -178,6 +200,8 @@ def _entry(source: Source, folder: str | os.PathLike[str]) -> Any:
     entry: dict[str, Any] = {"data": paths[0] if len(paths) == 1 else paths}
     entry |= {"from": source.from_} if source.from_ else {}
     entry |= {"to": source.to} if source.to else {}
+    entry |= {"delimiter": source.delimiter} if source.delimiter else {}
+    entry |= {"nulls": list(source.nulls)} if tuple(source.nulls) != PLAIN.nulls else {}
     if source.columns is not None:
         entry["columns"] = dict(source.mapping or {})
     return entry if len(entry) > 1 else entry["data"]

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
-from omnigraph.bulk.load.sources.files import listed
-from omnigraph.bulk.ranges import open_file
+from omnigraph.bulk.load.inference.delimited import marks_of, open_texts, without_marks
+from omnigraph.bulk.load.sources.files import listed, recognised
+from omnigraph.bulk.load.sources.opening import arrow_stream, opened
 from omnigraph.errors import SourceUnusable
+from omnigraph.formats.cells import decoded, is_text
+from omnigraph.formats.dialect import Dialect
 from omnigraph.formats.format import Format, format_of
 
 Location = str | os.PathLike[str]
@@ -30,8 +33,9 @@ _WORD: Final = re.compile(r"[A-Za-z0-9]+")
 class Sample:
     """The first rows of one table of the data.
 
-    ``is_text`` says that every cell is a text whose meaning is not known, as in CSV. ``kind`` is set for records
-    that name their type themselves; such records need no mapping.
+    ``is_text`` says that every cell is a text whose meaning is not known, as in CSV, of which ``dialect`` tells
+    how it is written. ``kind`` is set for records that name their type themselves; such records need no mapping.
+    ``series`` is the name of the type if the file is one of several with numbers in their names.
     """
 
     name: str
@@ -40,6 +44,8 @@ class Sample:
     is_whole: bool
     is_text: bool = False
     kind: str | None = None
+    dialect: Dialect | None = None
+    series: str | None = None
 
 
 def read_samples(
@@ -74,24 +80,32 @@ def _of_arrow(name: str, source: Any, rows: int) -> Sample:
 
 
 def _read(path: str, name: str | None, rows: int, options: Mapping[str, str]) -> list[Sample]:
-    kind, compression = format_of(path)
-    called = name or type_name(path)
-    try:
-        with open_file(path, options) as raw:
-            stream = pa.CompressedInputStream(raw, compression) if compression else raw
-            if kind in (Format.CSV, Format.TSV):
-                table, is_whole = _of_csv(stream, "\t" if kind is Format.TSV else ",", rows)
-                return [Sample(called, (path,), table, is_whole, is_text=True)]
-            if kind is Format.PARQUET:
-                file = pq.ParquetFile(raw)
-                batches = file.iter_batches(batch_size=min(rows, 65_536))
-                table, is_whole = _taken(batches, file.schema_arrow, rows)
-                return [Sample(called, (path,), table, is_whole)]
-            if kind is Format.JSONL:
-                return _of_lines(stream, path, called, rows)
-    except (pa.ArrowException, OSError) as error:
-        raise SourceUnusable(path, f"it cannot be read: {error}") from error
-    raise SourceUnusable(path, "a schema is inferred from CSV, TSV, Parquet and JSON Lines")
+    kind, _ = format_of(path)
+    if kind is None:
+        raise SourceUnusable(path, "a schema is inferred from CSV, TSV, Parquet, Arrow IPC and JSON Lines")
+    called, file = name or type_name(path), recognised(path, 0, options, otherwise=None)
+    if kind is Format.ARROW:
+        with arrow_stream(file) as reader:
+            found = [Sample(called, (path,), *_taken(reader, reader.schema, rows))]
+    else:
+        with opened(file) as stream:
+            found = _of_file(kind, path, called, stream, rows)
+    series = None if name is not None else _series_name(path)
+    return [replace(sample, series=series) if sample.kind is None else sample for sample in found]
+
+
+def _of_file(kind: Format, path: str, called: str, stream: pa.NativeFile, rows: int) -> list[Sample]:
+    match kind:
+        case Format.CSV:
+            return [_of_csv(path, called, stream, ",", rows)]
+        case Format.TSV:
+            return [_of_csv(path, called, stream, "\t", rows)]
+        case Format.PARQUET:
+            file = pq.ParquetFile(stream)
+            batches = file.iter_batches(batch_size=min(rows, 65_536))
+            return [Sample(called, (path,), *_taken(batches, file.schema_arrow, rows))]
+        case _:
+            return _of_lines(stream, path, called, rows)
 
 
 def _taken(batches: Iterator[pa.RecordBatch] | Any, schema: pa.Schema, rows: int) -> tuple[pa.Table, bool]:
@@ -101,46 +115,27 @@ def _taken(batches: Iterator[pa.RecordBatch] | Any, schema: pa.Schema, rows: int
     for batch in batches:
         if count + batch.num_rows > rows:
             taken.append(batch.slice(0, rows - count))
-            return pa.Table.from_batches(taken, schema), False
+            return _plain(pa.Table.from_batches(taken, schema)), False
         taken.append(batch)
         count += batch.num_rows
-    return pa.Table.from_batches(taken, schema), True
+    return _plain(pa.Table.from_batches(taken, schema)), True
 
 
-def _of_csv(stream: pa.NativeFile, delimiter: str, rows: int) -> tuple[pa.Table, bool]:
-    head = stream.read(1 << 20)
-    line = head.split(b"\n", 1)[0].rstrip(b"\r") + b"\n"
-    parsing = pv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    names = pv.read_csv(pa.BufferReader(line), parse_options=parsing).column_names
-    converting = pv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True)
-    whole = pa.PythonFile(_Joined(head, stream), mode="r")
-    reader = pv.open_csv(whole, pv.ReadOptions(use_threads=False), parsing, converting)
-    return _taken(reader, reader.schema, rows)
+def _plain(table: pa.Table) -> pa.Table:
+    """A table without columns that are written in some shorter way."""
+    for index, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        chunks = [decoded(chunk) for chunk in column.chunks]
+        texts = [chunk.cast(pa.string()) if is_text(chunk.type) else chunk for chunk in chunks]
+        table = table.set_column(index, name, pa.chunked_array(texts)) if texts else table
+    return table
 
 
-class _Joined:
-    """A stream with the part of it that was read before."""
-
-    closed = False
-
-    def __init__(self, head: bytes, stream: pa.NativeFile) -> None:
-        self._head = head
-        self._stream = stream
-
-    def read(self, count: int = -1) -> bytes:
-        if self._head:
-            part, self._head = self._head[:count], self._head[count:] if count >= 0 else b""
-            return part
-        return bytes(self._stream.read(count if count >= 0 else None))
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True
+def _of_csv(path: str, called: str, stream: pa.NativeFile, delimiter: str, rows: int) -> Sample:
+    texts = open_texts(stream, delimiter, path)
+    table, is_whole = _taken(texts.reader, texts.reader.schema, rows)
+    marks = marks_of(table)
+    dialect = replace(texts.dialect, nulls=(*texts.dialect.nulls, *marks))
+    return Sample(called, (path,), without_marks(table, marks), is_whole, is_text=True, dialect=dialect)
 
 
 def _of_lines(stream: pa.NativeFile, path: str, called: str, rows: int) -> list[Sample]:
@@ -189,14 +184,12 @@ def _lines(stream: pa.NativeFile) -> Iterator[bytes]:
 
 
 def _table(records: list[dict[str, Any]]) -> pa.Table:
-    """Objects as columns. Values that have no type in common, and objects, become their JSON texts."""
+    """Objects as columns. Values that have no type in common become their JSON texts."""
     columns: dict[str, pa.Array] = {}
     for name in dict.fromkeys(name for record in records for name in record):
         values = [record.get(name) for record in records]
         try:
             column = pa.array(values)
-            if pa.types.is_struct(column.type) or pa.types.is_map(column.type):
-                column = pa.array([None if v is None else json.dumps(v) for v in values], pa.string())
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             column = pa.array(
                 [v if v is None or isinstance(v, str) else json.dumps(v) for v in values], pa.string()
@@ -206,13 +199,42 @@ def _table(records: list[dict[str, Any]]) -> pa.Table:
 
 
 def _merged(samples: list[Sample]) -> list[Sample]:
-    """One sample for each type: files of one folder often are parts of one table."""
+    """One sample for each type: files of one folder often are parts of one table, as those of years are."""
+    columns: dict[str, set[tuple[str, ...]]] = {}
+    for sample in samples:
+        if sample.series is not None:
+            columns.setdefault(sample.series, set()).add(tuple(sample.rows.column_names))
+    alone = {name for name, count in Counter(s.series for s in samples).items() if count == 1}
     found: dict[tuple[str | None, str], Sample] = {}
     for sample in samples:
-        key = (sample.kind, sample.name)
-        first = found.get(key, sample)
-        found[key] = sample if first is sample else replace(first, sources=first.sources + sample.sources)
+        is_part = sample.series is not None and sample.series not in alone and len(columns[sample.series]) == 1
+        name = str(sample.series) if is_part else sample.name
+        first = found.get((sample.kind, name))
+        found[sample.kind, name] = replace(sample, name=name) if first is None else _joined(first, sample)
     return list(found.values())
+
+
+def _joined(first: Sample, second: Sample) -> Sample:
+    """Two samples of one type, with the rows of both if their columns can be put together."""
+    try:
+        rows = pa.concat_tables([first.rows, second.rows], promote_options="permissive")
+    except pa.ArrowException:
+        rows = first.rows
+    dialect = first.dialect
+    if dialect is not None and second.dialect is not None:
+        dialect = replace(dialect, nulls=tuple(dict.fromkeys((*dialect.nulls, *second.dialect.nulls))))
+    is_whole = first.is_whole and second.is_whole
+    return replace(first, sources=first.sources + second.sources, rows=rows, is_whole=is_whole, dialect=dialect)
+
+
+def _series_name(path: str) -> str | None:
+    """The name of the type that a file holds a part of, if its name ends in a number: `flights-2015.csv`."""
+    place = PurePosixPath(path)
+    stem, _, rest = place.name.partition(".")
+    bare = re.sub(r"[-_ ]*[0-9][-_0-9]*$", "", stem)
+    if _NUMBERED.fullmatch(stem) or bare in ("", stem):
+        return None
+    return type_name(str(place.with_name(f"{bare}.{rest}")))
 
 
 def type_name(path: str) -> str:

@@ -8,6 +8,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+NOTHING: Final = ""
+"""The type of a column that cannot be loaded."""
 _SHORTEST_VECTOR: Final = 8
 """Lists of so many numbers, all of one length, are taken for vectors."""
 _FEW: Final = 8
@@ -20,8 +22,9 @@ _PATTERNS: Final = (
 )
 _DATE: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _DATETIME: Final = (
-    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:?[0-9]{2})$"
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:?[0-9]{2})?$"
 )
+_ZONE: Final = r"(Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,11 @@ def guess_type(column: pa.ChunkedArray, *, is_text: bool) -> Guess:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _of_lists(column, is_nullable)
     plain = _plain(kind)
-    note = None if plain is not None else f"{kind} has no type here; it is read as a text"
-    return Guess(plain or "String", is_nullable, note)
+    return _without_type(kind, is_nullable) if plain is None else Guess(plain, is_nullable)
+
+
+def _without_type(kind: pa.DataType, is_nullable: bool) -> Guess:
+    return Guess(NOTHING, is_nullable, f"{str(kind).replace(chr(10), ' ')} has no type here, and is left out")
 
 
 def _plain(kind: pa.DataType) -> str | None:
@@ -81,8 +87,8 @@ def _plain(kind: pa.DataType) -> str | None:
 def _of_texts(column: pa.ChunkedArray, is_nullable: bool, is_text: bool) -> Guess:
     values = column.drop_null()
     for name, pattern in (*(_PATTERNS if is_text else ()), ("Date", _DATE), ("DateTime", _DATETIME)):
-        if pc.all(pc.match_substring_regex(values, pattern)).as_py():
-            return Guess(name, is_nullable)
+        if pc.all(pc.match_substring_regex(values, pattern)).as_py() and (name != "Date" or _are_days(values)):
+            return Guess(name, is_nullable, _no_zone(values) if name == "DateTime" else None)
     different = pc.unique(values)
     if len(values) >= _MANY and 1 < len(different) <= _FEW:
         shown = ", ".join(sorted(different.to_pylist()))
@@ -91,6 +97,18 @@ def _of_texts(column: pa.ChunkedArray, is_nullable: bool, is_text: bool) -> Gues
         ):
             return Guess("String", is_nullable, f"perhaps enum({shown})")
     return Guess("String", is_nullable)
+
+
+def _are_days(values: pa.ChunkedArray) -> bool:
+    try:
+        return values.cast(pa.date32()) is not None
+    except pa.ArrowInvalid:
+        return False
+
+
+def _no_zone(values: pa.ChunkedArray) -> str | None:
+    is_known = pc.all(pc.match_substring_regex(values, _ZONE)).as_py()
+    return None if is_known else "times without a zone are taken for UTC"
 
 
 def _of_lists(column: pa.ChunkedArray, is_nullable: bool) -> Guess:
@@ -103,6 +121,6 @@ def _of_lists(column: pa.ChunkedArray, is_nullable: bool) -> Guess:
     if not len(items):
         return Guess("[String]", is_nullable, "all lists are empty")
     item = guess_type(items if isinstance(items, pa.ChunkedArray) else pa.chunked_array([items]), is_text=False)
-    if item.type.startswith(("[", "Vector", "Blob")):
-        return Guess("String", is_nullable, f"{column.type} has no type here; it is read as a text")
+    if item.type == NOTHING or item.type.startswith(("[", "Vector", "Blob")):
+        return _without_type(column.type, is_nullable)
     return Guess(f"[{item.type}]", is_nullable)

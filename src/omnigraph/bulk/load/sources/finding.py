@@ -5,6 +5,7 @@ Everything is checked against the schema here, before a row is read: types, prop
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from omnigraph.bulk.load.sources.description import Location, Source, source_of
 from omnigraph.bulk.load.sources.files import SourceFile, absolute, listed, recognised
 from omnigraph.bulk.load.sources.opening import column_names, schema_of
 from omnigraph.errors import RequestError, SourceUnusable
-from omnigraph.formats.dialect import Layout
+from omnigraph.formats.dialect import DELIMITERS, Layout
 from omnigraph.formats.encoding import TABLE_KEY
 from omnigraph.formats.format import Format, format_named
 from omnigraph.lang.schema.catalog import Catalog, EntityType
@@ -118,10 +119,24 @@ def _laid_out(file: SourceFile, entity: EntityType, layout: Layout) -> SourceFil
     if file.format is Format.JSONL:
         columns = layout.members(entity, names)
     else:
+        _require_delimiter(file, names, layout)
         columns = layout.columns(entity, names, file.name)
     return replace(
         file, table_key=entity.table_key, columns=columns, names=names, ignores_others=not layout.is_all
     )
+
+
+def _require_delimiter(file: SourceFile, names: Sequence[str], layout: Layout) -> None:
+    """Refuse CSV whose header is one name that has another delimiter in it, as then its rows are one cell each."""
+    if not file.format.is_delimited or len(names) != 1 or names[0] in dict(layout.chosen).values():
+        return
+    other = next((mark for mark in DELIMITERS if mark in names[0] and mark != file.dialect.delimiter), None)
+    if other is not None:
+        reason = f"its header {names[0]!r:.60} is one column, as {file.dialect.delimiter!r} is the delimiter"
+        remedy = (
+            f"`delimiter: {json.dumps(other)}` in a mapping file, or Source(…, delimiter={other!r}), says another"
+        )
+        raise SourceUnusable(file.name, f"{reason}; {remedy}")
 
 
 def _typed(file: SourceFile, catalog: Catalog) -> SourceFile:

@@ -19,7 +19,8 @@ import pyarrow as pa
 from omnigraph.arguments import described
 from omnigraph.bulk.load.inputs import json_line
 from omnigraph.bulk.load.sources.finding import TypedData
-from omnigraph.errors import InvalidArgument, SourceUnusable
+from omnigraph.errors import BadValue, InvalidArgument, SourceUnusable
+from omnigraph.formats.cells import RowErrors
 from omnigraph.formats.columnar import numbered_ends, read_columns
 from omnigraph.formats.dialect import Layout
 from omnigraph.formats.jsonl.blocks import Block, read_block
@@ -29,6 +30,7 @@ from omnigraph.lang.values import INTEGERS
 
 _CHUNK_ROWS: Final = 100_000
 _CHUNK_BYTES: Final = 32 << 20
+_BY_TYPE: Final = "; rows of one type are given by their type, as nodes={…} and edges={…}"
 
 Chunk = Any
 """Lines of JSON as bytes, or rows of one type as a table of Arrow."""
@@ -62,7 +64,7 @@ def held_text(data: str | bytes | mmap, catalog: Catalog) -> HeldRows:
 def held_records(data: Iterable[Mapping[str, Any]], catalog: Catalog) -> HeldRows:
     """Dictionaries, each a record that names its type."""
     if not isinstance(data, Iterable):
-        raise InvalidArgument("data", f"it is records, a text, bytes or a path, not {described(data)}")
+        raise InvalidArgument("data", f"it is records, a text, bytes or a path, not {described(data)}{_BY_TYPE}")
     read = partial(_read_lines, catalog)
     return HeldRows("<records>", partial(_json_chunks, data), read, isinstance(data, Iterator))
 
@@ -76,8 +78,9 @@ def held_rows(data: TypedData, catalog: Catalog) -> HeldRows:
     given, entity = data.source.data, data.entity
     tables = _tables(given)
     if tables is not None:
-        reader = _table_reader(data, catalog, is_pandas=_is_pandas(given))
-        return HeldRows(data.name, tables, reader, isinstance(given, pa.RecordBatchReader | Iterator))
+        reader = _table_reader(data, catalog, given)
+        is_spent = isinstance(given, pa.RecordBatchReader | Iterator)
+        return HeldRows(data.name, partial(_converted, tables, data.name), reader, is_spent)
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         kinds = "files, an Arrow table or reader, a DataFrame, or dictionaries"
         raise InvalidArgument(entity.name, f"its rows are {kinds}, not {described(given)}")
@@ -85,8 +88,9 @@ def held_rows(data: TypedData, catalog: Catalog) -> HeldRows:
     first = next(rows, None)
     if first is not None and _tables(first) is not None:
         batches = chain([first], rows) if rows is given else given
-        reader = _table_reader(data, catalog, is_pandas=_is_pandas(first))
-        return HeldRows(data.name, partial(_tables_of_all, batches), reader, rows is given)
+        reader = _table_reader(data, catalog, first)
+        chunks = partial(_converted, partial(_tables_of_all, batches), data.name)
+        return HeldRows(data.name, chunks, reader, rows is given)
     if first is not None and not isinstance(first, Mapping):
         raise InvalidArgument(entity.name, f"its rows are dictionaries, not {described(first)}")
     columns = data.layout.members(entity, tuple(first or ()))
@@ -107,8 +111,8 @@ def _is_pandas(data: object) -> bool:
 
 def _tables(data: Any) -> Callable[[], Iterator[pa.Table]] | None:
     """What reads data that consists of columns, in chunks; None if it does not."""
-    if _is_pandas(data) and hasattr(data, "iloc"):
-        return lambda: _cut([pa.Table.from_pandas(data, preserve_index=False)])
+    if _is_pandas(data) and hasattr(data, "columns"):
+        return lambda: _cut([_of_pandas(data)])
     if type(data).__module__.startswith("polars") and type(data).__name__ == "LazyFrame":
         return lambda: _cut([pa.table(data.collect())])
     if isinstance(data, pa.Table):
@@ -120,6 +124,28 @@ def _tables(data: Any) -> Callable[[], Iterator[pa.Table]] | None:
     if hasattr(data, "to_batches"):
         return lambda: _cut(_one_by_one(data.to_batches()))
     return None
+
+
+def _converted(tables: Callable[[], Iterator[pa.Table]], name: str) -> Iterator[pa.Table]:
+    """Tables of a source; SourceUnusable if Arrow has no columns for what is in it."""
+    try:
+        yield from tables()
+    except pa.ArrowException as error:
+        reason = "; ".join(str(part) for part in error.args).partition("\n")[0].partition(". Detail: ")[0]
+        raise SourceUnusable(name, f"Arrow cannot read it: {reason}") from error
+
+
+def _of_pandas(frame: Any) -> pa.Table:
+    """A DataFrame of pandas without its index."""
+    if not frame.columns.is_unique:
+        raise pa.ArrowInvalid(f"a column is there twice: {', '.join(map(str, frame.columns))}")
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except pa.ArrowException:
+        plain = frame.copy(deep=False)
+        for name in [name for name in frame.columns if frame[name].dtype == object]:
+            plain[name] = frame[name].where(frame[name].notna(), None)  # Arrow does not know pandas' own NA
+        return pa.Table.from_pandas(plain, preserve_index=False)
 
 
 def _one_by_one(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -172,32 +198,49 @@ class _TableReader:
     name: str
     numbered: frozenset[str]
     is_pandas: bool
+    index: tuple[str, ...] = ()
 
     def __call__(self, chunk: Chunk) -> Block:
-        columns = self.layout.columns(self.entity, chunk.column_names, self.name)
+        try:
+            columns = self.layout.columns(self.entity, chunk.column_names, self.name)
+        except SourceUnusable as error:
+            if not self.index:
+                raise
+            hint = f"its index, {', '.join(self.index)}, is no column before reset_index()"
+            raise SourceUnusable(error.source, f"{error.reason}; {hint}") from None
         arrays = {name: chunk[column].combine_chunks() for name, column in columns.items()}
+        errors = RowErrors(chunk.num_rows)
         if self.is_pandas:
-            whole = {*self.numbered, *_integers(self.entity)}
-            arrays = {name: _whole(values) if name in whole else values for name, values in arrays.items()}
-        return read_columns(self.entity, pa.RecordBatch.from_pydict(arrays), self.numbered)
+            whole = _whole_columns(self.entity, self.numbered)
+            arrays |= {name: _whole(arrays[name], whole[name], errors) for name in arrays.keys() & whole.keys()}
+        return read_columns(self.entity, pa.RecordBatch.from_pydict(arrays), self.numbered, errors)
 
 
-def _table_reader(data: TypedData, catalog: Catalog, *, is_pandas: bool) -> _TableReader:
-    numbered = frozenset(numbered_ends(catalog, data.entity))
-    return _TableReader(data.entity, data.layout, data.name, numbered, is_pandas)
+def _table_reader(data: TypedData, catalog: Catalog, rows: Any) -> _TableReader:
+    numbered, is_pandas = frozenset(numbered_ends(catalog, data.entity)), _is_pandas(rows)
+    index = tuple(str(name) for name in rows.index.names if name is not None) if is_pandas else ()
+    return _TableReader(data.entity, data.layout, data.name, numbered, is_pandas, index)
 
 
-def _integers(entity: EntityType) -> list[str]:
-    return [p.name for p in entity.properties.values() if p.type.is_plain and p.type.scalar in INTEGERS]
+def _whole_columns(entity: EntityType, numbered: Iterable[str]) -> dict[str, str]:
+    """The columns whose values are integers, and what errors call them."""
+    found = {name: f"'{name}' is the id of a node" for name in numbered}
+    for prop in entity.properties.values():
+        if prop.type.is_plain and prop.type.scalar in INTEGERS:
+            found[prop.name] = f"{entity.name}.{prop.name} is {prop.type}"
+    return found
 
 
-def _whole(values: pa.Array) -> pa.Array:
-    """Numbers as integers, if all are whole: pandas has no integers in a column that lacks some."""
+def _whole(values: pa.Array, target: str, errors: RowErrors) -> pa.Array:
+    """Numbers as integers where they are whole: pandas has no integers in a column that lacks some."""
     if not pa.types.is_floating(values.type):
         return values
-    numbers = values.drop_null().to_numpy(zero_copy_only=False)
-    is_whole = bool((np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < 2**53)).all())
-    return values.cast(pa.int64()) if is_whole else values
+    numbers, valid = values.fill_null(0).to_numpy(zero_copy_only=False), values.is_valid()
+    is_whole = np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < 2**53)
+    for position in np.flatnonzero(~is_whole).tolist():
+        errors.add([position], f"{target}: {numbers[position]} is not an exact integer")
+    mask = ~(is_whole & valid.to_numpy(zero_copy_only=False))
+    return pa.array(np.where(is_whole, numbers, 0).astype(np.int64), mask=mask)
 
 
 def _line_chunks(content: bytes | mmap) -> Iterator[bytes]:
@@ -213,8 +256,11 @@ def _json_chunks(records: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
     """Dictionaries as lines of JSON."""
     lines: list[bytes] = []
     size = 0
-    for record in records:
-        lines.append(json_line(record))
+    for number, record in enumerate(records, 1):
+        try:
+            lines.append(json_line(record))
+        except BadValue as error:
+            raise BadValue(f"record {number}: {error.reason}") from error
         size += len(lines[-1]) + 1
         if size >= _CHUNK_BYTES:
             yield b"\n".join(lines)
