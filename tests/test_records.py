@@ -70,10 +70,24 @@ def family(dataclass: Callable[..., Any]) -> dict[str, Any]:
     class Words(Point):
         last: int = 1
 
+    @dataclass(frozen=True, slots=True)
+    class Sentence(Words):
+        mark: str = "."
+
+    @dataclass(slots=True)
+    class Made:
+        given: int
+        listed: list[int] = field(default_factory=list)
+        counted: dict[str, int] = field(default_factory=dict, init=False)
+        later: int = field(init=False, repr=False, compare=False)
+
+        def __post_init__(self) -> None:
+            self.later = self.given + len(self.listed)
+
     class Plain(Named):
         __slots__ = ()
 
-    kinds = (Point, Named, Empty, Single, Open, Unequal, Box, Words, Plain)
+    kinds = (Point, Named, Empty, Single, Open, Unequal, Box, Words, Sentence, Made, Plain)
     for kind in kinds:
         kind.__qualname__ = kind.__name__
     return {kind.__name__: kind for kind in kinds}
@@ -117,6 +131,11 @@ def both(expression: str) -> tuple[object, object]:
         "Named(1, name='')",
         "Words(1, last=3).last",
         "Words(1, 2, '', [], 3)",
+        "repr(Sentence(1, 2, last=4, mark='!'))",
+        "Sentence(1, 2, '', [], '!').mark",
+        "repr(Made(1)), Made(1, [2, 3]).later, Made(1).listed is Made(1).listed",
+        "repr(Made(1, listed=[2]).counted)",
+        "Made(1, [], {})",
         "d.asdict(Named(1, seen=[4]))",
         "d.replace(Named(1), name='z').name",
         "Point(1).moved().x",
@@ -140,10 +159,26 @@ def test_late_dataclasses_are_like_the_standard_ones(expression: str) -> None:
     assert late == standard
 
 
-@pytest.mark.parametrize("name", ["Point", "Named", "Open", "Box", "Plain"])
+@pytest.mark.parametrize("name", ["Point", "Named", "Open", "Box", "Sentence", "Made", "Plain"])
 def test_a_signature_is_known_before_the_first_instance(name: str) -> None:
     late, standard = family(records.dataclass), family(dataclasses.dataclass)
     assert inspect.signature(late[name]) == inspect.signature(standard[name])
+
+
+def test_mistakes_in_a_class_are_errors_of_the_same_kind() -> None:
+    @records.dataclass(frozen=True, slots=True)
+    class Shared:
+        seen: list[int] = []  # noqa: RUF012
+
+    @records.dataclass(slots=True)
+    class Disordered:
+        x: int = 1
+        y: int  # type: ignore[misc]
+
+    with pytest.raises(ValueError, match="default_factory"):
+        Shared()
+    with pytest.raises(TypeError, match="without default"):
+        Disordered(1, 2)
 
 
 @records.dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Dataclasses whose methods are written when the first instance is made.
+"""Dataclasses whose methods are written late: `__init__` at the first instance, the others when they are needed.
 
 The standard library compiles six functions for each dataclass as soon as its module is imported. A program that
 asks one question imports some three hundred dataclasses and uses a third of them: most of that time is wasted.
@@ -11,10 +11,11 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError
-from functools import partial
+from dataclasses import MISSING, Field, FrozenInstanceError
+from functools import cache, partial
 from operator import attrgetter
 from reprlib import recursive_repr
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -36,45 +37,57 @@ _PSEUDO: Final = ("ClassVar", "typing.ClassVar", "InitVar", "KW_ONLY", "dataclas
 _FIELDS: Final = "__dataclass_fields__"
 _PARAMS: Final = "__dataclass_params__"
 _SIGNATURE: Final = "__signature__"
+_VALUES: Final = "__record_values__"
+_PLAIN: Final = dataclasses._FIELD  # type: ignore[attr-defined]  # the kind that every field here has
+_UNSET: Final = dataclasses._HAS_DEFAULT_FACTORY  # type: ignore[attr-defined]  # <factory> in signatures
 _lock: Final = threading.RLock()
 
 
 class _Later:
-    """Something about a dataclass that is known once it is written, which it is when this is first asked for."""
+    """Something about a dataclass that is known once it is described, which it is when this is first asked for."""
 
-    def __init__(self, name: str, finish: Callable[[], None]) -> None:
-        self._name, self._finish = name, finish
+    def __init__(self, name: str, describe: Callable[[], None]) -> None:
+        self._name, self._describe = name, describe
 
     def __get__(self, instance: object, owner: type) -> Any:
-        self._finish()
-        return getattr(owner, self._name)
+        self._describe()
+        return getattr(owner if instance is None else instance, self._name)
 
 
 def _deferred(frozen: bool, eq: bool, cls: type) -> type:
-    """The class with slots, and with an `__init__` that writes the rest when it is first called."""
+    """The class with slots. Its `__init__` is written when it is first called, everything else when it is first
+    asked for."""
     written = dict(cls.__dict__)
     annotations: dict[str, object] = written.get("__annotations__", {})
-    if not _OWN.isdisjoint(written) or any(map(_is_pseudo, annotations.values())):
+    if not _OWN.isdisjoint(written) or any(map(_is_pseudo, annotations.values())) or _has_standard_base(cls):
         return dataclasses.dataclass(frozen=frozen, eq=eq, slots=True)(cls)
     for name in ("__dict__", "__weakref__"):
         written.pop(name, None)
     inherited = {name for base in cls.__mro__[1:] for name in getattr(base, "__slots__", ())}
     body = {name: value for name, value in written.items() if name not in annotations}
     body["__slots__"] = tuple(name for name in annotations if name not in inherited)
-    finished = False
+    body[_VALUES] = {name: written.get(name, MISSING) for name in annotations}
 
-    def finish() -> None:
-        nonlocal finished
+    def initialize() -> None:
         with _lock:
-            if not finished:
-                _finish(made, written, frozen, eq)
-                finished = True
+            if made.__dict__["__init__"] is __init__:
+                _initialize(made, frozen)
+
+    def describe() -> None:
+        with _lock:
+            initialize()
+            if isinstance(made.__dict__[_FIELDS], _Later):
+                _describe(made, frozen, eq)
 
     def __init__(self: object, *args: object, **named: object) -> None:  # noqa: N807  it stands in for that
-        finish()
+        initialize()
         made.__init__(self, *args, **named)  # type: ignore[misc]
 
-    body |= {"__init__": __init__} | {name: _Later(name, finish) for name in (_FIELDS, _PARAMS, _SIGNATURE)}
+    later = [_FIELDS, _PARAMS, _SIGNATURE, *(["__eq__", "__hash__"] if eq else [])]
+    later += [] if "__repr__" in written else ["__repr__"]
+    body |= {"__init__": __init__} | {name: _Later(name, describe) for name in later}
+    if eq and not frozen:
+        body["__hash__"] = None
     if frozen:
         body |= _FROZEN
     made = type(cls)(cls.__name__, cls.__bases__, body)
@@ -87,23 +100,107 @@ def _is_pseudo(annotation: object) -> bool:
     return not isinstance(annotation, str) or annotation.startswith(_PSEUDO)
 
 
-def _finish(made: type, written: dict[str, Any], frozen: bool, eq: bool) -> None:
-    """Give a class what the standard library gives to one of the same text."""
-    text = type(made)(made.__name__, made.__bases__, {**written, "__doc__": made.__name__})
-    standard: type = dataclasses.dataclass(frozen=frozen, repr=False, eq=False, slots=True)(text)
-    fields = dataclasses.fields(standard)
-    methods = {name: standard.__dict__[name] for name in (_PARAMS, "__match_args__")}
+def _has_standard_base(cls: type) -> bool:
+    return any(_FIELDS in base.__dict__ and _VALUES not in base.__dict__ for base in cls.__mro__[1:])
+
+
+def _describe(made: type, frozen: bool, eq: bool) -> None:
+    """Give a class what the standard library gives to one of the same text, but for its `__init__`."""
+    fields: dict[str, Field[Any]] = {}
+    for base in reversed(made.__mro__):
+        for name, value in base.__dict__.get(_VALUES, {}).items():
+            own: Any = value if isinstance(value, Field) else dataclasses.field(default=value)
+            own.name, own.type, own.kw_only, own._field_type = name, base.__annotations__[name], False, _PLAIN
+            fields[name] = own
+    methods: dict[str, Any] = {_PARAMS: _params(frozen, eq), _FIELDS: fields}
     if eq:
-        hashed = [each.name for each in fields if (each.compare if each.hash is None else each.hash)]
-        methods["__eq__"] = _equality([each.name for each in fields if each.compare])
+        hashed = [each.name for each in fields.values() if (each.compare if each.hash is None else each.hash)]
+        methods["__eq__"] = _equality([each.name for each in fields.values() if each.compare])
         methods["__hash__"] = _hashing(hashed) if frozen else None
-    if "__repr__" not in written:
-        methods["__repr__"] = _representation([each.name for each in fields if each.repr])
+    if isinstance(made.__dict__["__repr__"], _Later):
+        methods["__repr__"] = _representation([each.name for each in fields.values() if each.repr])
+    delattr(made, _SIGNATURE)  # from now on it is read off `__init__`
     for name, method in methods.items():
         setattr(made, name, method)
-    delattr(made, _SIGNATURE)  # from now on it is read off `__init__`
-    for name in (_FIELDS, "__init__"):
-        setattr(made, name, standard.__dict__[name])
+
+
+@cache
+def _params(frozen: bool, eq: bool) -> object:
+    """What the standard library notes about such a class."""
+    sample = type("Sample", (), {"__doc__": "A class without fields."})
+    params: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(sample).__dict__[_PARAMS]
+    params.init, params.repr, params.eq, params.frozen = True, True, eq, frozen
+    return params
+
+
+_GIVEN, _MADE_IF_UNSET, _ALWAYS_MADE, _CONSTANT, _ABSENT = "gmacn"
+
+
+def _initialize(made: type, frozen: bool) -> None:
+    """Give a class its `__init__`: code that is compiled once for classes of the same shape, with its names."""
+    values: dict[str, Any] = {}
+    types: dict[str, Any] = {}
+    for base in reversed(made.__mro__):
+        own = base.__dict__.get(_VALUES)
+        if own:
+            values |= own
+            types |= base.__annotations__
+    shape, taken = "", []
+    defaults: list[object] = []
+    known: dict[str, object] = {"assign": object.__setattr__, "UNSET": _UNSET}
+    for index, (name, value) in enumerate(values.items()):
+        kind, default, source = _source_of(name, value)
+        shape += kind
+        known[f"made{index}"] = source
+        if kind in (_GIVEN, _MADE_IF_UNSET):
+            taken.append(name)
+            if default is not MISSING:
+                defaults.append(default)
+            elif defaults:
+                raise TypeError(f"field {name} without default follows one with a default in {made.__qualname__}")
+    code = _compiled(shape, frozen, hasattr(made, "__post_init__"))
+    names = {f"a{index}": name for index, name in enumerate(values)}
+    code = code.replace(
+        co_varnames=tuple([names.get(name, name) for name in code.co_varnames]),
+        co_names=tuple([names.get(name, name) for name in code.co_names]),
+        co_consts=tuple([names.get(const, const) for const in code.co_consts]),
+    )
+    init: Any = FunctionType(code, known, "__init__", tuple(defaults))
+    init.__qualname__ = f"{made.__qualname__}.__init__"
+    init.__annotations__ = {name: types[name] for name in taken} | {"return": None}
+    setattr(made, "__match_args__", tuple(taken))  # noqa: B010
+    made.__init__ = init  # type: ignore[misc]
+
+
+def _source_of(name: str, value: Any) -> tuple[str, object, object]:
+    """Where the value of a field comes from, its default, and what makes it if it is not given."""
+    if not isinstance(value, Field):
+        if value.__class__.__hash__ is None:
+            raise ValueError(f"mutable default {type(value)} for field {name} is not allowed: use default_factory")
+        return _GIVEN, value, None
+    if value.default_factory is not MISSING:
+        return _MADE_IF_UNSET if value.init else _ALWAYS_MADE, _UNSET, value.default_factory
+    if value.init:
+        return _GIVEN, value.default, None
+    return _ABSENT if value.default is MISSING else _CONSTANT, value.default, value.default
+
+
+@cache
+def _compiled(shape: str, frozen: bool, post: bool) -> CodeType:
+    """An `__init__` of the fields `a0`, `a1` and so on."""
+    values = {
+        _GIVEN: "a{0}",
+        _MADE_IF_UNSET: "made{0}() if a{0} is UNSET else a{0}",
+        _ALWAYS_MADE: "made{0}()",
+        _CONSTANT: "made{0}",
+    }
+    line = " assign(self, 'a{0}', {1})" if frozen else " self.a{0} = {1}"
+    taken = [f"a{index}" for index, kind in enumerate(shape) if kind in (_GIVEN, _MADE_IF_UNSET)]
+    lines = [line.format(index, values[kind].format(index)) for index, kind in enumerate(shape) if kind != _ABSENT]
+    lines.append(" self.__post_init__()" if post else " pass")
+    text = "\n".join([f"def __init__({', '.join(['self', *taken])}):", *lines])
+    (code,) = (const for const in compile(text, "<record>", "exec").co_consts if isinstance(const, CodeType))
+    return code
 
 
 def _equality(names: list[str]) -> Callable[[object, object], bool]:

@@ -13,6 +13,7 @@ import pytest
 from tests.manifest.racers import SHARED, Report, creating, on_own_branch, with_lock, without_lock
 from tests.manifest.support import create_branch, new_graph, schema
 from tests.processes import children, start_together
+from tests.sampling import quick_and_long
 from tests.stores import Store
 
 from omnigraph.errors import GraphExists
@@ -70,8 +71,9 @@ def test_on_an_object_store(s3_store: Store) -> None:
     run(s3_store, with_lock, changes=ON_AN_OBJECT_STORE)
 
 
-def test_on_a_disk_by_compare_and_swap_alone(local_store: Store) -> None:
-    run(local_store, without_lock, changes=20)
+@pytest.mark.parametrize("changes", quick_and_long(8, 20))
+def test_on_a_disk_by_compare_and_swap_alone(local_store: Store, changes: int) -> None:
+    run(local_store, without_lock, changes=changes)
 
 
 def test_one_of_many_creates_the_graph(shared_store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.faults.store import Rule, faulty_store
@@ -38,6 +39,20 @@ def test_each_is_a_commit_of_its_own(store: Store, branch: str) -> None:
         assert found == 3 + commit.manifest_version - before
     assert people(graph, branch) == {"first", *NAMES}
     assert_settled(graph)
+
+
+def test_on_a_disk_all_states_are_written_before_the_first_table_moves(local_store: Store) -> None:
+    graph = new_graph(local_store)
+    graph.mutate(INSERT, {"n": "first"})
+    files = Path(local_store.uri, "__manifest/data")
+    seen: list[int] = []
+    with failpoints.armed("write.between_writes", lambda: seen.append(len(list(files.iterdir())))):
+        insert_in_line(graph, NAMES)
+    assert seen == [len(list(files.iterdir()))] * 4
+    again = connect(local_store)
+    assert people(again) == {"first", *NAMES}
+    pin = again.snapshot().tables[PERSON]
+    assert pin.checksum == again._repository.tables.version_checksum(pin.ref)
 
 
 def test_they_share_the_lock_and_the_looks(s3_server: S3Server) -> None:

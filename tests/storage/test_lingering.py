@@ -51,6 +51,18 @@ class TestWhileItIsKept:
         assert done == ["sidecar away"]
         assert not gives_up(store.locks(wait=0))
 
+    def test_the_write_that_tries_without_it_does_not_give_it_up(self, store: Store) -> None:
+        """While its process keeps the lock it cannot find out whether others want it."""
+        locks = store.locks()
+        write_contended(locks)
+        while locks.is_contended("main"):
+            pass
+        with locks.turn_or_answer("main", "an offer") as lock:
+            assert lock is not None
+        assert gives_up(store.locks(wait=0))
+        assert locks.is_contended("main")
+        locks.let_go()
+
     def test_letting_go_leaves_a_lock_that_a_thread_has(self, store: Store) -> None:
         locks = store.locks()
         write_contended(locks)
@@ -71,6 +83,18 @@ class TestWhileItIsKept:
 
 
 class TestWhatIsNotKept:
+    @pytest.mark.usefixtures("kept_long")
+    def test_a_branch_on_which_the_write_that_tries_was_alone(self, store: Store) -> None:
+        locks = store.locks()
+        write_contended(locks, None)
+        while locks.is_contended("main"):
+            pass
+        with locks.turn_or_answer("main", "an offer") as lock:
+            assert lock is not None
+            lock.settled = "a state"
+        assert not gives_up(store.locks(wait=0))
+        assert not locks.is_contended("main")
+
     def test_a_branch_without_contention(self, store: Store) -> None:
         with store.locks().turn("main") as lock:
             lock.settled = "a state"

@@ -107,6 +107,17 @@ class TestPutIfMatch:
         objects.put("a", b"1")
         assert objects.put_if_match("a", b"2", "0" * 32) is None
 
+    def test_only_what_was_seen_is_retired(self, objects: ObjectStore) -> None:
+        assert not objects.retire_if_match("a", "0" * 32)
+        stale = objects.put("a", b"1")
+        token = objects.put("a", b"2")
+        assert not objects.retire_if_match("a", stale)
+        assert present(objects, "a").content == b"2"
+        assert objects.retire_if_match("a", token)
+        assert objects.get("a") is None
+        assert not objects.has("a")
+        assert objects.put_if_absent("a", b"3") is not None
+
     def test_an_absent_object_is_refused_and_stays_absent(self, objects: ObjectStore) -> None:
         token = objects.put("a", b"1")
         objects.delete("a")

@@ -172,4 +172,4 @@ class TableMachine(RuleBasedStateMachine):
 
 
 TestTable = TableMachine.TestCase
-TestTable.settings = settings(max_examples=examples(8, of=25), stateful_step_count=20, deadline=None)
+TestTable.settings = settings(max_examples=examples(4, of=25), stateful_step_count=20, deadline=None)

@@ -91,7 +91,7 @@ def graph() -> Graph:
     return new_graph(SCHEMA)
 
 
-@settings(max_examples=examples(25, of=60), deadline=None)
+@settings(max_examples=examples(10, of=60), deadline=None)
 @given(before=graphs(), change=changes())
 @pytest.mark.parametrize("limit", [PROBE_LIMIT, 1, 0])
 def test_the_evaluator_says_what_the_reference_says(

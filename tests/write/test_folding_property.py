@@ -67,7 +67,7 @@ def difference(before: Content, after: Content) -> dict[str, str]:
     fork_after=st.integers(1, 5),
     pairs=st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), min_size=3, max_size=3),
 )
-@settings(max_examples=examples(5, of=60), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(3, of=60), deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_state_stays_what_it_was(steps: list[Any], fork_after: int, pairs: list[tuple[int, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         graph = omnigraph.init(f"{folder}/g", SCHEMA, settings=EAGER)

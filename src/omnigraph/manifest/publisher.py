@@ -42,7 +42,6 @@ from omnigraph.manifest.state import Commit, ManifestState, decode, encode
 from omnigraph.manifest.streams import Batch, is_done, marked
 from omnigraph.records import dataclass
 from omnigraph.storage import layout
-from omnigraph.storage.address import Scheme
 from omnigraph.storage.control.sealed import number, seal, unseal
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
@@ -199,9 +198,9 @@ class Manifest:
         return None if len(current.commits) >= COMMIT_TAIL else apply(current, branch, change, draft)
 
     def follow(self, branch: BranchName, current: ManifestState, successor: ManifestState | None) -> Following:
-        """Prepare what will be published after a state, if it is foreseen. On an object store the rows of
-        the next state are written already; nothing refers to them yet."""
-        if self._tables.address.scheme is not Scheme.S3 or successor is None:
+        """Prepare what will be published after a state, if it is foreseen: the rows of the next state are written
+        already; nothing refers to them yet."""
+        if successor is None:
             return Following(current)
         try:
             staged = self._stage(branch.native, encode(successor, branch.name), successor.version)

@@ -6,7 +6,8 @@ import datetime as dt
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import xxhash
@@ -43,6 +44,8 @@ MANIFEST_SCHEMA: Final = pa.schema(
 
 
 _COLUMNS: Final = tuple(MANIFEST_SCHEMA.names)
+_REMEMBERED: Final = 512
+"""How many tables, and how many commits, have rows that are kept for the next version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,67 +152,84 @@ class ManifestState:
 
 def encode(state: ManifestState, branch: str) -> pa.Table:
     """The rows of a state, with their checksum in the schema's metadata."""
-    rows: list[dict[str, Any]] = []
+    rows: list[_Row] = []
     for pin in state.tables.values():
-        rows.append(
-            {
-                "object_id": f"table:{pin.table_key}",
-                "object_type": "table",
-                "location": pin.location,
-                "table_key": pin.table_key,
-            }
+        rows += _pin_rows(
+            pin.table_key, pin.location, pin.table_version, pin.table_branch, pin.row_count, pin.checksum
         )
-        rows.append(
-            {
-                "object_id": f"version:{pin.table_key}@v={pin.table_version}",
-                "object_type": "table_version",
-                "location": pin.location,
-                "table_key": pin.table_key,
-                "table_version": pin.table_version,
-                "table_branch": pin.table_branch,
-                "row_count": pin.row_count,
-                "metadata": None if pin.checksum is None else json.dumps({"checksum": pin.checksum}),
-            }
-        )
-    rows.extend(
-        {
-            "object_id": f"tombstone:{gone.table_key}@{gone.location}@v={gone.table_version}",
-            "object_type": "table_tombstone",
-            "location": gone.location,
-            "table_key": gone.table_key,
-            "table_version": gone.table_version,
-        }
-        for gone in state.tombstones
-    )
-    rows.extend(
-        {
-            "object_id": commit.graph_commit_id,
-            "object_type": "graph_commit",
-            "metadata": json.dumps(commit.as_json(), ensure_ascii=False, separators=(",", ":")),
-        }
-        for commit in state.commits
-    )
-    rows.extend(
-        {"object_id": f"stream:{name}", "object_type": "stream", "metadata": json.dumps(mark.as_json())}
-        for name, mark in state.streams.items()
-    )
+    rows += map(_tombstone_row, state.tombstones)
+    rows += map(_commit_row, state.commits)
+    for name, mark in state.streams.items():
+        rows.append(_row(f"stream:{name}", "stream", metadata=json.dumps(mark.as_json())))
     if state.schema is not None:
-        schema = json.dumps({"digest": state.schema})
-        rows.append({"object_id": "schema", "object_type": "schema", "metadata": schema})
+        rows.append(_row("schema", "schema", metadata=json.dumps({"digest": state.schema})))
     if state.head is not None:
         head = json.dumps({"graph_commit_id": state.head.graph_commit_id})
-        rows.append({"object_id": f"graph_head:{branch}", "object_type": "graph_head", "metadata": head})
-    table = pa.Table.from_pylist(rows, schema=MANIFEST_SCHEMA)
+        rows.append(_row(f"graph_head:{branch}", "graph_head", metadata=head))
     stamp = INTERNAL_SCHEMA_VERSION if state.schema is None else EVOLVED_SCHEMA_VERSION
-    checksum = rows_checksum(rows, stamp)
+    checksum = _checksum([row.text for row in rows], stamp)
     metadata = {STAMP.encode(): str(stamp).encode(), CHECKSUM.encode(): checksum.encode()}
-    return pa.Table.from_arrays(table.columns, schema=MANIFEST_SCHEMA.with_metadata(metadata))
+    columns = zip(*(row.values for row in rows), strict=True) if rows else [()] * len(_COLUMNS)
+    arrays = [pa.array(values, each.type) for values, each in zip(columns, MANIFEST_SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=MANIFEST_SCHEMA.with_metadata(metadata))
+
+
+class _Row(NamedTuple):
+    """One row of the manifest: its values, in the order of the columns, and their text for the checksum."""
+
+    values: tuple[Any, ...]
+    text: str
+
+
+def _row(object_id: str, object_type: str, **others: object) -> _Row:
+    named = {"object_id": object_id, "object_type": object_type, **others}
+    values = tuple(map(named.get, _COLUMNS))
+    return _Row(values, json.dumps(values))
+
+
+@lru_cache(_REMEMBERED)
+def _pin_rows(
+    key: str, location: str, version: int, branch: str | None, row_count: int, checksum: str | None
+) -> tuple[_Row, _Row]:
+    """The rows of a table. They are the same in every version in which it has not moved, and so kept."""
+    registered = _row(f"table:{key}", "table", location=location, table_key=key)
+    pinned = _row(
+        f"version:{key}@v={version}",
+        "table_version",
+        location=location,
+        table_key=key,
+        table_version=version,
+        table_branch=branch,
+        row_count=row_count,
+        metadata=None if checksum is None else json.dumps({"checksum": checksum}),
+    )
+    return registered, pinned
+
+
+def _tombstone_row(gone: Tombstone) -> _Row:
+    return _row(
+        f"tombstone:{gone.table_key}@{gone.location}@v={gone.table_version}",
+        "table_tombstone",
+        location=gone.location,
+        table_key=gone.table_key,
+        table_version=gone.table_version,
+    )
+
+
+@lru_cache(_REMEMBERED)
+def _commit_row(commit: Commit) -> _Row:
+    """The row of a commit, which never changes."""
+    described = json.dumps(commit.as_json(), ensure_ascii=False, separators=(",", ":"))
+    return _row(commit.graph_commit_id, "graph_commit", metadata=described)
 
 
 def rows_checksum(rows: Sequence[Mapping[str, Any]], stamp: int) -> str:
     """The checksum of a state's rows, as they are read back, and of its stamp."""
-    values = [[row.get(column) for column in _COLUMNS] for row in rows]
-    return xxhash.xxh3_64_hexdigest(json.dumps([stamp, values]).encode())
+    return _checksum([json.dumps([row.get(column) for column in _COLUMNS]) for row in rows], stamp)
+
+
+def _checksum(texts: Iterable[str], stamp: int) -> str:
+    return xxhash.xxh3_64_hexdigest(f"[{stamp}, [{', '.join(texts)}]]".encode())
 
 
 def decode(table: pa.Table, version: int) -> ManifestState:

@@ -33,6 +33,9 @@ then, it begins where this one ended. After as many commits as threads hand on, 
 _LOCKED_FIRST: Final = 7
 """How many writes to a contended branch take the lock before they prepare, until one tries without again."""
 
+_TRYING: Final = 0
+"""What is left of that number while one tries."""
+
 _GRAPH: Final = "graph"
 _BRANCH: Final = "branch-"
 _MAINTENANCE: Final = "maintenance"
@@ -129,6 +132,7 @@ class Locks:
                 yield None
                 return
         hold = turns.handed_on()
+        is_kept = hold is not None
         try:
             if hold is None:
                 hold = Hold(self._backend.part(_GRAPH, name, branch, patience), turns)
@@ -136,9 +140,18 @@ class Locks:
         except BaseException:
             turns.end(hold)
             raise
-        is_busy = self._contended.get(branch, 0) > 0
-        if not turns.hand_on(hold) and not (is_busy and turns.linger(hold, LINGERING)):
+        if not turns.hand_on(hold) and not (self._is_busy(branch, is_kept) and turns.linger(hold, LINGERING)):
             turns.end(hold)
+
+    def _is_busy(self, branch: str, is_kept: bool) -> bool:
+        """Is a branch contended, after a write to it? One that tried without the lock, and got it afresh with
+        nothing changed, says that it is not; one whose process had kept the lock says nothing."""
+        if self._contended.get(branch) == _TRYING:
+            if is_kept:
+                self.note_contention(branch)
+            else:
+                self._contended.pop(branch, None)
+        return branch in self._contended
 
     @contextmanager
     def control(self) -> Iterator[CommitLock]:
@@ -196,14 +209,14 @@ class Locks:
 
     def note_contention(self, branch: str) -> None:
         """A writer of this process has prepared a change in vain, because others wrote to the branch meanwhile."""
-        self._contended[branch] = _LOCKED_FIRST
+        self._contended[branch] = _LOCKED_FIRST + 1
 
     def is_contended(self, branch: str) -> bool:
         """Have others lately been faster? Now and then it is tried again whether they still are."""
-        left = self._contended.get(branch, 0)
-        if left:
+        left = self._contended.get(branch, _TRYING)
+        if left > _TRYING:
             self._contended[branch] = left - 1
-        return left > 0
+        return left - 1 > _TRYING
 
     def let_go(self) -> None:
         """Release the locks that are kept for the next write of this process."""

@@ -43,6 +43,9 @@ class ObjectStore(Protocol):
     def retire(self, key: str) -> None:
         """Remove an object whose key may be used again: no late request of the removal harms the next one."""
 
+    def retire_if_match(self, key: str, token: str) -> bool:
+        """Retire the content the token names; False if the object has changed or gone."""
+
     def discard(self, key: str) -> None:
         """Remove an object that does no harm if a power cut brings it back."""
 

@@ -62,6 +62,15 @@ class VersionOrigin:
     restored: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NextVersion:
+    """A version of a table that can be put in its place: where it belongs, with the checksum of its file, and the
+    file."""
+
+    ref: TableRef
+    content: bytes
+
+
 _REARRANGING: Final = frozenset({"Rewrite", "CreateIndex"})
 _MOST_REARRANGED: Final = 16
 """How many versions are looked at to find out if they only rearranged rows."""
@@ -152,7 +161,18 @@ class Tables(TableVersions):
             )
         return self._committed(TableRef(location, None, handle.version), handle)
 
-    def commit_staged(self, staged: Staged) -> TableRef:
+    def foresee(self, staged: Staged, before: NextVersion | None) -> NextVersion | None:
+        """The version that a staged change will make, on a disk, before the one that it follows need be there;
+        None if Lance has to make it. Without ``before`` that one is there."""
+        read = TableRef(staged.location, staged.branch, staged.read_version)
+        content = None if before is None else before.content
+        made = self._computed_next(read, staged.transaction, content)
+        if made is None or self.address.scheme is not Scheme.LOCAL:
+            return None
+        checksum = f"{xxhash.xxh3_64_intdigest(made):016x}"
+        return NextVersion(replace(read, version=read.version + 1, checksum=checksum), made)
+
+    def commit_staged(self, staged: Staged, foreseen: NextVersion | None = None) -> TableRef:
         """Make a staged change the next version of its table; TableMoved if there is a next version already.
 
         An overwrite is safe without the lock: of two, Lance lets one win. So is a version that is computed here.
@@ -160,7 +180,7 @@ class Tables(TableVersions):
         TableMoved then comes too late.
         """
         read = TableRef(staged.location, staged.branch, staged.read_version)
-        content = self._computed_next(read, staged.transaction)
+        content = self._computed_next(read, staged.transaction) if foreseen is None else foreseen.content
         if content is not None:
             return self._put_next(read, content)
         is_strict = isinstance(staged.transaction.operation, LanceOperation.Overwrite)
@@ -201,14 +221,16 @@ class Tables(TableVersions):
             )
             return handle.scanner(blob_handling="all_binary").to_table()
 
-    def _computed_next(self, read: TableRef, transaction: Transaction) -> bytes | None:
+    def _computed_next(
+        self, read: TableRef, transaction: Transaction, before: bytes | None = None
+    ) -> bytes | None:
         """The file that makes the next version of a table; None if Lance has to make it."""
         is_remote = self.address.scheme is Scheme.S3
         columns = self._columns.find(transaction)
         is_known = is_computed(transaction) if is_remote else columns is not None or is_added(transaction)
         if self.address.scheme is Scheme.MEMORY or not is_known:
             return None
-        current = self.version_files.find(read)
+        current = before or self.version_files.find(read)
         if current is None:
             if len(self.open(read).fragment_ids()) > MOST_FRAGMENTS:
                 return None

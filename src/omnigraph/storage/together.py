@@ -24,6 +24,12 @@ def side_by_side(address: Address, *calls: Callable[[], Any]) -> tuple[Any, ...]
     """
     if address.scheme is not Scheme.S3 or len(calls) < 2:
         return tuple(call() for call in calls)
+    return at_once(*calls)
+
+
+def at_once(*calls: Callable[[], Any]) -> tuple[Any, ...]:
+    """The results of calls that run at the same time wherever they go: on a disk that pays where each waits until
+    something has reached it. All of them come to an end before the first error is raised."""
     results: list[Any] = [None] * len(calls)
     failures: dict[int, BaseException] = {}
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import pyarrow as pa
 from obstore.exceptions import BaseError
@@ -19,17 +18,25 @@ def unavailable(where: str, error: BaseException) -> StorageUnavailable:
     return StorageUnavailable(where, str(error).strip().split("\n")[0].split(", /")[0])
 
 
-@contextmanager
-def translated(where: str) -> Iterator[None]:
+class _Translated:
+    """A block whose failures are raised as StorageUnavailable. Queries enter several: a generator takes longer."""
+
+    __slots__ = ("_where",)
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is not None and (isinstance(error, _FAILURES) or is_panic(error)):
+            raise unavailable(self._where, error) from error
+
+
+def translated(where: str) -> AbstractContextManager[None]:
     """Raise StorageUnavailable for whatever fails in this block."""
-    try:
-        yield
-    except _FAILURES as error:
-        raise unavailable(where, error) from error
-    except BaseException as error:
-        if is_panic(error):
-            raise unavailable(where, error) from error
-        raise
+    return _Translated(where)
 
 
 def is_panic(error: BaseException) -> bool:

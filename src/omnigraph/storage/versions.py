@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ from omnigraph.storage.control.place import read_place
 from omnigraph.storage.files.checksums import checksum, is_whole
 from omnigraph.storage.files.names import name_of
 from omnigraph.storage.files.successors import KnownColumns
-from omnigraph.storage.files.verification import LOOKUP_BYTES, Verification
+from omnigraph.storage.files.verification import LOOKUP_BYTES, Verification, is_on
 from omnigraph.storage.files.versionfiles import description, relocated
 from omnigraph.storage.handles import DEFAULT_LIMITS, HandleLimits, Handles
 from omnigraph.storage.handles import TableRef as TableRef
@@ -107,13 +108,18 @@ class TableVersions:
         """The checksum of the file that makes a version; None where files are not ours to read, or it is gone."""
         if self.address.scheme is not Scheme.LOCAL:
             return None
-        path = self.version_path(ref)
         with translated(self.shown(ref.location)):
-            return f"{checksum([path]):016x}" if path.is_file() else None
+            try:
+                return f"{checksum([self._version_file(ref)]):016x}"
+            except (FileNotFoundError, IsADirectoryError):
+                return None
 
     def version_path(self, ref: TableRef) -> Path:
         """The file that makes a version of a table on a local disk."""
-        return Path(self.address.root, layout.version_file(ref.location, ref.branch, ref.version))
+        return Path(self._version_file(ref))
+
+    def _version_file(self, ref: TableRef) -> str:
+        return f"{self.address.root}/{layout.version_file(ref.location, ref.branch, ref.version)}"
 
     def _version_shown(self, ref: TableRef) -> str:
         return self.shown(layout.version_file(ref.location, ref.branch, ref.version))
@@ -196,8 +202,7 @@ class TableVersions:
         """
         if self.address.scheme is Scheme.LOCAL:
             with translated(self.shown(ref.location)):
-                file = layout.version_file(ref.location, ref.branch, ref.version)
-                return is_whole(f"{self.address.root}/{file}")
+                return is_whole(self._version_file(ref))
         if self.address.scheme is Scheme.MEMORY:
             newest = self.newest(ref.location, ref.branch)
             return newest is not None and ref.version <= newest
@@ -208,7 +213,11 @@ class TableVersions:
         if self.address.scheme is not Scheme.LOCAL:
             return False
         with translated(self.shown(ref.location)):
-            return self.version_path(ref).exists() and not self.exists(ref)
+            try:
+                os.stat(self._version_file(ref))
+            except FileNotFoundError:
+                return False
+            return not self.exists(ref)
 
     def moved(self, ref: TableRef) -> bool:
         """Has the table moved past this version?"""
@@ -253,6 +262,10 @@ class TableVersions:
                 self._verification.check_indexes(handle, limit)
         self._note_verified(ref, limit is None)
         return handle
+
+    def is_to_verify(self, ref: TableRef) -> bool:
+        """Would the first look-up of a row compare the files of that version with their checksums?"""
+        return self.address.scheme is Scheme.LOCAL and (ref, False) not in self._verified and is_on()
 
     def follow(self, before: TableRef, after: TableRef) -> None:
         """Take a version that this process made for verified if the one it was made from is: the rest of its files

@@ -228,8 +228,8 @@ def _make_ready(
 ) -> Ready[Result]:
     """Prepare, validate and stage. No table moves. Under the lock nothing new is folded."""
     folding.begin()
-    require_unchanged(request, base.snapshot)
     require_new(base.repository, request.branch, request.graph_commit_id, base.snapshot, base.snapshot)
+    require_unchanged(request, base.snapshot)
     prepared = prepare(base)
     guard = base.repository.guard
     if guard is not None:

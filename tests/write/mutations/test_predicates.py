@@ -174,7 +174,7 @@ def _rounded(condition: tuple[str, ir.Op, Value]) -> tuple[str, ir.Op, Value]:
     return (name, op, _as_f32(value)) if name == "table" and isinstance(value, int | float) else condition
 
 
-@settings(max_examples=examples(100, of=400), deadline=None)
+@settings(max_examples=examples(50, of=400), deadline=None)
 @given(several=st.lists(conditions(), min_size=1, max_size=3).map(tuple))
 @example(several=(("table", ir.Op.EQ, 0.1),))
 @example(several=(("table", ir.Op.LT, 1e39),))

@@ -40,12 +40,13 @@ class LocalObjects:
 
     def __init__(self, root: Path, wait: float = _WAIT) -> None:
         self._root = root
+        self._base = str(root)
         self._wait = wait
 
     def get(self, key: str) -> Versioned | None:
         with translated(self._shown(key)):
             try:
-                content = (self._root / key).read_bytes()
+                content = _read(f"{self._base}/{key}")
             except _ABSENT:
                 return None
         return Versioned(content, _digest(content))
@@ -79,7 +80,7 @@ class LocalObjects:
 
     def list(self, prefix: str) -> list[str]:
         with translated(self._shown(prefix)):
-            return sorted(str(path.relative_to(self._root)) for path in self._objects_below(prefix))
+            return sorted(path.removeprefix(f"{self._base}/") for path in self._objects_below(prefix))
 
     def entries(self, prefix: str) -> Iterator[Entry]:
         with translated(self._shown(prefix)):
@@ -87,7 +88,7 @@ class LocalObjects:
                 below = os.path.relpath(folder, self._root)
                 for name in names:
                     with contextlib.suppress(*_ABSENT):
-                        found = os.stat(os.path.join(folder, name), follow_symlinks=False)  # noqa: PTH116, PTH118
+                        found = os.stat(os.path.join(folder, name), follow_symlinks=False)
                         written = dt.datetime.fromtimestamp(found.st_mtime, dt.UTC)
                         yield Entry(name if below == "." else f"{below}/{name}", found.st_size, written)
 
@@ -121,10 +122,22 @@ class LocalObjects:
     def retire(self, key: str) -> None:
         self.delete(key)
 
+    def retire_if_match(self, key: str, token: str) -> bool:
+        if not self.has(key):
+            return False
+        with translated(self._shown(key)), self._locked(fcntl.LOCK_EX):
+            present = self.get(key)
+            if present is None or present.token != token:
+                return False
+            path = self._root / key
+            path.unlink()
+            sync_folder(path.parent, self._root)
+        return True
+
     def discard(self, key: str) -> None:
         if self.has(key):
-            with translated(self._shown(key)), self._locked(fcntl.LOCK_SH):
-                (self._root / key).unlink(missing_ok=True)
+            with translated(self._shown(key)), self._locked(fcntl.LOCK_SH), contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{self._base}/{key}")
 
     def delete_prefix(self, prefix: str) -> None:
         top = self._root / prefix
@@ -133,9 +146,8 @@ class LocalObjects:
                 return
             for folder, _, names in os.walk(top, topdown=False, onerror=_unless_absent):
                 for name in names:
-                    path = Path(folder, name)
-                    if not self._is_lock(path):
-                        path.unlink(missing_ok=True)
+                    if not self._is_lock(f"{folder}/{name}"):
+                        Path(folder, name).unlink(missing_ok=True)
                 with contextlib.suppress(OSError):
                     Path(folder).rmdir()
             sync_folder(top if top.is_dir() else top.parent, self._root)
@@ -146,30 +158,33 @@ class LocalObjects:
 
     def has(self, key: str) -> bool:
         with translated(self._shown(key)):
-            return (self._root / key).is_file()
+            try:
+                return stat.S_ISREG(os.stat(self._shown(key)).st_mode)
+            except _ABSENT:
+                return False
 
-    def _place(self, key: str, content: bytes, move: Callable[[Path, Path], None]) -> None:
+    def _place(self, key: str, content: bytes, move: Callable[[str, str], None]) -> None:
         """Write an object and bring it and its name to the disk."""
         oldest = self._write_beside(key, content, move, _write_synced)
-        below = min(oldest, self._root.parent, key=lambda folder: len(folder.parts))
-        sync_folder((self._root / key).parent, below)
+        sync_folder(_folder(f"{self._base}/{key}"), min(oldest, _folder(self._base), key=len))
 
     def _write_beside(
         self,
         key: str,
         content: bytes,
-        move: Callable[[Path, Path], None],
-        write: Callable[[Path, bytes], None],
-    ) -> Path:
+        move: Callable[[str, str], None],
+        write: Callable[[str, bytes], None],
+    ) -> str:
         """Write a file beside the object and give it the object's name; again, if others remove the folder.
 
         The nearest folder that was there before.
         """
-        path = self._root / key
+        path = f"{self._base}/{key}"
+        folder = _folder(path)
         for attempt in range(_ATTEMPTS):
-            beside = path.parent / f"put#{secrets.randbelow(10**18)}"
+            beside = f"{folder}/put#{secrets.randbelow(10**18)}"
             try:
-                oldest = _made(path.parent)
+                oldest = _made(folder)
                 write(beside, content)
                 move(beside, path)
             except FileNotFoundError:
@@ -178,7 +193,7 @@ class LocalObjects:
                 continue
             finally:
                 with contextlib.suppress(*_ABSENT):
-                    beside.unlink()
+                    os.unlink(beside)
             return oldest
         raise AssertionError("the last attempt returns or raises")
 
@@ -186,46 +201,56 @@ class LocalObjects:
     def _locked(self, how: int) -> Iterator[None]:
         """Take the lock of `put_if_match`: shared by plain writes, alone by the one that looks and replaces. The
         wait ends, so that a stopped holder does not stop the others for good."""
-        path = self._root / layout.LOCKS / _LOCK
-        with flocked(path, how, f"{layout.LOCKS}/{_LOCK}", Patience(self._wait)):
+        with flocked(f"{self._base}/{layout.LOCKS}/{_LOCK}", how, f"{layout.LOCKS}/{_LOCK}", Patience(self._wait)):
             yield
 
-    def _objects_below(self, prefix: str) -> Iterator[Path]:
-        for folder, _, names in os.walk(self._root / prefix, onerror=_unless_absent):
+    def _objects_below(self, prefix: str) -> Iterator[str]:
+        for folder, _, names in os.walk(self._shown(prefix.rstrip("/")), onerror=_unless_absent):
             for name in names:
-                path = Path(folder, name)
+                path = f"{folder}/{name}"
                 if not (_HALF_WRITTEN.search(name) or self._is_lock(path)):
                     yield path
 
-    def _is_lock(self, path: Path) -> bool:
+    def _is_lock(self, path: str) -> bool:
         """File locks lie among the objects, but are none."""
-        return path.parent == self._root / layout.LOCKS and path.suffix in (".lock", ".gate")
+        return path.endswith((".lock", ".gate")) and _folder(path) == f"{self._base}/{layout.LOCKS}"
 
     def _shown(self, key: str) -> str:
-        return str(self._root / key)
+        return f"{self._base}/{key}" if key else self._base
 
 
-def _made(folder: Path) -> Path:
+def _folder(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def _made(folder: str) -> str:
     """Make a folder and those above it; the nearest one that was there before."""
     oldest = folder
-    while not oldest.is_dir() and oldest != oldest.parent:
-        oldest = oldest.parent
+    while not os.path.isdir(oldest) and oldest != _folder(oldest):
+        oldest = _folder(oldest)
+    if oldest == folder:
+        return oldest
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        os.makedirs(folder, exist_ok=True)
     except FileExistsError as error:  # a file, or a folder that was there and has been removed since
-        code = errno.ENOENT if stat.S_ISDIR(folder.stat().st_mode) else errno.ENOTDIR
-        raise OSError(code, os.strerror(code), str(folder)) from error
+        code = errno.ENOENT if stat.S_ISDIR(os.stat(folder).st_mode) else errno.ENOTDIR
+        raise OSError(code, os.strerror(code), folder) from error
     return oldest
 
 
-def _write_synced(path: Path, content: bytes) -> None:
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
+
+
+def _write_synced(path: str, content: bytes) -> None:
     """Write a new file and bring it to the disk."""
     _write(path, content)
     if is_on():
         sync(path)
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: str, content: bytes) -> None:
     """Write a new file, all of it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
@@ -234,7 +259,7 @@ def _write(path: Path, content: bytes) -> None:
             left = left[written:]
         size = os.fstat(descriptor).st_size
         if size != len(content):
-            raise OSError(errno.EIO, f"only {size} of {len(content)} bytes were written", str(path))
+            raise OSError(errno.EIO, f"only {size} of {len(content)} bytes were written", path)
     finally:
         os.close(descriptor)
 

@@ -120,8 +120,11 @@ class RemoteObjects:
         """The object is replaced on condition, not deleted: a request for that which arrives late finds another
         object, and does nothing to it."""
         while (present := self.get(key)) is not None:
-            if self.put_if_match(key, _RETIRED, present.token) is not None:
+            if self.retire_if_match(key, present.token):
                 return
+
+    def retire_if_match(self, key: str, token: str) -> bool:
+        return self.put_if_match(key, _RETIRED, token) is not None
 
     def delete_prefix(self, prefix: str) -> None:
         keys = [self._prefix + key for key in self.list(prefix)]

@@ -17,8 +17,10 @@ _DAMAGE: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionErro
 
 
 def seal(fields: Mapping[str, Any]) -> bytes:
-    """The content of an object with these fields."""
-    return json.dumps({**fields, CHECKSUM: _checksum(fields)}, indent=1).encode()
+    """The content of an object with these fields: one line of JSON, the checksum of the others behind them."""
+    canonical = _canonical(fields)
+    separator = "," if fields else ""
+    return f'{canonical[:-1]}{separator}"{CHECKSUM}":"{_checksum(canonical)}"}}'.encode()
 
 
 def unseal(key: str, content: bytes) -> dict[str, Any]:
@@ -33,7 +35,7 @@ def unseal(key: str, content: bytes) -> dict[str, Any]:
         raise ObjectDamaged(key, "it is not a JSON object")
     expected = found.pop(CHECKSUM, None)
     try:
-        is_whole = expected in (None, _checksum(found))
+        is_whole = expected in (None, _checksum(_canonical(found)))
     except _DAMAGE as error:
         raise ObjectDamaged(key, f"its content cannot be checked ({error})") from error
     if not is_whole:
@@ -83,6 +85,9 @@ def optional_number(value: object) -> int | None:
     return None if value is None else number(value)
 
 
-def _checksum(fields: Mapping[str, Any]) -> str:
-    canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+def _canonical(fields: Mapping[str, Any]) -> str:
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"))
+
+
+def _checksum(canonical: str) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:32]

@@ -11,13 +11,15 @@ import json
 import mmap
 import os
 import re
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 import xxhash
 
 from omnigraph.errors import IncompleteFile, ObjectDamaged
+from omnigraph.storage.files.durability import StrPath
 
 DELETION_MARK: Final = 0x6F6D_6E69
 """The low half of a deletion file's number if the high half is its checksum; others have random numbers."""
@@ -27,21 +29,27 @@ INDEX_CHECKSUMS: Final = "checksums.json"
 _MAGIC: Final = b"LANC"
 _NAMED: Final = re.compile(r"-([0-9a-f]{16})\.lance$")
 _LOW: Final = 2**32 - 1
+_READ_AT_ONCE: Final = 1 << 16
 
 
-def checksum(paths: Iterable[Path]) -> int:
+def checksum(paths: Iterable[StrPath]) -> int:
     """The checksum of files in order, 64 bits."""
     total = xxhash.xxh3_64()
     for path in paths:
-        with path.open("rb") as file:
-            if not path.stat().st_size:
-                continue
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                total.update(content)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size = os.fstat(descriptor).st_size
+            if size > _READ_AT_ONCE:
+                with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as content:
+                    total.update(content)
+            else:
+                total.update(os.pread(descriptor, size, 0))
+        finally:
+            os.close(descriptor)
     return total.intdigest()
 
 
-def is_whole(path: Path | str) -> bool:
+def is_whole(path: StrPath) -> bool:
     """Is there a file, and does it end as Lance's files do? One of which the end was not written does not."""
     try:
         file = os.open(path, os.O_RDONLY)
@@ -53,28 +61,33 @@ def is_whole(path: Path | str) -> bool:
         os.close(file)
 
 
-def require_whole(path: Path, size: int | None) -> None:
+def require_whole(path: StrPath, size: int | None) -> None:
     """Raise IncompleteFile unless a Lance file has the size it was written with and ends as such files do."""
-    found = path.stat().st_size if path.exists() else 0
+    try:
+        found = os.stat(path).st_size
+    except FileNotFoundError:
+        found = 0
     if (size is not None and found != size) or not is_whole(path):
-        raise IncompleteFile(str(path), size, found)
+        raise IncompleteFile(os.fspath(path), size, found)
 
 
-def name_by_content(path: Path, *, has_blobs: bool) -> Path:
+def name_by_content(path: str, blobs: Sequence[Path]) -> str:
     """Rename a data file, and the folder of its blobs, so that the name carries the checksum of both."""
-    folder = path.with_suffix("")
-    digest = checksum([path, *blob_files(path)])
-    named = path.with_name(f"{path.stem}-{digest:016x}.lance")
-    if has_blobs and folder.is_dir():
-        folder.rename(named.with_suffix(""))
-    path.rename(named)
-    return named
+    stem = path.removesuffix(".lance")
+    named = f"{stem}-{checksum([path, *blobs]):016x}"
+    if blobs:
+        os.rename(stem, named)
+    os.rename(path, f"{named}.lance")
+    return f"{named}.lance"
 
 
-def blob_files(path: Path) -> list[Path]:
+def blob_files(path: StrPath) -> list[Path]:
     """The files in which the blobs of a data file lie, in order."""
-    folder = path.with_suffix("")
-    return sorted(folder.iterdir()) if folder.is_dir() else []
+    folder = os.fspath(path).removesuffix(".lance")
+    try:
+        return sorted(Path(folder).iterdir()) if stat.S_ISDIR(os.stat(folder).st_mode) else []
+    except FileNotFoundError:
+        return []
 
 
 def deletion_number(path: Path) -> int:

@@ -135,7 +135,7 @@ def _write(target: Destination, job: str, rows: pa.Table) -> tuple[str, int]:
     draft.parent.mkdir(parents=True)
     try:
         _write_to(str(draft), target, rows)
-        whole = _require_rows(settle_data_file(draft, None), rows.num_rows)
+        whole = _require_rows(Path(settle_data_file(str(draft), None)), rows.num_rows)
         folder = Path(target.folder, _DATA)
         folder.mkdir(parents=True, exist_ok=True)
         settled = whole.rename(folder / whole.name)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Final
 
 from omnigraph.errors import RequestError
 from omnigraph.storage.unavailable import unavailable
+
+StrPath = str | os.PathLike[str]
 
 SETTING: Final = "OMNIGRAPH_SYNC"
 _THREADS: Final = 4
@@ -30,22 +31,22 @@ def is_on() -> bool:
     return wanted != "off"
 
 
-def sync_files(paths: Iterable[Path], below: Path) -> None:
+def sync_files(paths: Iterable[StrPath], below: StrPath) -> None:
     """Bring files to the disk, and the folders that name them, up to the folder they all lie below.
 
     Each file and each folder is synced once. Folders above the files' own are synced only where they may be new.
     StorageUnavailable names the file that could not be synced.
     """
-    files = list(dict.fromkeys(paths))
+    files = list(dict.fromkeys(os.fspath(path) for path in paths))
     if not files or not is_on():
         return
     _each(files)
-    folders = list(dict.fromkeys(path.parent for path in files))
+    folders = list(dict.fromkeys(os.path.dirname(path) for path in files))
     _each(folders)
     sync_names(folders, below)
 
 
-def sync_folder(folder: Path, below: Path) -> None:
+def sync_folder(folder: StrPath, below: StrPath) -> None:
     """Bring the names in a folder to the disk, and the folder's own; nothing happens if it has been removed."""
     if is_on():
         try:
@@ -55,27 +56,30 @@ def sync_folder(folder: Path, below: Path) -> None:
         sync_names([folder], below)
 
 
-def sync_names(folders: Iterable[Path], below: Path) -> None:
+def sync_names(folders: Iterable[StrPath], below: StrPath) -> None:
     """Sync the folders above these ones as far as they may have got a new name since they were last synced."""
-    done: set[Path] = set()
-    for folder in folders:
-        while folder != below:
+    top = os.fspath(below)
+    inside = top if top.endswith("/") else f"{top}/"
+    done: set[str] = set()
+    for folder in [os.fspath(each) for each in folders]:
+        while folder.startswith(inside):
             try:
-                known = str(folder), folder.stat().st_ino
-                if known in _named or below not in folder.parents:
+                known = folder, os.stat(folder).st_ino
+                if known in _named:
                     break
-                if folder.parent not in done:
-                    sync(folder.parent)
-                    done.add(folder.parent)
+                parent = os.path.dirname(folder)
+                if parent not in done:
+                    sync(parent)
+                    done.add(parent)
             except FileNotFoundError:
                 break
             if len(_named) >= _REMEMBERED:
                 _named.clear()
             _named.add(known)
-            folder = folder.parent
+            folder = parent
 
 
-def _each(paths: list[Path]) -> None:
+def _each(paths: list[str]) -> None:
     if len(paths) == 1:
         _sync_named(paths[0])
         return
@@ -83,14 +87,14 @@ def _each(paths: list[Path]) -> None:
         list(pool.map(_sync_named, paths))
 
 
-def _sync_named(path: Path) -> None:
+def _sync_named(path: str) -> None:
     try:
         sync(path)
     except OSError as error:
-        raise unavailable(str(path), error) from error
+        raise unavailable(path, error) from error
 
 
-def sync(path: Path) -> None:
+def sync(path: StrPath) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from lance.dataset import Index
-from lance.fragment import FragmentMetadata
+from lance.fragment import DataFile, FragmentMetadata
 
 from omnigraph.storage.files.checksums import (
     blob_files,
@@ -23,7 +23,8 @@ from omnigraph.storage.files.checksums import (
     write_index_checksums,
 )
 from omnigraph.storage.files.deletions import require_deletions
-from omnigraph.storage.files.durability import sync_files
+from omnigraph.storage.files.durability import StrPath, sync_files
+from omnigraph.storage.files.names import name_of
 
 
 def local_folder(uri: str) -> Path | None:
@@ -36,15 +37,8 @@ def local_folder(uri: str) -> Path | None:
 def settle_data(uri: str, fragments: Iterable[FragmentMetadata]) -> None:
     """Check the data files of new fragments, name them by their content, and sync them."""
     folder = local_folder(uri)
-    if folder is None:
-        return
-    settled: list[Path] = []
-    for fragment in fragments:
-        for file in fragment.files:
-            path = settle_data_file(folder / "data" / file.path, file.file_size_bytes)
-            file._path = path.name
-            settled += [path, *blob_files(path)]
-    sync_files(settled, folder)
+    if folder is not None:
+        _settle(folder, [file for fragment in fragments for file in fragment.files])
 
 
 def settle_new_files(uri: str, changes: Iterable[tuple[FragmentMetadata, FragmentMetadata]]) -> None:
@@ -52,21 +46,26 @@ def settle_new_files(uri: str, changes: Iterable[tuple[FragmentMetadata, Fragmen
     folder = local_folder(uri)
     if folder is None:
         return
-    settled: list[Path] = []
+    added: list[DataFile] = []
     for before, after in changes:
         known = {file.path for file in before.files}
-        for file in after.files:
-            if file.path not in known:
-                path = settle_data_file(folder / "data" / file.path, file.file_size_bytes)
-                file._path = path.name
-                settled += [path, *blob_files(path)]
+        added += [file for file in after.files if file.path not in known]
+    _settle(folder, added)
+
+
+def _settle(folder: Path, files: Iterable[DataFile]) -> None:
+    settled: list[StrPath] = []
+    for file in files:
+        path = settle_data_file(f"{folder}/data/{name_of(file)}", file.file_size_bytes)
+        file._path = path.rpartition("/")[2]
+        settled += [path, *blob_files(path)]
     sync_files(settled, folder)
 
 
-def settle_data_file(path: Path, size: int | None) -> Path:
+def settle_data_file(path: str, size: int | None) -> str:
     """Check a data file that was just written, and name it by its content; the caller syncs it."""
     require_whole(path, size)
-    return name_by_content(path, has_blobs=bool(blob_files(path)))
+    return name_by_content(path, blob_files(path))
 
 
 def settle_deletions(uri: str, fragments: Iterable[FragmentMetadata]) -> list[FragmentMetadata]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -223,8 +224,8 @@ def _transaction(transaction: Transaction, added: Sequence[FragmentMetadata], co
             preserved = encode_packed(update.fields_for_preserving_frag_bitmap or [])
             operation = encode_fields([*((3, each) for each in fragments), *_present([(6, preserved)])])
         case LanceOperation.Overwrite():
-            number, stored = _OVERWRITE, (value for _, value in read_fields(columns))
-            operation = encode_fields([*((1, each) for each in fragments), *((2, each) for each in stored)])
+            number = _OVERWRITE
+            operation = encode_fields((1, each) for each in fragments) + _columns_of_operation(columns)
         case _:
             number, operation = _APPEND, encode_fields((1, each) for each in fragments)
     properties = (
@@ -233,6 +234,12 @@ def _transaction(transaction: Transaction, added: Sequence[FragmentMetadata], co
     )
     head: Fields = [(1, transaction.read_version), (2, str(transaction.uuid).encode())]
     return encode_fields([*_present(head), *properties, (number, operation)])
+
+
+@lru_cache(_LEARNED)
+def _columns_of_operation(columns: bytes) -> bytes:
+    """The columns of a description as an operation that replaces all rows holds them."""
+    return encode_fields((2, value) for _, value in read_fields(columns))
 
 
 def _index_section(before: bytes, place: int | None) -> bytes:

@@ -6,12 +6,13 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from lance import LanceDataset, LanceFragment
+from lance import LanceDataset
 
 from omnigraph.errors import RequestError
 from omnigraph.storage.files.checksums import verify_data, verify_deletion, verify_index
+from omnigraph.storage.files.fragments import fragments_of
 from omnigraph.storage.files.names import name_of
 from omnigraph.storage.files.staged import deletion_path, local_folder
 
@@ -79,20 +80,20 @@ def _files(
 ) -> Iterator[tuple[Path, Callable[[Path], None]]]:
     """The data and deletion files of a version, wherever branches share them, each with its comparison."""
     bases = _bases(handle)
-    for fragment in handle.get_fragments():
-        if fragments is not None and fragment.fragment_id not in fragments:
+    for fragment in fragments_of(handle):
+        if fragments is not None and fragment.id not in fragments:
             continue
-        for file in fragment.data_files():
+        for file in fragment.files:
             root = folder if file.base_id is None else bases[file.base_id]
             yield root / "data" / name_of(file), verify_data
-        if fragment.num_deletions:
-            yield _deletion(fragment, folder, bases), verify_deletion
+        if fragment.deletion_file is not None:
+            deletion: Any = fragment.deletion_file
+            yield _deletion(fragment.id, deletion.asdict(), folder, bases), verify_deletion
 
 
-def _deletion(fragment: LanceFragment, folder: Path, bases: dict[int, Path]) -> Path:
-    deletion = fragment.metadata.to_json()["deletion_file"]
+def _deletion(number: int, deletion: dict[str, Any], folder: Path, bases: dict[int, Path]) -> Path:
     root = folder if deletion["base_id"] is None else bases[deletion["base_id"]]
-    return deletion_path(root, fragment.fragment_id, deletion)
+    return deletion_path(root, number, deletion)
 
 
 def _index_folders(handle: LanceDataset, folder: Path) -> Iterator[Path]:

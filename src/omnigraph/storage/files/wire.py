@@ -7,6 +7,7 @@ that have to be changed are edited in the stored form; every other byte stays as
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 VARINT: Final = 0
@@ -14,6 +15,8 @@ FIXED64: Final = 1
 BYTES: Final = 2
 FIXED32: Final = 5
 _SIZES: Final = {FIXED64: 8, FIXED32: 4}
+_LONGEST: Final = 10
+_REMEMBERED: Final = 1024
 
 Message = tuple[tuple[int, int | bytes], ...]
 """A message: field numbers and values. Fields that are zero or empty are left out, as protobuf does."""
@@ -30,7 +33,11 @@ def placed_fields(stored: bytes) -> Iterator[tuple[int, int | bytes, int, int]]:
     place, end = 0, len(stored)
     while place < end:
         start = place
-        tag, place = _read_varint(stored, place)
+        tag = stored[place]
+        if tag < 128:
+            place += 1
+        else:
+            tag, place = _read_varint(stored, place)
         kind, value = tag & 7, 0
         if kind in (VARINT, BYTES):
             value, place = _read_varint(stored, place)
@@ -45,7 +52,7 @@ def placed_fields(stored: bytes) -> Iterator[tuple[int, int | bytes, int, int]]:
 
 def encode_fields(message: Iterable[tuple[int, int | bytes]]) -> bytes:
     """A message in its stored form."""
-    return b"".join(encode_field(number, value) for number, value in message)
+    return b"".join([encode_field(number, value) for number, value in message])
 
 
 def encode_field(number: int, value: int | bytes) -> bytes:
@@ -57,9 +64,10 @@ def encode_field(number: int, value: int | bytes) -> bytes:
 
 def encode_packed(values: Iterable[int]) -> bytes:
     """Several numbers as the value of one field; negative ones as 64 bits have them."""
-    return b"".join(_varint(value & 0xFFFFFFFFFFFFFFFF) for value in values)
+    return b"".join([_varint(value & 0xFFFFFFFFFFFFFFFF) for value in values])
 
 
+@lru_cache(_REMEMBERED)
 def _varint(value: int) -> bytes:
     out = bytearray()
     while value > 127:
@@ -71,10 +79,10 @@ def _varint(value: int) -> bytes:
 
 def _read_varint(stored: bytes, place: int) -> tuple[int, int]:
     value = shift = 0
-    while place < len(stored) and shift < 70:
-        byte = stored[place]
+    for byte in stored[place : place + _LONGEST]:
+        place += 1
         value |= (byte & 127) << shift
-        place, shift = place + 1, shift + 7
-        if not byte & 128:
+        if byte < 128:
             return value, place
+        shift += 7
     raise ValueError("a number ends too late")

@@ -27,7 +27,7 @@ class LockFile:
     _open: ClassVar[set[LockFile]] = set()
     _mutex: ClassVar[threading.RLock] = threading.RLock()
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
         with LockFile._mutex:
             self._descriptor: int | None = _opened(path)
@@ -40,7 +40,7 @@ class LockFile:
     def is_there(self) -> bool:
         """Is the open file the one that others would open?"""
         try:
-            return self._descriptor is not None and self._path.stat().st_ino == os.fstat(self._descriptor).st_ino
+            return self._descriptor is not None and os.stat(self._path).st_ino == os.fstat(self._descriptor).st_ino
         except FileNotFoundError:
             return False
 
@@ -156,8 +156,8 @@ class FileLocks:
     @contextmanager
     def _held(self, name: str, shown: str, how: int, patience: Patience) -> Iterator[HeldFile]:
         while True:
-            with _closing(self._folder / f"{name}.lock") as lock:
-                with _closing(self._folder / f"{name}.gate") as gate:
+            with _closing(f"{self._folder}/{name}.lock") as lock:
+                with _closing(f"{self._folder}/{name}.gate") as gate:
                     for file in (gate, lock):
                         if not file.lock(how, patience):
                             raise patience.timeout(shown, lock.holder())
@@ -167,7 +167,7 @@ class FileLocks:
 
 
 @contextmanager
-def flocked(path: Path, how: int, shown: str, patience: Patience) -> Iterator[None]:
+def flocked(path: str, how: int, shown: str, patience: Patience) -> Iterator[None]:
     """Hold a lock on one file, for a moment and without a gate."""
     with _closing(path) as file:
         if not file.lock(how, patience):
@@ -176,7 +176,7 @@ def flocked(path: Path, how: int, shown: str, patience: Patience) -> Iterator[No
 
 
 @contextmanager
-def _closing(path: Path) -> Iterator[LockFile]:
+def _closing(path: str) -> Iterator[LockFile]:
     """A lock file, open for the time being."""
     file = LockFile(path)
     try:
@@ -185,17 +185,17 @@ def _closing(path: Path) -> Iterator[LockFile]:
         file.close()
 
 
-def _opened(path: Path) -> int:
+def _opened(path: str) -> int:
     """The descriptor of a lock file, which is made if there is none."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
     try:
         for _ in range(_ATTEMPTS):
             with suppress(FileNotFoundError):
                 return os.open(path, flags, 0o666)
-            path.parent.mkdir(parents=True, exist_ok=True)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
         return os.open(path, flags, 0o666)
     except OSError as error:
-        raise StorageUnavailable(str(path.parent), f"cannot lock: {error.strerror}") from error
+        raise StorageUnavailable(os.path.dirname(path), f"cannot lock: {error.strerror}") from error
 
 
 def _locked(descriptor: int, how: int, patience: Patience) -> bool:

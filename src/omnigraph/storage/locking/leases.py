@@ -32,7 +32,7 @@ from omnigraph.storage.objects import ObjectStore
 
 TIME_TO_LIVE: Final = 10.0
 _FIRST_PAUSE: Final = 0.01
-_LONGEST_PAUSE: Final = 0.25
+_LONGEST_PAUSE: Final = 0.1
 _REPEATS: Final = 3
 _FREE: Final = b"free after %020d\n"
 _FREE_FORM: Final = re.compile(rb"free after (\d{20})\n")

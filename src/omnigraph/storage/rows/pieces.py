@@ -20,6 +20,7 @@ from omnigraph.errors import ObjectDamaged
 from omnigraph.records import dataclass
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.files.deletions import deleted_rows_of
+from omnigraph.storage.files.fragments import fragments_of
 from omnigraph.storage.files.names import name_of
 from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.rows.filters import sql_literal
@@ -62,7 +63,7 @@ def pieces_of(tables: TableVersions, ref: TableRef) -> tuple[Piece, ...]:
     with translated(tables.shown(ref.location)):
         own = tables.uri(ref.location, ref.branch)
         bases = {number: base.path for number, base in handle.base_paths().items()}
-        return tuple(_piece(fragment.metadata, own, bases) for fragment in handle.get_fragments())
+        return tuple(_piece(fragment, own, bases) for fragment in fragments_of(handle))
 
 
 def _piece(fragment: Any, own: str, bases: dict[int, str]) -> Piece:

@@ -47,7 +47,9 @@ def identities(tables: TableVersions, ref: TableRef, pieces: Sequence[Piece]) ->
 def row_ids(fragment: FragmentMetadata) -> RowIds | None:
     """The row ids of all physical rows of a fragment; None if they are stored in an unknown way."""
     try:
-        return _row_ids(fragment.to_json(), fragment.physical_rows)
+        meta: Any = fragment.row_id_meta
+        stored = None if meta is None else meta.asdict()
+        return _row_ids({"row_id_meta": stored}, fragment.physical_rows)
     except (KeyError, TypeError, ValueError):
         return None
 

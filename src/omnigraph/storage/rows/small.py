@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -16,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
+from omnigraph.records import dataclass
 from omnigraph.storage.files.datafiles import has_blobs
+from omnigraph.storage.files.fragments import fragments_of
 from omnigraph.storage.files.names import name_of
 from omnigraph.storage.rows.pieces import Offsets, Piece, column_numbers, deleted_rows, physical_rows, pieces_of
 from omnigraph.storage.rows.row_ids import row_ids
@@ -39,6 +41,16 @@ _Columns = tuple[tuple[str, int], ...]
 _Key = tuple[str, tuple[str, ...], _Columns]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Version:
+    """The rows of a version of a table, those of each piece, and the columns they were taken from."""
+
+    ref: TableRef
+    columns: _Columns
+    parts: Mapping[Piece, pa.Table]
+    rows: pa.Table
+
+
 class SmallTables:
     """The rows of the small tables of one graph that writers have looked into."""
 
@@ -46,7 +58,7 @@ class SmallTables:
         self._tables = tables
         self._pieces: OrderedDict[_Key, pa.Table] = OrderedDict()
         self._deleted: OrderedDict[tuple[str, str], Offsets] = OrderedDict()
-        self._versions: OrderedDict[tuple[str, str | None], tuple[TableRef, pa.Table]] = OrderedDict()
+        self._versions: OrderedDict[tuple[str, str | None], _Version] = OrderedDict()
         self._ids: OrderedDict[tuple[str, tuple[str, ...]], pa.Array | None] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
@@ -58,23 +70,46 @@ class SmallTables:
         """
         place = ref.location, ref.branch
         with self._lock:
-            known, rows = self._versions.get(place, (None, None))
-        if known == ref and rows is not None and rows.schema.names[: len(schema)] == schema.names:
-            return rows
+            known = self._versions.get(place)
+        if known is not None and known.ref == ref and known.rows.schema.names[: len(schema)] == schema.names:
+            return known.rows
         columns = self._columns(ref)
         is_whole = {name for name, _ in columns} == set(schema.names)
         fragments = self._few(ref) if is_whole and not has_blobs(schema) else None
         if fragments is None:
             return None
         pieces = pieces_of(self._tables, ref)
-        identified = [self._identified(*each) for each in zip(pieces, fragments, strict=True)]
+        parts = known.parts if known is not None and known.columns == columns else {}
+        added = [each for each in zip(pieces, fragments, strict=True) if each[0] not in parts]
+        found = self._added(ref, schema, columns, added)
+        if found is None:
+            return None
+        parts = {piece: found[piece] if piece in found else parts[piece] for piece in pieces}
+        made = pa.concat_tables([_nothing(schema), *parts.values()]).combine_chunks()
+        with self._lock:
+            self._versions[place] = _Version(ref, columns, parts, made)
+            self._versions.move_to_end(place)
+            while len(self._versions) > MOST_FILES:
+                self._versions.popitem(last=False)
+        return made
+
+    def _added(
+        self,
+        ref: TableRef,
+        schema: pa.Schema,
+        columns: _Columns,
+        added: Sequence[tuple[Piece, FragmentMetadata]],
+    ) -> dict[Piece, pa.Table] | None:
+        """The rows of some pieces of a version; None if their row ids are stored in an unknown way."""
+        pieces = tuple(piece for piece, _ in added)
+        identified = [self._identified(*each) for each in added]
         found, *deleted = side_by_side(
             self._tables.address,
             partial(self._contents, ref, pieces, schema, columns),
             *(partial(self._deleted_rows, ref, piece) for piece in pieces if piece.deletions is not None),
         )
         gone = iter(deleted)
-        parts = [_nothing(schema)]
+        parts: dict[Piece, pa.Table] = {}
         for piece, content, ids in zip(pieces, found, identified, strict=True):
             addresses = np.arange(piece.rows, dtype=np.uint64) + (np.uint64(piece.fragment) << np.uint64(32))
             if ids is None:
@@ -83,14 +118,8 @@ class SmallTables:
             whole = whole.append_column(ROW_ADDRESS, pa.array(addresses))
             if piece.deletions is not None:
                 whole = whole.take(np.setdiff1d(np.arange(piece.rows), next(gone), assume_unique=True))
-            parts.append(whole)
-        made = pa.concat_tables(parts).combine_chunks()
-        with self._lock:
-            self._versions[place] = (ref, made)
-            self._versions.move_to_end(place)
-            while len(self._versions) > MOST_FILES:
-                self._versions.popitem(last=False)
-        return made
+            parts[piece] = whole
+        return parts
 
     def note(
         self, ref: TableRef, schema: pa.Schema, fragments: Sequence[FragmentMetadata], rows: pa.Table
@@ -105,13 +134,13 @@ class SmallTables:
             self._keep((folder, files, columns), whole.slice(start, fragment.physical_rows))
             start += fragment.physical_rows
 
-    def _few(self, ref: TableRef) -> list[FragmentMetadata] | None:
+    def _few(self, ref: TableRef) -> Sequence[FragmentMetadata] | None:
         """The fragments of a version that has few files, rows and bytes; None if it has more."""
         handle = self._tables.open(ref)
         with translated(self._tables.shown(ref.location)):
             if len(handle.fragment_ids()) > MOST_FILES:
                 return None
-            found = [fragment.metadata for fragment in handle.get_fragments()]
+            found = fragments_of(handle)
         sizes = (file.file_size_bytes for each in found for file in each.files)
         is_small = (
             sum(each.physical_rows for each in found) <= MOST_ROWS

@@ -106,15 +106,19 @@ def rewrite(handle: LanceDataset, group: Group, exact_rows: int = EXACT_ROWS) ->
     Files of more than ``exact_rows`` rows that have a version each get coarser ones (`row_versions`).
     """
     with translated(handle.uri):
-        written: Any = group.execute(handle)
-        described: dict[str, Any] = json.loads(written.json())
-        new = [FragmentMetadata.from_json(json.dumps(each)) for each in described["new_fragments"]]
-        settle_data(handle.uri, new)
-    old = (FragmentMetadata.from_json(json.dumps(each)) for each in described["original_fragments"])
-    return Rewritten(
-        tuple(json.dumps(fragment.to_json()) for fragment in old),
-        tuple(json.dumps(with_coarser_versions(fragment, exact_rows).to_json()) for fragment in new),
-    )
+        replaced, new = written_again(handle, group, exact_rows)
+    old = (FragmentMetadata.from_json(json.dumps(each)) for each in replaced)
+    return Rewritten(tuple(json.dumps(fragment.to_json()) for fragment in old), new)
+
+
+def written_again(handle: LanceDataset, group: Group, exact_rows: int) -> tuple[list[Any], tuple[str, ...]]:
+    """Write a group of fragments again: what Lance says of the old ones, and the new ones as they are kept."""
+    written: Any = group.execute(handle)
+    described: dict[str, Any] = json.loads(written.json())
+    new = [FragmentMetadata.from_json(json.dumps(each)) for each in described["new_fragments"]]
+    settle_data(handle.uri, new)
+    coarser = (with_coarser_versions(fragment, exact_rows) for fragment in new)
+    return described["original_fragments"], tuple(json.dumps(fragment.to_json()) for fragment in coarser)
 
 
 def stage_rewritten(

@@ -6,16 +6,17 @@ Row ids stay as they are, and the versions of rows stay good enough for `delta` 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lance import LanceDataset, LanceFragment, LanceOperation
+from lance import LanceDataset, LanceOperation
 from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionTask
 
+from omnigraph.storage.files.fragments import fragments_of
 from omnigraph.storage.stage.changes import Staged, following
-from omnigraph.storage.stage.compaction import Rewritten, compaction_options, rewrite, rewrite_groups
+from omnigraph.storage.stage.compaction import Rewritten, compaction_options, rewrite_groups, written_again
 from omnigraph.storage.unavailable import translated
 
 
@@ -43,18 +44,17 @@ def smaller_fragments(handle: LanceDataset, rows: int, shrunk: Shrunk) -> list[F
     read."""
     found: list[Fragment] = []
     with translated(handle.uri):
-        for fragment in handle.get_fragments():
-            after = shrunk.get(fragment.fragment_id, fragment)
+        for fragment in fragments_of(handle):
+            after = shrunk.get(fragment.id, fragment)
             if after is None:
                 continue
             deleted = after.num_deletions
             live = fragment.physical_rows - deleted
             if live < rows or deleted:
-                files = fragment.data_files()
-                sizes = [file.file_size_bytes for file in files]
+                sizes = [file.file_size_bytes for file in fragment.files]
                 size = None if None in sizes else sum(filter(None, sizes))
-                borrowed = any(file.base_id is not None for file in files)
-                found.append(Fragment(fragment.fragment_id, live, deleted, size, borrowed))
+                borrowed = any(file.base_id is not None for file in fragment.files)
+                found.append(Fragment(fragment.id, live, deleted, size, borrowed))
     return found
 
 
@@ -73,8 +73,7 @@ def fits(rewritten: Rewritten, handle: LanceDataset, shrunk: Shrunk) -> bool:
     if not indexed_fragments(handle).isdisjoint(rewritten.replaced):
         return False
     with translated(handle.uri):
-        now = [json.dumps(_described(handle, number, shrunk)) for number in rewritten.replaced]
-    return set(now) == set(rewritten.old)
+        return set(_described(handle, rewritten.replaced, shrunk)) == set(rewritten.old)
 
 
 def rewrite_fragments(
@@ -86,23 +85,23 @@ def rewrite_fragments(
     """
     with translated(handle.uri):
         plan: Any = Compaction.plan(handle, compaction_options(rows_per_file))
-        task = {
-            "task": {"fragments": [_described(handle, number, shrunk) for number in numbers]},
-            "read_version": handle.version,
-            "options": json.loads(plan.json())["options"],
-        }
+        old = tuple(_described(handle, numbers, shrunk))
+        options = json.dumps(json.loads(plan.json())["options"])
+        described = (
+            f'{{"task":{{"fragments":[{",".join(old)}]}},"read_version":{handle.version},"options":{options}}}'
+        )
         tasks: Any = CompactionTask
-        group: CompactionTask = tasks.from_json(json.dumps(task))
-    return rewrite(handle, group, exact_rows)
+        group: CompactionTask = tasks.from_json(described)
+        _, new = written_again(handle, group, exact_rows)
+    return Rewritten(old, new)
 
 
-def _described(handle: LanceDataset, number: int, shrunk: Shrunk) -> dict[str, Any] | None:
-    """A fragment as a change leaves it, in Lance's own words; None if it is not there."""
-    found = shrunk[number] if number in shrunk else handle.get_fragment(number)
-    if isinstance(found, LanceFragment):
-        found = found.metadata
-    described: dict[str, Any] | None = None if found is None else found.to_json()
-    return described
+def _described(handle: LanceDataset, numbers: Iterable[int], shrunk: Shrunk) -> Iterator[str]:
+    """Fragments as a change leaves them, in Lance's own words; null for one that is not there."""
+    left: Shrunk = {fragment.id: fragment for fragment in fragments_of(handle)} | dict(shrunk)
+    for number in numbers:
+        found = left.get(number)
+        yield json.dumps(None if found is None else found.to_json())
 
 
 def stage_fold(change: Staged, rewritten: Rewritten, operation: str) -> Staged:

@@ -19,6 +19,7 @@ from lance.dataset import Index
 from omnigraph.errors import OmniError
 from omnigraph.records import dataclass
 from omnigraph.storage import layout
+from omnigraph.storage.files.fragments import fragments_of
 from omnigraph.storage.files.staged import settle_index
 from omnigraph.storage.handles import TableRef
 from omnigraph.storage.objects import ObjectStore
@@ -109,7 +110,7 @@ def _existing(found: Any, sizes: Mapping[int, int]) -> ExistingIndex:
 
 def fragment_rows(handle: LanceDataset) -> dict[int, int]:
     """How many rows each fragment has that are not deleted."""
-    return {one.fragment_id: one.physical_rows - one.num_deletions for one in handle.get_fragments()}
+    return {one.id: one.num_rows for one in fragments_of(handle)}
 
 
 def chosen_fragments(handle: LanceDataset, ids: Collection[int]) -> list[LanceFragment]:

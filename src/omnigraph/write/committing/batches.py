@@ -9,18 +9,19 @@ behind it have changed nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ulid import ULID
 
 from omnigraph.errors import OmniError
-from omnigraph.manifest.drafts import CommitDraft
+from omnigraph.manifest.drafts import Change, CommitDraft
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit, ManifestState
 from omnigraph.recovery.sidecar import Sidecar
 from omnigraph.storage.locks import CommitLock
+from omnigraph.storage.tables import NextVersion, TableRef
 from omnigraph.write.changes import Ready, WriteRequest
 from omnigraph.write.committing.entry import Settled, moved_tables
 from omnigraph.write.committing.outcomes import InDoubt
@@ -52,6 +53,8 @@ class Planned:
     sidecar: Sidecar
     before: ManifestState
     after: ManifestState | None
+    versions: tuple[NextVersion, ...] = ()
+    """The versions of its tables, where they are known before they are made."""
 
 
 def plan(repository: Repository, own: Waiting, known: Settled, lock: CommitLock) -> list[Planned]:
@@ -88,6 +91,39 @@ def _planned(repository: Repository, waiting: Waiting, before: ManifestState) ->
     sidecar = Sidecar(waiting.operation_id, request.writer, request.branch.ref, draft, moves, schema=schema)
     after = repository.manifest.foresee(sidecar.branch, before, sidecar.change, draft)
     return Planned(waiting, sidecar, before, after)
+
+
+def foreseen(repository: Repository, planned: list[Planned]) -> list[Planned]:
+    """The same changes on a disk with the versions that their tables will have, as far as those can be known. The
+    checksums of these are part of the states, which are published as they are here."""
+    found: list[Planned] = []
+    newest: dict[tuple[str, str | None], NextVersion] = {}
+    for each in planned:
+        before = found[-1].after if found else each.before
+        if before is None:
+            break
+        versions: list[NextVersion] = []
+        for one in each.waiting.ready.staged:
+            place = one.move.after.location, one.move.after.table_branch
+            made = None
+            if len(one.versions) == 1:
+                made = repository.tables.foresee(one.table.staged, newest.get(place))
+            if made is None:
+                return found + planned[len(found) :]
+            newest[place] = made
+            versions.append(made)
+        change = with_checksums(each.sidecar, [version.ref for version in versions])
+        after = repository.manifest.foresee(each.sidecar.branch, before, change, each.sidecar.draft)
+        found.append(replace(each, before=before, after=after, versions=tuple(versions)))
+    return found + planned[len(found) :]
+
+
+def with_checksums(sidecar: Sidecar, reached: Sequence[TableRef]) -> Change:
+    """The change of the manifest that publishes a write, with the checksums of the versions that it has made."""
+    pins = dict(sidecar.change.pins)
+    for move, ref in zip(sidecar.moves, reached, strict=True):
+        pins[move.after.table_key] = replace(pins[move.after.table_key], checksum=ref.checksum)
+    return replace(sidecar.change, pins=pins)
 
 
 def _may_join(other: Waiting, own: Waiting, state: ManifestState) -> bool:

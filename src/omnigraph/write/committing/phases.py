@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
 from omnigraph.errors import ManifestConflict, OmniError, TableMoved
@@ -16,10 +15,10 @@ from omnigraph.manifest.state import Commit, ManifestState
 from omnigraph.recovery.sidecar import Sidecar, delete_sidecar, write_sidecar
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.locks import CommitLock, Held
-from omnigraph.storage.tables import TableRef
-from omnigraph.storage.together import side_by_side
+from omnigraph.storage.tables import NextVersion, TableRef
+from omnigraph.storage.together import at_once, side_by_side
 from omnigraph.write.changes import StagedMove
-from omnigraph.write.committing.batches import Planned, Waiting, plan
+from omnigraph.write.committing.batches import Planned, Waiting, foreseen, plan, with_checksums
 from omnigraph.write.committing.entry import Settled
 from omnigraph.write.committing.outcomes import InDoubt
 from omnigraph.write.committing.rebasing import remember
@@ -48,6 +47,8 @@ def commit(repository: Repository, own: Waiting, lock: CommitLock, job_lock: Hel
 
 def _commit_all(repository: Repository, planned: list[Planned], known: Settled, lock: CommitLock) -> None:
     """Commit changes one after the other, as far as that succeeds. The other sidecars are removed again."""
+    if repository.address.scheme is Scheme.LOCAL and len(planned) > 1:
+        planned = foreseen(repository, planned)
     begun = _begin(repository, planned, known, lock)
     published: list[Sidecar] = []
     is_certain = True
@@ -55,7 +56,7 @@ def _commit_all(repository: Repository, planned: list[Planned], known: Settled, 
         following = prepared if known.state is each.before else Following(known.state)
         try:
             hit("write.between_writes" if published else "write.after_sidecar")
-            moved = _move_all(repository, each.waiting.ready.staged, lock)
+            moved = _move_all(repository, each, lock)
             is_last = each is planned[len(begun) - 1]
             state = _publish(repository, each.sidecar, moved, lock, following, is_last)
             hit("write.after_publish")
@@ -91,12 +92,20 @@ def _begin(repository: Repository, planned: list[Planned], known: Settled, lock:
     sidecars = [each.sidecar for each in planned]
     if not sidecars[0].moves:
         return [Following(known.state)]
-    follow = repository.manifest.follow
+    is_remote = repository.address.scheme is Scheme.S3
+    run = at_once if len(planned) > 1 else partial(side_by_side, repository.address)
     try:
-        made = side_by_side(
-            repository.address,
+        made = run(
             *(partial(_failure, repository, sidecar) for sidecar in sidecars),
-            *(partial(follow, each.sidecar.branch, each.before, each.after) for each in planned),
+            *(
+                partial(
+                    repository.manifest.follow,
+                    each.sidecar.branch,
+                    each.before,
+                    each.after if is_remote or each.versions else None,
+                )
+                for each in planned
+            ),
             *lock.take_deferred(),
         )
     except Exception:
@@ -133,14 +142,17 @@ def _take_back(repository: Repository, sidecars: list[Sidecar]) -> bool:
     return all(side_by_side(repository.address, *(partial(remove, sidecar) for sidecar in sidecars)))
 
 
-def _move_all(repository: Repository, staged: list[StagedMove], lock: CommitLock) -> dict[str, TableRef]:
+def _move_all(repository: Repository, planned: Planned, lock: CommitLock) -> dict[str, TableRef]:
     """Phase B: commit each table; the version that it has then, by its key after the write. On an object store all
     tables move at the same time: a write of which some have moved is undone, whichever they are."""
+
+    staged = planned.waiting.ready.staged
 
     def move(index: int) -> TableRef:
         if index:
             hit("write.between_tables")
-        return _move(repository, staged[index], lock)
+        known = planned.versions[index] if planned.versions else None
+        return _move(repository, staged[index], known, lock)
 
     reached = side_by_side(repository.address, *(partial(move, index) for index in range(len(staged))))
     hit("write.after_tables")
@@ -158,10 +170,7 @@ def _publish(
     """Phase C: publish all tables at once. Meanwhile their new versions are opened, which the next write needs. On
     a disk that takes as long as the publish, and is done behind the last write of a row only."""
     is_opened = is_last or repository.address.scheme is Scheme.S3
-    pins = dict(sidecar.change.pins)
-    for key, ref in moved.items():
-        pins[key] = replace(pins[key], checksum=ref.checksum)
-    change = replace(sidecar.change, pins=pins)
+    change = with_checksums(sidecar, list(moved.values()))
     made: tuple[ManifestState, ...] = side_by_side(
         repository.address,
         lambda: repository.manifest.swap_in(
@@ -195,12 +204,12 @@ def _commit_of(repository: Repository, state: ManifestState, sidecar: Sidecar) -
     return found
 
 
-def _move(repository: Repository, one: StagedMove, lock: CommitLock) -> TableRef:
-    """Commit the versions of one table, the last of which is returned."""
+def _move(repository: Repository, one: StagedMove, known: NextVersion | None, lock: CommitLock) -> TableRef:
+    """Commit the versions of one table, the last of which is returned. The first may be known already."""
     change, *folded = one.versions
     try:
         lock.verify()
-        done = repository.tables.commit_staged(change)
+        done = repository.tables.commit_staged(change, known)
         for version in folded:
             hit("write.before_fold")
             lock.verify()

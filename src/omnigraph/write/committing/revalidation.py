@@ -67,8 +67,8 @@ def _revalidate(request: WriteRequest, ready: Ready[Result], lock: CommitLock) -
     starts = [ref_before(one.move) for one in ready.staged]
     state, moved, is_healed = settle(repository, request.branch, lock, starts)
     current = repository.snapshot(request.branch, state)
-    require_unchanged(request, current)
     require_new(repository, request.branch, request.graph_commit_id, current, base.snapshot)
+    require_unchanged(request, current)
     if current.schema_digest != base.snapshot.schema_digest:
         return SchemaChanged(request.branch.name)
     if current.manifest_version != base.snapshot.manifest_version:

@@ -94,7 +94,14 @@ class SchemaChange:
     @property
     def _write_request(self) -> WriteRequest:
         request = self._request
-        return WriteRequest(WRITER, request.branch, request.actor, request.message, request.if_commit)
+        return WriteRequest(
+            WRITER,
+            request.branch,
+            request.actor,
+            request.message,
+            request.if_commit,
+            graph_commit_id=request.graph_commit_id,
+        )
 
     def check(self, base: Base) -> tuple[SchemaPlan, Tables]:
         """Raise what stands against the change in one state of the branch; nothing is written."""

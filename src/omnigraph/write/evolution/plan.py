@@ -46,6 +46,7 @@ class SchemaRequest:
     change_columns: ChangeColumns = change_in_process
     job_lock: Held | None = None
     """Held by a job that changes columns by tasks."""
+    graph_commit_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,12 +142,22 @@ class Folding:
         shrunk = shrunk_fragments(change)
         if shrunk is not None and place not in self._seen and is_on(self._settings) and self._is_alone(place):
             self._seen[place] = None
+            folded: tuple[Staged, ...] = ()
             with suppress(OmniError):
-                self._seen[place] = self._write(ref, shrunk)
+                rewritten = self._seen[place] = self._write(ref, shrunk)
+                folded = () if rewritten is None else self._use(place, change, rewritten, operation)
             with suppress(OmniError):
                 self._tails[place] = index_tail(self._tables, ref, shrunk, self._settings)
-                return self._with_tail(ref, change, self.reuse(ref, change, operation), operation)
+                return self._with_tail(ref, change, folded, operation)
+            return folded
         return self.reuse(ref, change, operation)
+
+    def _use(
+        self, place: tuple[str, str | None], change: Staged, rewritten: Rewritten, operation: str
+    ) -> tuple[Staged, ...]:
+        """What was written again, as the version after a change that leaves its rows as they were written."""
+        self._used.add(place)
+        return (stage_fold(change, rewritten, operation),)
 
     def _is_alone(self, place: tuple[str, str | None]) -> bool:
         """Does no other writer of this process fold the same table now? One of the two would work in vain."""
@@ -183,8 +193,7 @@ class Folding:
             return ()
         with suppress(OmniError):
             if fits(rewritten, self._tables.open(ref), shrunk):
-                self._used.add(place)
-                return (stage_fold(change, rewritten, operation),)
+                return self._use(place, change, rewritten, operation)
         return ()
 
     def _write(self, ref: TableRef, shrunk: Shrunk) -> Rewritten | None:
