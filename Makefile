@@ -8,7 +8,7 @@ WORKERS := $(shell expr $$(nproc 2>/dev/null || echo 2) + 2)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test long faults lint format bench fuzz torture docs clean
+.PHONY: help install demo test long faults lint format bench fuzz hostile torture docs clean
 
 help: ## Show what can be done here
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ bench: install ## Print the benchmarks
 
 fuzz: install ## Fuzz both languages for a minute (FUZZ_SECONDS=60)
 	$(BIN)/python -m tests.fuzz.run --seconds $(or $(FUZZ_SECONDS),60)
+
+hostile: install ## Send hostile requests to a server for two minutes (HOSTILE_SECONDS=120): no answer may be a 5xx
+	$(BIN)/python -m tests.server.hostile --seconds $(or $(HOSTILE_SECONDS),120)
 
 torture: install ## Torment writers on disk and S3 for ten minutes (TORTURE_SECONDS=600) and check that nothing is lost
 	$(BIN)/python -m tests.torture.run --seconds $(or $(TORTURE_SECONDS),600)

@@ -1,12 +1,13 @@
 """Filters with arithmetic and functions over a million rows, beside DuckDB on the same values.
 
-    python -m benchmarks.expressions [rows]
+    python -m benchmarks.expressions [--rows 1000000] [--runs 15]
 
 Both engines hold the values in memory. Runs alternate, the medians are printed, and the counts are compared.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import statistics
@@ -35,7 +36,6 @@ QUESTIONS: Final = {
         "lower(carrier) = 'lx' and year(day) = 2024",
     ),
 }
-RUNS: Final = 15
 
 
 def flights(rows: int) -> pa.Table:
@@ -67,9 +67,18 @@ def timed(ask: Callable[[], Any]) -> tuple[float, Any]:
     return (time.perf_counter() - began) * 1e3, answer
 
 
+def asked() -> argparse.Namespace:
+    """What to measure."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.expressions", description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=1_000_000, help="how many rows (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=15, help="runs of each question (default: %(default)s)")
+    return parser.parse_args()
+
+
 def main() -> None:
     """Print one line per question."""
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    given = asked()
+    rows: int = given.rows
     table = flights(rows)
     with tempfile.TemporaryDirectory() as folder:
         graph = omnigraph.init(str(Path(folder) / "g"), SCHEMA)
@@ -78,13 +87,13 @@ def main() -> None:
         database = importlib.import_module("duckdb").connect()
         database.register("given", table)
         database.execute("create table flight as select * from given")
-        print(f"{rows:,} rows, milliseconds, medians of {RUNS} alternating runs")
+        print(f"{rows:,} rows, milliseconds, medians of {given.runs} alternating runs")
         print(f"{'question':<16}{'omnigraph':>12}{'duckdb':>12}{'ratio':>8}")
         for name, (condition, sql) in QUESTIONS.items():
             query = f"query q() {{ match {{ $f: Flight  {condition} }} return {{ count(*) as n }} }}"
             ours: list[float] = []
             theirs: list[float] = []
-            for _ in range(RUNS):
+            for _ in range(given.runs):
                 spent, result = timed(lambda query=query: graph.query(query).rows[0]["n"])  # type: ignore[misc]
                 ours.append(spent)
                 counted = f"select count(*) from flight where {sql}"

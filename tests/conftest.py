@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 from tests import stores
+from tests.sampling import examples
 from tests.stores import S3Server, Store
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     os.environ["OMNIGRAPH_HOME"] = os.devnull  # not the configuration of the person who runs the tests
+    settings.register_profile("sampled", settings.default, max_examples=examples(40, of=100))
+    settings.load_profile("sampled")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

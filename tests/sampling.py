@@ -24,7 +24,8 @@ def sampled(cases: Iterable[Any], kept: int) -> list[ParameterSet]:
 
 def quick_and_long(quick: Any, thorough: Any) -> list[ParameterSet]:
     """Two sizes of one test, of which the larger is long."""
-    return [pytest.param(quick, id="some"), pytest.param(thorough, id="many", marks=pytest.mark.long)]
+    some, many = (one if isinstance(one, tuple) else (one,) for one in (quick, thorough))
+    return [pytest.param(*some, id="some"), pytest.param(*many, id="many", marks=pytest.mark.long)]
 
 
 def examples(some: int, *, of: int) -> int:

@@ -126,6 +126,22 @@ CLEANUP_NAMES: Final = frozenset(
 MAINTAIN_NAMES: Final = frozenset({"maintain.after_lock", "maintain.between_branches", "maintain.before_end"})
 """The failpoints of maintenance between its steps, each of which has its own."""
 
+CLUSTER_NAMES: Final = frozenset(
+    {
+        "cluster_apply.before_graph_create",
+        "cluster_apply.after_graph_create",
+        "cluster_apply.before_schema_apply",
+        "cluster_apply.after_schema_apply",
+        "cluster_apply.after_payload_phase",
+        "cluster_apply.before_graph_delete",
+        "cluster_apply.within_graph_delete",
+        "cluster_apply.after_graph_delete",
+        "cluster_apply.before_state_write",
+        "cluster_apply.after_state_write",
+    }
+)
+"""The failpoints of a cluster's apply: on either side of each change of a graph, and of the ledger's write."""
+
 _ALL: Final = frozenset().union(
     NAMES,
     WRITE_NAMES,
@@ -136,6 +152,7 @@ _ALL: Final = frozenset().union(
     EXPORT_NAMES,
     CLEANUP_NAMES,
     MAINTAIN_NAMES,
+    CLUSTER_NAMES,
 )
 
 _armed: dict[str, Callable[[], None]] = {}

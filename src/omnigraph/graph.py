@@ -317,6 +317,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
         actor: str | None = None,
         message: str | None = None,
         if_commit: str | None = None,
+        graph_commit_id: str | None = None,
         engine: EngineName = "auto",
         spark: SparkSession | str | None = None,
         listener: Listener | None = None,
@@ -344,6 +345,7 @@ class Graph(MaintainedGraph, GraphWithBlobs):
             actor=self._who(actor),
             message=optional_text("message", message, LONGEST_MESSAGE),
             if_commit=optional_text("if_commit", if_commit),
+            graph_commit_id=commit_id_argument(graph_commit_id),
         )
         runners = SparkChoice(spark, listener, cancellation).or_local(engine_named(engine))
         return apply_large_schema(self._repository, request, runners, self._settings.bulk)

@@ -77,13 +77,13 @@ class UndoKeywords(ApplyKeywords, total=False):
     resolve: Side | None
     choices: Mapping[tuple[str, str], Side] | None
     if_commit: str | None
+    graph_commit_id: str | None
 
 
 class MergeKeywords(UndoKeywords, total=False):
     """Keywords of `Graph.merge` and `Graph.preview_merge`."""
 
     squash: bool
-    graph_commit_id: str | None
 
 
 class ChangeKeywords(TypedDict, total=False):

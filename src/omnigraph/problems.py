@@ -131,6 +131,26 @@ class ErrorGroup:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterProblem:
+    """Something that is wrong with a cluster, or that stands against a change of it.
+
+    ``path`` is the place in cluster.yaml, a file, a resource or an object; ``severity`` is `error` or `warning`.
+    """
+
+    code: str
+    severity: str
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.code}: {self.path}: {self.message}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields, for machines."""
+        return {"code": self.code, "severity": self.severity, "path": self.path, "message": self.message}
+
+
 def _cells(character: str) -> int:
     """How many terminal cells a character takes."""
     if unicodedata.combining(character):

@@ -32,6 +32,11 @@ class ReadSettings:
     n look-ups."""
     lookups_for_saved: int = 4
     """After so many look-ups of edges their topology is read, if it is saved beside the table."""
+    edges_per_node: int = 8
+    """The first look-up in a process compares the files of a table with their checksums. For this many edges that
+    takes as long as reading a node, so a table with more of them is read, if its topology is saved: …"""
+    edges_checked: int = 4_000_000
+    """… up to this many edges; of larger tables no more files are compared."""
     lookup_rows: int = 5_000
     """A query that looks up more rows than this starts again, with whole tables in memory."""
     scan_rows: int = 1 << 17

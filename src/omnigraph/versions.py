@@ -434,6 +434,7 @@ class VersionedGraph(GraphHandle):
             optional_text("message", options.get("message"), LONGEST_MESSAGE),
             Decisions(options.get("strict", False), options.get("resolve"), options.get("choices") or {}),
             optional_text("if_commit", options.get("if_commit")),
+            graph_commit_id=commit_id_argument(options.get("graph_commit_id")),
         )
 
     def _merge_request(self, source: str, into: str | None, options: MergeKeywords) -> MergeRequest:

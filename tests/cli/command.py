@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from omnigraph.cli.main import app, main
+from omnigraph.cli.main import app, run
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "aviation"
 MAIN = "import sys; sys.argv[0] = 'omnigraph'; from omnigraph.cli.main import main; main()"
@@ -85,7 +85,7 @@ def omnigraph(*args: str, stdin: bytes = b"", cwd: Path = EXAMPLES) -> Ran:
         patch.setattr(sys, "stdin", given)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
-                main()
+                run()
                 code: object = 0
             except SystemExit as exit_:
                 code = exit_.code or 0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.command import EXAMPLES, omnigraph, omnigraph_process
+from tests.cli.command import COMMAND, EXAMPLES, omnigraph, omnigraph_process
 
 SCHEMA = str(EXAMPLES / "schema.pg")
 QUERIES = str(EXAMPLES / "queries.gq")
@@ -46,3 +47,49 @@ def test_a_process_gives_what_the_other_tests_see(
 
 def test_the_installed_command() -> None:
     assert omnigraph_process("version", command=[str(INSTALLED)]) == omnigraph("version")
+
+
+THREADED = """
+import sys, time
+import pyarrow as pa, pyarrow.csv
+
+
+class Slow:
+    closed = False
+    reads = 0
+
+    def read(self, count=-1):
+        self.reads += 1
+        time.sleep(0.3 if self.reads > 2 else 0)
+        return b"a,b\\n" * 200_000
+
+    def readable(self):
+        return True
+
+    def seekable(self):
+        return False
+
+    def close(self):
+        pass
+
+
+reader = pa.csv.open_csv(pa.PythonFile(Slow(), mode="r"), pa.csv.ReadOptions(block_size=1 << 20))
+reader.read_next_batch()
+sys.argv = ["omnigraph", "version"]
+from omnigraph.cli.main import main
+
+main()
+"""
+"""A program in which a thread of Arrow wants Python's lock for as long as the process lives."""
+
+
+def test_a_thread_of_arrow_does_not_decide_how_a_command_ends() -> None:
+    ran = omnigraph_process(command=[sys.executable, "-c", THREADED])
+    assert ran == omnigraph("version")
+
+
+def test_output_that_cannot_be_written_is_told() -> None:
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run([*COMMAND, "version"], stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+    assert ran.returncode != 0
+    assert b"No space left" in ran.stderr

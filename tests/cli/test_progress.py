@@ -68,6 +68,26 @@ def test_a_bar_shows_share_bytes_rows_and_rate_and_warnings_stand_above_it() -> 
     assert seen.index("look at this") < seen.index("8.0 MB, 4,000 rows")
 
 
+WAIT = """
+import os, signal, time
+from omnigraph.bulk.runner import JobEvent
+from omnigraph.cli.progress import watched
+with watched() as job:
+    job["listener"](JobEvent("j", "starting Spark", 0, 1))
+    time.sleep(2.2)
+    os.kill(os.getpid(), signal.SIGINT)
+    assert job["cancellation"].is_cancelled
+print("done")
+"""
+
+
+@pytest.mark.long
+def test_the_time_goes_on_while_a_job_says_nothing_and_an_interrupt_is_answered() -> None:
+    seen = on_a_terminal(WAIT)
+    assert "0:00:01" in seen
+    assert "stopping in order; Ctrl-C once more stops at once" in seen
+
+
 def test_nothing_in_a_pipe() -> None:
     code = SHOW.replace('job["listener"](', "(job['listener'] or (lambda _: None))(")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
@@ -91,6 +111,10 @@ def test_a_bar_that_cannot_be_drawn_is_given_up_and_the_job_goes_on(capsys: pyte
 def test_amounts_are_told_in_the_singular_and_the_plural() -> None:
     assert amounts(JobEvent("j", "s", 1, 1, 1, 0, 1.0)) == "1 row, 1 rows/s"
     assert amounts(JobEvent("j", "s", 0, 1)) == ""
+
+
+def test_a_step_that_counts_no_rows_shows_none() -> None:
+    assert amounts(JobEvent("j", "finding rows", 1, 1, 0, 3_000_000, 2.0)) == "3.0 MB, 1.5 MB/s"
 
 
 def test_the_first_interrupt_cancels_and_the_second_ends_at_once(capsys: pytest.CaptureFixture[str]) -> None:

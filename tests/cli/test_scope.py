@@ -204,6 +204,24 @@ def test_wrong_words_are_usage_errors(environment: dict[str, str], words: tuple[
     assert (ran.code, said in " ".join(ran.err.replace("│", " ").split())) == (2, True), ran.err
 
 
+def test_words_about_the_graph_may_stand_before_the_verb(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "s.pg").write_text("node Person { name: String @key }")
+    assert omnigraph("--quiet", "init", "--schema", "s.pg", "new.omni", cwd=tmp_path).code == 0
+    for words in (("--store", "new.omni", "--json"), ("--json", "--store=new.omni")):
+        ran = omnigraph(*words, "branch", "list", cwd=tmp_path)
+        assert (ran.code, [each["name"] for each in ran.json["branches"]]) == (0, ["main"])
+    refused = omnigraph("--server", "prod", "optimize", cwd=tmp_path)
+    assert (refused.code, "takes no --server" in refused.err) == (2, True)
+    actor = ("--as", "eve", "--store", "new.omni", "mutate", "-e", 'query q() { insert Person { name: "a" } }')
+    assert omnigraph(*actor, "--json", cwd=tmp_path).json["actor_id"] == "eve"
+
+
+def test_help_ends_with_what_each_verb_works_on() -> None:
+    said = " ".join(omnigraph("--help").out.split())
+    for each in CAPABILITIES:
+        assert each in said.partition("A graph in its storage")[2]
+
+
 def test_every_verb_has_a_capability() -> None:
     assert CAPABILITIES.keys() == VERBS.keys()
 
@@ -233,7 +251,7 @@ def test_policies_are_checked_tested_and_asked(tmp_path: Path) -> None:
         ran = omnigraph("policy", *words, cwd=tmp_path)
         return ran.code, ran.out + ran.err
 
-    assert policy("validate", "policy.yaml") == (0, "policy.yaml: ok, 1 rules, 0 groups, 1 actors\n")
+    assert policy("validate", "policy.yaml") == (0, "policy.yaml: ok, 1 rule, 0 groups, 1 actor\n")
     assert policy("validate", "wrong.yaml") == (1, "error: wrong.yaml cannot be used: rules is missing\n")
     assert policy("test", "policy.yaml", "--tests", "good.yaml") == (0, "1 of 1 cases are as expected\n")
     assert policy("test", "policy.yaml", "--tests", "bad.yaml")[0] == 1

@@ -18,7 +18,7 @@ def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
     """It says where it listens, answers, writes a log in JSON, and ends well when it is asked to."""
     make_graph(tmp_path / "g.omni")
     (tmp_path / "tokens.json").write_text('{"ada": "secret"}')
-    command = [*COMMAND, "serve", "--port", "0", "--tokens-file", "tokens.json", "--graph", "social"]
+    command = [*COMMAND, "serve", "--bind", "[::1]:0", "--tokens-file", "tokens.json", "--graph", "social"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         name, _, address = process.stdout.readline().decode().strip().partition("=")
@@ -43,6 +43,9 @@ def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
         (("--tokens-file", "none.json"), "cannot be read"),
         (("--unauthenticated", "--policy", "g.omni"), "a policy has to know who calls"),
         (("--unauthenticated", "--graph", "a/b"), "cannot name a graph"),
+        (("--unauthenticated", "--graph", "policies"), "that name is reserved"),
+        (("--unauthenticated", "--bind", "8080"), "write HOST:PORT"),
+        (("--unauthenticated", "--bind", "256.0.0.1:9"), "cannot listen at 256.0.0.1:9"),
         (("--unauthenticated", "--host", "256.0.0.1"), "cannot listen at 256.0.0.1:8080"),
         (("--unauthenticated", "--tls-cert", "none.pem"), "belong together"),
         (("--unauthenticated", "--port", "0", "--tls-cert", "g.omni", "--tls-key", "g.omni"), "certificate"),

@@ -57,6 +57,16 @@ def policy(place: Path) -> None:
         (place / name).write_text(text)
 
 
+def cluster(place: Path) -> None:
+    """The files that the page shows, without the one with all keys."""
+    page = blocks_of(ROOT / "docs/cluster.md")
+    shown = [block.text for block in page if block.language in ("yaml", "pg", "gq")]
+    names = ("cluster.yaml", "people.pg", "queries/people.gq", "team.yaml", "lists.yaml")
+    (place / "queries").mkdir()
+    for name, text in zip(names, shown, strict=False):
+        (place / name).write_text(text)
+
+
 def configured(place: Path) -> None:
     """The configuration that the page shows, and a token."""
     (shown,) = (block.text for block in blocks_of(ROOT / "docs/configuration.md") if block.language == "yaml")
@@ -87,6 +97,7 @@ SCENES: Mapping[str, Scene] = {
     "backup.md": Scene(prepare=social),
     "changes.md": Scene(prepare=social),
     "cleanup.md": Scene(prepare=social),
+    "cluster.md": Scene(prepare=cluster),
     "clusters.md": Scene(prepare=social),
     "configuration.md": Scene(prepare=configured),
     "embeddings.md": Scene(prepare=documents),

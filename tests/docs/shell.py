@@ -119,10 +119,10 @@ class _Requests:
 
 def command(words: list[str], folder: str) -> None:
     """Be `omnigraph` with these words, in a folder."""
-    from omnigraph.cli.main import main
+    from omnigraph.cli.main import run
 
     sys.modules["__main__"] = ModuleType("__main__")  # whose package would be in usage messages
     warnings.resetwarnings()
     os.chdir(folder)
     sys.argv = ["omnigraph", *words]
-    main()
+    run()

@@ -9,11 +9,11 @@ from tests.faults.disk import heard_from
 from tests.faults.operations import OPERATIONS
 from tests.faults.trials import tell
 
-SOME = 4
+SOME = 3
 """This many of the several hundred faults of an operation, evenly spread, are tried in every test run, and only of
 some operations."""
 
-MORE = None if os.environ.get("OMNIGRAPH_ALL_FAULTS") else 24
+MORE = None if os.environ.get("OMNIGRAPH_ALL_FAULTS") else 16
 """This many of each operation are tried in `make long`, and all of them if that is asked for."""
 
 QUICK = (

@@ -10,11 +10,11 @@ from tests.faults.places import a_bucket
 from tests.faults.trials import report, try_all
 from tests.stores import S3Server
 
-SOME = 3
+SOME = 2
 """This many of the several hundred faults of an operation, evenly spread, are tried in every test run, and only of
 some operations."""
 
-MORE = None if os.environ.get("OMNIGRAPH_ALL_FAULTS") else 5
+MORE = None if os.environ.get("OMNIGRAPH_ALL_FAULTS") else 4
 """This many of each operation are tried in `make long`, and all of them if that is asked for."""
 
 QUICK = ("schema change on main",)

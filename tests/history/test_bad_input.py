@@ -197,7 +197,7 @@ COMMANDS: dict[str, tuple[str, int, str]] = {
 }
 
 
-@pytest.mark.parametrize(("case", "as_json"), sampled(product(COMMANDS, [(), ("--json",)]), 27))
+@pytest.mark.parametrize(("case", "as_json"), sampled(product(COMMANDS, [(), ("--json",)]), 9))
 def test_on_the_command_line(graph: Graph, case: str, as_json: tuple[str, ...]) -> None:
     command, code, text = COMMANDS[case]
     before = written(graph)

@@ -21,8 +21,8 @@ quickly = settings(
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # to make a history smaller takes many minutes
 )
-many = settings(quickly, max_examples=examples(3, of=120))
-few = settings(quickly, max_examples=examples(2, of=40))
+many = settings(quickly, max_examples=examples(3, of=80))
+few = settings(quickly, max_examples=examples(2, of=30))
 histories = st.lists(steps, min_size=12, max_size=24)
 
 

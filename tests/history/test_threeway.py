@@ -113,7 +113,7 @@ SIDES = st.sampled_from([None, "ours", "theirs"])
 
 
 @given(states(), states(), states(), st.booleans(), SIDES, st.dictionaries(st.sampled_from("abcd"), SIDES))
-@settings(max_examples=examples(150, of=1_000), deadline=None)
+@settings(max_examples=examples(50, of=1_000), deadline=None)
 def test_masks_decide_what_a_loop_over_entities_decides(
     base: State, theirs: State, ours: State, strict: bool, resolve: str | None, given_sides: dict[str, str | None]
 ) -> None:

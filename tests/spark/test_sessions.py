@@ -51,6 +51,29 @@ def test_a_server_that_is_not_spark_connect(silent_port: int, monkeypatch: pytes
         require_reachable(f"sc://127.0.0.1:{silent_port}")
 
 
+OTHER_SERVER = """
+from concurrent.futures import ThreadPoolExecutor
+import grpc
+from omnigraph.errors import SparkUnavailable
+from omnigraph.spark.sessions import spark_session
+
+server = grpc.server(ThreadPoolExecutor(2))
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+try:
+    spark_session(f"sc://127.0.0.1:{port}")
+except SparkUnavailable as error:
+    print(error.reason)
+server.stop(None)
+"""
+
+
+@pytest.mark.long
+def test_a_server_of_something_else_is_told_in_the_words_of_grpc() -> None:
+    done = subprocess.run([sys.executable, "-c", OTHER_SERVER], capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("the server did not answer as Spark Connect does: UNIMPLEMENTED, ")
+
+
 @pytest.mark.parametrize(
     ("address", "said"),
     [

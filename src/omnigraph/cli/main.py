@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
+import os
+import sys
+import threading
 import warnings
-from typing import Annotated, Final
+from typing import Annotated, Final, NoReturn
 
 import typer
 
+from omnigraph.cli.scope.capabilities import LEGEND
 from omnigraph.cli.verbs import VerbGroup
 
 _OBJECTS_PER_COLLECTION: Final = 50_000
@@ -17,6 +22,7 @@ app = typer.Typer(
     name="omnigraph",
     help="A typed property-graph database over Lance tables.",
     cls=VerbGroup,
+    epilog=LEGEND,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -42,11 +48,38 @@ def root(
     """A typed property-graph database over Lance tables."""
 
 
-def main() -> None:
-    """Run the command line."""
+def main() -> NoReturn:
+    """Run the command line, and end the process with it."""
+    try:
+        run()
+    except SystemExit as end:
+        leave(end)
+    leave(SystemExit(0))
+
+
+def run() -> None:
+    """Run the command line. Mistakes, and commands that say how they end, raise SystemExit."""
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
     warnings.showwarning = _show_warning
     app()
+
+
+def leave(end: SystemExit) -> NoReturn:
+    """End the process as Python does, except that the interpreter is not taken apart.
+
+    Arrow and Lance have threads. One that asks for Python's lock while the interpreter goes away is killed within
+    C++, which aborts the process: a command that had done its work would now and then end with 134.
+    """
+    if end.code is not None and not isinstance(end.code, int):
+        raise end
+    getattr(threading, "_shutdown", int)()
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        raise end from None  # Python says what is wrong with the stream
+    os._exit(end.code or 0)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

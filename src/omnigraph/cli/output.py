@@ -158,8 +158,13 @@ def live(shown: Console | None) -> None:
 
 def print_warning(message: str) -> None:
     """Print a warning to standard error, above a bar that is shown there."""
+    print_note(f"warning: {message}")
+
+
+def print_note(message: str) -> None:
+    """Print a line to standard error, above a bar that is shown there."""
     out = console(stderr=True) if _live is None else _live
-    out.print(f"warning: {message}", style="yellow", markup=False, highlight=False, soft_wrap=True, emoji=False)
+    out.print(message, style="yellow", markup=False, highlight=False, soft_wrap=True, emoji=False)
 
 
 def print_error(error: OmniError) -> None:

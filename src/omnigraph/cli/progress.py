@@ -11,12 +11,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypedDict
 
 import typer
 
-from omnigraph.cli.output import live, print_warning
+from omnigraph.cli.output import live, print_note, print_warning
 from omnigraph.cli.scope.options import said
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ INTERRUPTED: Final = 130
 """The exit code of a command that Ctrl-C ended."""
 _STEADY: Final = 0.1
 """How many seconds the bar stays as it is at least."""
+_PAUSE: Final = 0.5
+"""After how many seconds at most the time of a step is drawn again."""
 
 
 class Watched(TypedDict):
@@ -78,6 +80,9 @@ def _stopped_by_interrupt(cancellation: Cancellation) -> Iterator[None]:
     def cancel(*_: object) -> None:
         cancellation.cancel()
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        if is_shown():
+            with suppress(Exception):  # whatever it is, the job is cancelled
+                print_note("stopping in order; Ctrl-C once more stops at once")
 
     signal.signal(signal.SIGINT, cancel)
     try:
@@ -94,6 +99,10 @@ class Bar:
         self._steps: dict[str, TaskID] = {}
         self._drawn = 0.0
 
+    def tick(self) -> None:
+        """Show how long the step takes, although nothing else is known of it."""
+        self._guarded(lambda progress: progress.refresh())
+
     def listen(self, event: JobEvent) -> None:
         """Show how far a job is."""
         share = event.share if event.share is not None else event.done / event.tasks if event.tasks else None
@@ -106,10 +115,13 @@ class Bar:
         self._show(event.step, share, f"{event.bytes / 1e6:,.1f} of {event.total_bytes / 1e6:,.1f} MB, {files}")
 
     def _show(self, step: str, share: float | None, done: str) -> None:
+        self._guarded(lambda progress: self._draw(progress, step, share, done))
+
+    def _guarded(self, draw: Callable[[Progress], None]) -> None:
         if self._progress is None:
             return
         try:
-            self._draw(self._progress, step, share, done)
+            draw(self._progress)
         except Exception as error:  # noqa: BLE001  whatever it is, it is not the job that failed
             _end(self._progress, error)
             self._progress = None
@@ -156,11 +168,33 @@ def _shown_bar() -> Iterator[Bar | None]:
     except Exception as error:  # noqa: BLE001  the job has not begun, and runs as well without a bar
         _end(progress, error)
         progress = None
+    if progress is None:
+        yield None
+        return
+    bar = Bar(progress)
     try:
-        yield None if progress is None else Bar(progress)
+        with _ticking(bar):
+            yield bar
     finally:
-        if progress is not None:
-            _end(progress, None)
+        _end(progress, None)
+
+
+@contextmanager
+def _ticking(bar: Bar) -> Iterator[None]:
+    """Draw a bar now and then, also while the job says nothing, so that its time goes on."""
+    is_over = threading.Event()
+
+    def tick() -> None:
+        while not is_over.wait(_PAUSE):
+            bar.tick()
+
+    thread = threading.Thread(target=tick, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join(_PAUSE)
 
 
 def _end(progress: Progress | None, error: Exception | None) -> None:
@@ -180,6 +214,8 @@ def amounts(event: JobEvent) -> str:
     if not event.rows and not event.bytes:
         return ""
     seconds = max(event.seconds, 0.001)
+    if not event.rows:
+        return f"{event.bytes / 1e6:,.1f} MB, {event.bytes / 1e6 / seconds:,.1f} MB/s"
     size = f"{event.bytes / 1e6:,.1f} MB, " if event.bytes else ""
     rows = f"{event.rows:,} row{'' if event.rows == 1 else 's'}"
     return f"{size}{rows}, {event.rows / seconds:,.0f} rows/s"

@@ -8,6 +8,8 @@ choice. All others, and all mistakes, are left to Typer.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -31,7 +33,10 @@ class _QuickOption(TyperOption):
 
     def process_value(self, ctx: Any, value: Any) -> Any:
         plain = _plain(self, value)
-        return super().process_value(ctx, value) if plain is _UNKNOWN else _used(self, ctx, plain)
+        if plain is not _UNKNOWN:
+            return _used(self, ctx, plain)
+        with _plainly_worded():
+            return super().process_value(ctx, value)
 
 
 class _QuickArgument(TyperArgument):
@@ -42,7 +47,20 @@ class _QuickArgument(TyperArgument):
 
     def process_value(self, ctx: Any, value: Any) -> Any:
         plain = _plain(self, value)
-        return super().process_value(ctx, value) if plain is _UNKNOWN else _used(self, ctx, plain)
+        if plain is not _UNKNOWN:
+            return _used(self, ctx, plain)
+        with _plainly_worded():
+            return super().process_value(ctx, value)
+
+
+@contextmanager
+def _plainly_worded() -> Iterator[None]:
+    """Take out of the messages of Typer what only says which kind of exception it was."""
+    try:
+        yield
+    except typer.BadParameter as error:
+        error.message = error.message.removeprefix("Value error, ")
+        raise
 
 
 def _described(parameter: TyperOption | TyperArgument) -> str | None:

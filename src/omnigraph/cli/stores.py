@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
@@ -12,6 +13,7 @@ from omnigraph.cli.scope.options import given_here, said
 from omnigraph.cli.scope.target import Target, resolve
 
 if TYPE_CHECKING:
+    from omnigraph.cluster.state.places import ClusterPlace
     from omnigraph.graph import Graph
     from omnigraph.remote.graph import RemoteGraph
 
@@ -43,7 +45,25 @@ Actor = Annotated[str | None, typer.Option("--as", help="Who is doing this; kept
 
 def resolve_target(*given: str | None) -> Target:
     """The graph that the user means, in whichever way."""
-    return resolve(given_here(*given))
+    return resolve(given_here(*given), applied_graphs=_applied_graphs)
+
+
+def cluster_place(named: str) -> ClusterPlace:
+    """A cluster by its name in the configuration, its folder or its root."""
+    from omnigraph.cluster.state.places import place_named
+
+    return place_named(read_config().clusters.get(named, named.rstrip("/")))
+
+
+def _applied_graphs(root: str) -> Mapping[str, str] | None:
+    """Where the graphs of a cluster with a ledger are, by their names; None if it has none."""
+    from omnigraph.cluster.state.ledger import require_ledger
+    from omnigraph.cluster.state.places import is_cluster, place_named
+
+    if not is_cluster(root):
+        return None
+    place = place_named(root)
+    return {name: place.graph_uri(name) for name in require_ledger(place).state.graphs}
 
 
 def resolve_store(*given: str | None) -> str:

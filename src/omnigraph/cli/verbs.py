@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from omnigraph.cli.quick import take_plain_values
 from omnigraph.cli.scope.capabilities import CAPABILITIES
-from omnigraph.cli.scope.options import capable, take_graph_first
+from omnigraph.cli.scope.options import capable, take_graph_first, words_behind
 
 VERBS: Final[Mapping[str, str]] = {
     "init": "graph.graphs:init",
@@ -41,6 +41,7 @@ VERBS: Final[Mapping[str, str]] = {
     "revert": "history.undo:revert",
     "cherry-pick": "history.undo:cherry_pick",
     "reset": "history.undo:reset",
+    "cluster": "cluster.commands:app",
     "serve": "server.serve:serve",
     "graphs": "server.graphs:app",
     "queries": "server.queries:app",
@@ -74,6 +75,10 @@ class VerbGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = _Imported()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the words about the graph before the verb as well as behind it."""
+        return super().parse_args(ctx, words_behind(args))
 
     def main(  # type: ignore[override]
         self, args: Any = None, prog_name: str | None = None, **more: Any

@@ -48,7 +48,9 @@
     │   ├── PolicyDenied         something that no rule of the graph's policy allows
     │   ├── ActorRequired        a graph with a policy that is used without an actor
     │   ├── PolicyInvalid        a policy, or its tests, with mistakes
-    │   └── ConfigInvalid        a file of the operator's configuration that cannot be used
+    │   ├── ConfigInvalid        a file of the operator's configuration that cannot be used
+    │   ├── ClusterRefused       a cluster that cannot be worked on, with all that is wrong
+    │   └── ClusterManaged       what a cluster does for its graphs, asked of one of them
     ├── DataError                fix the data
     │   ├── RecordError          records of a load that cannot be read
     │   ├── ConstraintViolation  rows that break a constraint of the schema
@@ -64,7 +66,7 @@
     │   ├── SumOverflow          a sum over integers that a 64-bit integer cannot hold
     │   ├── ComputationFailed    a value that cannot be computed, such as a date of a text that is none
     │   │   ├── DivisionByZero   a number divided by zero
-    │   │   └── NumberOverflow   an integer beyond 64 bits, or a moment beyond the calendar
+    │   │   └── NumberOverflow   a number beyond 64 bits, or a moment beyond the calendar
     │   └── QueryCancelled       the caller cancelled the query
     ├── PipelineError            a bulk job, an export or a stream that did not finish
     │   ├── JavaUnavailable      Spark needs Java, and there is none, or one that is too old
@@ -124,6 +126,10 @@ from omnigraph.errors.blobs import (
     BlobNotFound,
     BlobSourceUnavailable,
     RangeUnsatisfiable,
+)
+from omnigraph.errors.clusters import (
+    ClusterManaged,
+    ClusterRefused,
 )
 from omnigraph.errors.conflicts import (
     BatchDone,
@@ -251,6 +257,7 @@ from omnigraph.errors.storage import (
     UpgradeRequired,
 )
 from omnigraph.problems import (
+    ClusterProblem,
     Diagnostic,
     ErrorGroup,
     RecordProblem,
@@ -273,6 +280,9 @@ __all__ = [
     "BranchProtected",
     "BranchTagged",
     "ChangeFeedGap",
+    "ClusterManaged",
+    "ClusterProblem",
+    "ClusterRefused",
     "CommitDone",
     "ComputationFailed",
     "ConfigInvalid",

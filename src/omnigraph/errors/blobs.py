@@ -71,15 +71,17 @@ class BlobSourceUnavailable(DataError):
 
 
 class RangeUnsatisfiable(RequestError):
-    """A range of bytes that lies behind the end of a blob of ``length`` bytes."""
+    """A range of bytes, from ``start`` up to ``end``, that lies behind the end of a blob of ``length`` bytes."""
 
-    def __init__(self, asked: str, length: int) -> None:
-        super().__init__(asked, length)
+    def __init__(self, asked: str, length: int, start: int, end: int) -> None:
+        super().__init__(asked, length, start, end)
         self.asked = asked
         self.length = length
+        self.start = start
+        self.end = end
 
     def __str__(self) -> str:
         return f"the range '{self.asked[:80]}' lies outside the {self.length} bytes of the blob"
 
     def as_json(self) -> dict[str, Any]:
-        return {"error": str(self), "blob_range": {"asked": self.asked, "length": self.length}}
+        return {"error": str(self), "blob_range": {"start": self.start, "end": self.end, "length": self.length}}

@@ -46,6 +46,9 @@ class SchemaChanged(ConflictError):
             " Look at the new schema with `omnigraph schema show` and retry"
         )
 
+    def as_json(self) -> dict[str, Any]:
+        return {"error": str(self), "read_set_conflict": {"member": "schema"}}
+
 
 class PreconditionFailed(ConflictError):
     """The branch is not at the commit that the caller named. ``actual`` is None if it has no commit."""

@@ -26,7 +26,10 @@ class SparkUnavailable(PipelineError):
     """A Spark session that cannot be started or reached."""
 
     def __init__(
-        self, master: str, reason: str, remedy: str = "check the address and the cluster, or use engine='local'"
+        self,
+        master: str,
+        reason: str,
+        remedy: str = "check the address and the cluster, or use --engine local (engine='local')",
     ) -> None:
         super().__init__(master, reason, remedy)
         self.master = master

@@ -71,7 +71,7 @@ class CountOverflow(QueryStopped):
 
 
 class SumOverflow(QueryStopped):
-    """A sum over integers is larger, or smaller, than a 64-bit integer can say."""
+    """A sum is larger, or smaller, than 64 bits can say: of integers an integer, of floats a float."""
 
     def __init__(self, query: str, expression: str) -> None:
         super().__init__(query, expression)
@@ -80,8 +80,8 @@ class SumOverflow(QueryStopped):
 
     def __str__(self) -> str:
         return (
-            f"query '{self.query}': {self.expression} is beyond what a 64-bit integer can say; "
-            "add conditions, group by more, or store the property as a float"
+            f"query '{self.query}': {self.expression} is beyond what 64 bits can say; "
+            "add conditions, group by more, or add up smaller numbers: `sum(to_float(…))` of integers"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -99,8 +99,13 @@ class ComputationFailed(QueryStopped):
 
     remedy = "exclude such rows by a condition, or choose the values with `case when … then … end`"
 
+    @property
+    def advice(self) -> str:
+        """What the caller can do about it."""
+        return self.remedy
+
     def __str__(self) -> str:
-        return f"query '{self.query}': {self.expression}: {self.reason}; {self.remedy}"
+        return f"query '{self.query}': {self.expression}: {self.reason}; {self.advice}"
 
     def as_json(self) -> dict[str, Any]:
         return {"error": str(self), "query": self.query, "expression": self.expression, "reason": self.reason}
@@ -113,9 +118,14 @@ class DivisionByZero(ComputationFailed):
 
 
 class NumberOverflow(ComputationFailed):
-    """A computed integer that has no room in 64 bits, or a moment outside the years 1 to 9999."""
+    """A computed number that has no room in 64 bits, or a moment outside the years 1 to 9999."""
 
     remedy = "compute with floats, `to_float(…)`, or exclude such rows by a condition"
+
+    @property
+    def advice(self) -> str:
+        """Floats have room for large integers only."""
+        return self.remedy if "64 bits" in self.reason else ComputationFailed.remedy
 
 
 class QueryCancelled(QueryStopped):

@@ -341,7 +341,8 @@ class ParentlessCommit(RequestError):
         return f"commit {self.graph_commit_id} created the graph and has no parent; choose a later commit"
 
     def as_json(self) -> dict[str, Any]:
-        return {"error": str(self), "code": "parentless_commit", "graph_commit_id": self.graph_commit_id}
+        refused = {"reason": "parentless_commit", "graph_commit_id": self.graph_commit_id}
+        return {"error": str(self), "change_diff_refusal": refused}
 
 
 class CursorRejected(RequestError):
@@ -356,7 +357,7 @@ class CursorRejected(RequestError):
         return f"change cursor rejected: {self.reason}; {self.remedy}"
 
     def as_json(self) -> dict[str, Any]:
-        return {"error": str(self), "code": "cursor_rejected", "reason": self.reason}
+        return {"error": str(self), "reason": self.reason}
 
 
 class ChangeFeedGap(RequestError):
@@ -382,10 +383,8 @@ class ChangeFeedGap(RequestError):
     def as_json(self) -> dict[str, Any]:
         return {
             "error": str(self),
-            "code": "change_feed_gap",
             "branch": self.branch,
-            "cursor": self.cursor,
-            "graph_commit_id": self.graph_commit_id,
+            "change_feed_gap": {"cursor": self.cursor, "first_unreadable_commit_id": self.graph_commit_id},
         }
 
 

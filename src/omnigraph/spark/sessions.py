@@ -14,7 +14,7 @@ import uuid
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -34,6 +34,8 @@ _SOURCE: Final = Path(__file__).parent.parent
 _QUIET: Final = Path(__file__).with_name("log4j2.properties")
 _CONNECT_CORES: Final = 8
 _LOGGED: Final = re.compile(r"^[\d:]+ [A-Z]+ \S+: ")
+_GRPC_STATUS: Final = re.compile(r"status = StatusCode\.(\w+)")
+_GRPC_DETAILS: Final = re.compile(r'details = "(.*)"')
 _starting = threading.Lock()
 _supplied: WeakSet[SparkSession] = WeakSet()
 """The sessions whose workers have this package."""
@@ -131,6 +133,7 @@ def _connected(session_class: type[SparkSession], address: str, config: Mapping[
     for name, value in config.items():
         builder = builder.config(name, value)
     log = _log_file()
+    session = None
     try:
         with _errors_to(log):
             session = builder.getOrCreate()
@@ -138,9 +141,28 @@ def _connected(session_class: type[SparkSession], address: str, config: Mapping[
     except ImportError as error:
         raise MissingExtra("pyspark[connect]", "connect", "Spark Connect") from error
     except Exception as error:
-        raise SparkUnavailable(address, _first_line(str(error))) from error
+        if session is not None:
+            _abandon(session)
+        raise SparkUnavailable(address, _why_unreachable(error)) from error
     _ship_package(session)
     return session
+
+
+def _abandon(session: SparkSession) -> None:
+    """Leave a session of Spark Connect without telling its server: Spark would try to for minutes, at the end of
+    this process too."""
+    with suppress(Exception):
+        session.client.close()
+    with suppress(Exception):
+        session.stop()
+
+
+def _why_unreachable(error: Exception) -> str:
+    """What went wrong with a call of Spark Connect: an error of gRPC says it in the middle of its text."""
+    status, details = _GRPC_STATUS.search(str(error)), _GRPC_DETAILS.search(str(error))
+    if status is None or details is None:
+        return _first_line(str(error))
+    return f"the server did not answer as Spark Connect does: {status[1]}, {details[1]}"
 
 
 def _started(session_class: type[SparkSession], master: str, config: Mapping[str, str]) -> SparkSession:

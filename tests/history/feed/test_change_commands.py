@@ -125,10 +125,10 @@ def test_targets_that_no_baseline_is_written_to(graph: Graph, tmp_path: Path, ta
 def test_errors(graph: Graph) -> None:
     poll = ("changes", "poll", "--store", graph.address)
     rejected = run(*poll, "--cursor", "nonsense", "--json")
-    assert (rejected.code, rejected.json["code"]) == (1, "cursor_rejected")
+    assert (rejected.code, rejected.json["error"][:23]) == (1, "change cursor rejected:")
     first = graph.commits()[-1].graph_commit_id
     parentless = run("commit", "changes", first, "--store", graph.address, "--json")
-    assert (parentless.code, parentless.json["code"]) == (1, "parentless_commit")
+    assert (parentless.code, parentless.json["change_diff_refusal"]["reason"]) == (1, "parentless_commit")
     assert run(*poll, "--cursor", "x", "--start", "now").code == 2
     assert run(*poll, "--json", "--jsonl").code == 2
     assert "from 1 to 8,192" in run(*poll, "--limit", "9000").err

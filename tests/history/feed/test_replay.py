@@ -65,7 +65,7 @@ def do(graph: Graph, step: str, value: Any) -> None:
             graph.revert(graph.commits()[0].graph_commit_id, resolve="theirs")
 
 
-@settings(max_examples=examples(10, of=150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(10, of=100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     history=st.lists(STEPS, min_size=3, max_size=9),
     limit=st.sampled_from([1, 2, 3, 1_000]),

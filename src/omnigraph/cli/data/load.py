@@ -39,8 +39,8 @@ DataFiles = Annotated[
     list[str] | None,
     typer.Option(
         "--data",
-        help="A file, directory or glob of JSON Lines (also .gz, .zst) or Parquet, on disk or s3://; repeatable. "
-        "`-` reads standard input.",
+        help="A file, directory or glob, on disk or s3://; repeatable. JSON Lines whose records name their types, "
+        "or Parquet, CSV and Arrow below nodes/TYPE and edges/TYPE; also .gz and .zst. `-` reads standard input.",
     ),
 ]
 NodeFiles = Annotated[
@@ -194,6 +194,9 @@ def _sources(
                 raise typer.BadParameter(f"{name} is given twice")
             typed[section][name] = source
             lines[f"{section}.{name}"] = 0
+    for path in data or ():
+        if path.lower().endswith((".yaml", ".yml")):
+            raise typer.BadParameter(f"'{path}' is no data; a mapping file is given as --map {path}")
     everything = LoadMap(found.path, (*found.data, *(data or ())), typed["nodes"], typed["edges"], lines)
     if not everything.data and not everything.nodes and not everything.edges:
         raise typer.BadParameter("give --data PATH, --node TYPE=PATH and --edge TYPE=PATH, or --map FILE")

@@ -27,9 +27,12 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Create a graph with a schema. Refuses a place that holds one."""
+    from omnigraph.cluster.managed import require_unmanaged
     from omnigraph.opening import create_graph
 
-    graph = create_graph(resolve_store(uri, store), read_source(schema), actor=actor, force=force)
+    address = resolve_store(uri, store)
+    require_unmanaged(address, "which graphs there are")
+    graph = create_graph(address, read_source(schema), actor=actor, force=force)
     snapshot = graph.snapshot()
     if as_json:
         print_json({"uri": graph.address, **snapshot.as_json()})

@@ -213,6 +213,10 @@ def apply(
     if every and (engine is EngineName.SPARK or master or remote):
         raise typer.BadParameter("--all-branches runs in this process, not on Spark")
     target = resolve_target(uri, store)
+    if not target.is_server:
+        from omnigraph.cluster.managed import require_unmanaged
+
+        require_unmanaged(target.address, "its schema")
     if allow_data_loss:
         require_consent(target, False, "drop rows and values")
     graph = open_target(target, read_only=False, actor=actor)

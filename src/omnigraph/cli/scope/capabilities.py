@@ -16,6 +16,8 @@ class Capability(StrEnum):
     """A server."""
     DIRECT = "direct"
     """A graph's storage, which no server gives access to."""
+    CONTROL = "control"
+    """The configuration of a cluster, in a folder that --config names."""
     LOCAL = "local"
     """Files of this machine, and no graph."""
 
@@ -63,9 +65,20 @@ _BY_CAPABILITY: Final[Mapping[Capability, tuple[str, ...]]] = {
         "cleanup",
         "serve",
     ),
+    Capability.CONTROL: ("cluster",),
     Capability.LOCAL: ("fmt", "version", "policy", "alias", "profile", "login", "logout"),
 }
 
+_LEGEND: Final[Mapping[Capability, str]] = {
+    Capability.ANY: "A graph in its storage (--store, --cluster) or on a server (--server)",
+    Capability.SERVED: "A server (--server)",
+    Capability.DIRECT: "A graph's storage (--store, --cluster)",
+    Capability.LOCAL: "Files of this machine",
+}
+LEGEND: Final = "\n\n".join(
+    f"{text}: {', '.join(_BY_CAPABILITY[capability])}." for capability, text in _LEGEND.items()
+)
+"""What each verb works on, for people."""
 CAPABILITIES: Final[Mapping[str, Capability]] = {
     verb: capability for capability, verbs in _BY_CAPABILITY.items() for verb in verbs
 }

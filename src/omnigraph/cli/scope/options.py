@@ -7,7 +7,7 @@ them refuses it by name.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import typer
@@ -24,6 +24,11 @@ REPORTING: Final = frozenset(
         "branch merge",
         "cherry-pick",
         "clone",
+        "cluster apply",
+        "cluster approve",
+        "cluster force-unlock",
+        "cluster import",
+        "cluster refresh",
         "embed",
         "export",
         "index",
@@ -42,10 +47,14 @@ REPORTING: Final = frozenset(
     }
 )
 """Commands that change something and print what they have done. Others print what they were asked for."""
+_ANYWHERE: Final = frozenset({"--as", "--server", "--graph", "--profile", "--store", "--cluster"})
+_FLAGS: Final = frozenset({"--yes", "--quiet", "--json"})
+"""Words that may stand before the verb, with a value and without."""
 _ADDRESS: Final = re.compile(r"\.omni/?$|^[a-z0-9]+://")
 _SAID: Final = "omnigraph.scope"
 _WHY: Final[Mapping[Capability, str]] = {
     Capability.DIRECT: "it works on the store itself; name that with --store",
+    Capability.CONTROL: "it works on a whole cluster; name its folder with --config",
     Capability.LOCAL: "it works on files, not on a graph",
     Capability.SERVED: "it asks a server; name that with --server",
     Capability.ANY: "",
@@ -54,6 +63,7 @@ _TAKES: Final[Mapping[Capability, frozenset[str]]] = {
     Capability.ANY: frozenset({"server", "cluster", "graph", "profile", "yes", "quiet"}),
     Capability.SERVED: frozenset({"server", "profile"}),
     Capability.DIRECT: frozenset({"cluster", "graph", "profile", "yes", "quiet"}),
+    Capability.CONTROL: frozenset({"quiet"}),
     Capability.LOCAL: frozenset(),
 }
 
@@ -119,6 +129,24 @@ def take_graph_first(command: Any) -> None:
         return parse(ctx, ["--store", *args] if is_graph else args)
 
     command.parse_args = parse_args
+
+
+def words_behind(args: Sequence[str]) -> list[str]:
+    """The words of a command line with those about the graph behind the verb, where they may stand as well."""
+    taken: list[str] = []
+    rest = list(args)
+    while rest:
+        word, joined, _ = rest[0].partition("=")
+        if word in _ANYWHERE and not joined and len(rest) > 1:
+            taken += [rest.pop(0), rest.pop(0)]
+        elif word in _FLAGS or (word in _ANYWHERE and joined):
+            taken.append(rest.pop(0))
+        else:
+            break
+    if not rest:
+        return list(args)
+    end = rest.index("--") if "--" in rest else len(rest)
+    return [*rest[:end], *taken, *rest[end:]]
 
 
 def _note(ctx: typer.Context, option: Any, value: Any) -> Any:

@@ -8,7 +8,7 @@ The first of these that says something decides: an address on the command line (
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,10 @@ from omnigraph.records import dataclass
 STORE: Final = "OMNIGRAPH_STORE"
 PROFILE: Final = "OMNIGRAPH_PROFILE"
 _WEB: Final = ("http://", "https://")
+
+
+AppliedGraphs = Callable[[str], Mapping[str, str] | None]
+"""Tells where the graphs of a cluster with a ledger are, by their names; None if it has no ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,18 @@ class Target:
         return self.address if self.graph is None else f"{self.address}/graphs/{self.graph}"
 
 
-def resolve(given: Given, environment: Mapping[str, str] = os.environ) -> Target:
-    """The one target that is meant; a wrong or a missing word is a usage error."""
+def no_ledgers(_: str) -> Mapping[str, str] | None:
+    """Every cluster is a folder of graphs: no ledger is looked for."""
+    return None
+
+
+def resolve(
+    given: Given, environment: Mapping[str, str] = os.environ, applied_graphs: AppliedGraphs = no_ledgers
+) -> Target:
+    """The one target that is meant; a wrong or a missing word is a usage error.
+
+    ``applied_graphs`` looks for the ledger of a cluster, which may be in a bucket.
+    """
     stores = sorted({address for address in given.stores if address})
     if given.server is not None and stores:
         raise typer.BadParameter(f"two graphs are named: {stores[0]} and --server {given.server}")
@@ -73,20 +87,22 @@ def resolve(given: Given, environment: Mapping[str, str] = os.environ) -> Target
         other = stores[0] if stores else f"--server {given.server}"
         raise typer.BadParameter(f"two graphs are named: {other} and one of --cluster {given.cluster}")
     if given.cluster is not None:
-        return _cluster(given.cluster, given.graph, read_config(environment), None)
+        return _cluster(given.cluster, given.graph, read_config(environment), applied_graphs)
     if stores:
         return _store(stores[0], given, None)
     if given.server is not None:
         return _server(given.server, given.graph, read_config(environment), None)
     if given.profile is not None:
-        return _profile(given.profile, given, read_config(environment), f"--profile {given.profile}")
+        return _profile(
+            given.profile, given, read_config(environment), f"--profile {given.profile}", applied_graphs
+        )
     if environment.get(STORE):
         return _store(environment[STORE], given, f"${STORE}")
     config = read_config(environment)
     if environment.get(PROFILE):
-        return _profile(environment[PROFILE], given, config, f"${PROFILE}={environment[PROFILE]}")
+        return _profile(environment[PROFILE], given, config, f"${PROFILE}={environment[PROFILE]}", applied_graphs)
     if config.defaults.server is not None or config.defaults.store is not None:
-        return _bound(config.defaults, given, config, f"defaults of {config.path}")
+        return _bound(config.defaults, given, config, f"defaults of {config.path}", applied_graphs)
     return _store(_only_here(), given, None)
 
 
@@ -98,9 +114,18 @@ def _store(address: str, given: Given, origin: str | None) -> Target:
     return Target(address, origin=origin)
 
 
-def _cluster(named: str, graph: str | None, config: OperatorConfig, origin: str | None) -> Target:
+def _cluster(
+    named: str,
+    graph: str | None,
+    config: OperatorConfig,
+    applied_graphs: AppliedGraphs,
+    origin: str | None = None,
+) -> Target:
     """A graph of a cluster: a directory or a place in a bucket, named by the configuration or by itself."""
     root = config.clusters.get(named, named.rstrip("/"))
+    applied = applied_graphs(root)
+    if applied is not None:
+        return _of_cluster(root, graph, applied, origin)
     if graph is not None:
         return Target(f"{root}/{graph}.omni", origin=origin)
     here = sorted(path.stem for path in Path(root.removeprefix("file://")).glob("*.omni"))
@@ -108,6 +133,15 @@ def _cluster(named: str, graph: str | None, config: OperatorConfig, origin: str 
         return Target(f"{root}/{here[0]}.omni", origin=origin)
     found = f"it has {', '.join(here)}" if here else "it cannot be told which ones it has"
     raise typer.BadParameter(f"which graph of {root}? {found}; name one with --graph")
+
+
+def _of_cluster(root: str, graph: str | None, applied: Mapping[str, str], origin: str | None) -> Target:
+    """A graph that a cluster has applied: the one that is named, or the only one."""
+    wanted = next(iter(applied)) if graph is None and len(applied) == 1 else graph
+    if wanted is None or wanted not in applied:
+        what = "which graph of" if graph is None else f"there is no graph '{graph}' in"
+        raise typer.BadParameter(f"{what} {root}? it has {', '.join(applied) or 'none'}; name one with --graph")
+    return Target(applied[wanted], origin=origin)
 
 
 def _server(named: str, graph: str | None, config: OperatorConfig, origin: str | None) -> Target:
@@ -126,21 +160,25 @@ def server_of(url: str, servers: Mapping[str, str]) -> str | None:
     return max(fitting, key=lambda name: len(servers[name]), default=None)
 
 
-def _profile(name: str, given: Given, config: OperatorConfig, origin: str) -> Target:
+def _profile(
+    name: str, given: Given, config: OperatorConfig, origin: str, applied_graphs: AppliedGraphs
+) -> Target:
     found = config.profiles.get(name)
     if found is None:
         known = ", ".join(sorted(config.profiles)) or "none"
         raise typer.BadParameter(f"there is no profile '{name}' in {config.path}; it has {known}")
     if [found.server, found.cluster, found.store].count(None) != 2:
         raise ConfigInvalid(str(config.path), f"profiles.{name} names exactly one of server, cluster and store")
-    return _bound(found, given, config, origin)
+    return _bound(found, given, config, origin, applied_graphs)
 
 
-def _bound(binding: Binding, given: Given, config: OperatorConfig, origin: str) -> Target:
+def _bound(
+    binding: Binding, given: Given, config: OperatorConfig, origin: str, applied_graphs: AppliedGraphs
+) -> Target:
     if binding.server is not None:
         return _server(binding.server, given.graph or binding.graph, config, origin)
     if binding.cluster is not None:
-        return _cluster(binding.cluster, given.graph or binding.graph, config, origin)
+        return _cluster(binding.cluster, given.graph or binding.graph, config, applied_graphs, origin)
     assert binding.store is not None  # noqa: S101  callers have looked
     return _store(binding.store, given, origin)
 

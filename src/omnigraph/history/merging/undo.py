@@ -32,6 +32,7 @@ class UndoRequest:
     if_commit: str | None = None
     combine: Combine = combine_in_memory
     job_lock: Held | None = None
+    graph_commit_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,13 @@ def _apply(
             raise MergeConflicts(source, request.branch.name, found.conflicts, found.total)
         return Prepared(found.delta, found.counts, repeatable=False, stages=found.stages, reads=found.reads)
 
-    write = WriteRequest(kind, request.branch, request.actor, message, request.if_commit)
+    write = WriteRequest(
+        kind,
+        request.branch,
+        request.actor,
+        message,
+        request.if_commit,
+        graph_commit_id=request.graph_commit_id,
+    )
     written = commit_write(repository, write, prepare, request.job_lock)
     return UndoResult(request.branch.name, kind, of, written.result, written.commit)
