@@ -213,16 +213,16 @@ def _edge_checks(load: StagedLoad, groups: int) -> Iterator[Check]:
 
 
 def _grouped(files: Sequence[StagedFile], groups: int) -> list[tuple[StagedFile, ...]]:
-    """The files in groups of about the same number of rows."""
-    limit = -(-sum(file.rows for file in files) // groups)
-    grouped: list[list[StagedFile]] = [[]]
-    rows = 0
+    """The files in up to so many groups of about the same number of rows: a task for each has an index of its own.
+
+    A file belongs to the group in whose share of all rows its middle row lies.
+    """
+    total = sum(file.rows for file in files)
+    grouped: list[list[StagedFile]] = [[] for _ in range(groups)]
+    before = 0
     for file in files:
-        if grouped[-1] and rows + file.rows > limit:
-            grouped.append([])
-            rows = 0
-        grouped[-1].append(file)
-        rows += file.rows
+        grouped[min(groups - 1, (2 * before + file.rows) * groups // (2 * total or 1))].append(file)
+        before += file.rows
     return [tuple(group) for group in grouped if group]
 
 
