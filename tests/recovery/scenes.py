@@ -11,7 +11,7 @@ from tests.stores import Store
 import omnigraph
 from omnigraph import Graph
 from omnigraph.manifest.repository import Repository
-from omnigraph.recovery.sidecar import Sidecar, list_sidecars, read_sidecar
+from omnigraph.recovery.sidecar import Sidecar, list_sidecars, read_sidecars
 from omnigraph.storage.tables import TableRef
 
 SCHEMA = """
@@ -153,8 +153,8 @@ def as_read(store: Store, branch: str = "main") -> Contents:
 
 def sidecars(repository: Repository) -> list[Sidecar]:
     """The sidecars there are."""
-    found = [read_sidecar(repository.objects, key) for key in list_sidecars(repository.objects)]
-    return [sidecar for sidecar in found if sidecar is not None]
+    keys = list_sidecars(repository.objects)
+    return [sidecar for key in keys for sidecar in read_sidecars(repository.objects, key)]
 
 
 def assert_settled(graph: Graph) -> None:

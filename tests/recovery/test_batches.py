@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from tests.stores import S3Server, Store
 
 import omnigraph
 from omnigraph import Graph, failpoints
-from omnigraph.errors import ConstraintViolation, OmniError, StorageUnavailable
+from omnigraph.errors import ConstraintViolation, OmniError, SidecarUnreadable, StorageUnavailable
 from omnigraph.recovery.classify import Decision, Movement, classify, decide, ref_before
+from omnigraph.recovery.sidecar import list_sidecars, read_sidecars
 
 NAMES = [f"p{number}" for number in range(5)]
 
@@ -119,12 +121,13 @@ def test_a_kill_leaves_whole_writes_on_an_object_store(s3_store: Store, failpoin
 def check_killed(store: Store, failpoint: str, whole: int, branch: str) -> None:
     new_graph(store)
     see_killed(failpoint, insert_and_die, store, NAMES, branch)
-    pending = len(sidecars(connect(store)._repository))
+    killed = connect(store)._repository
+    pending, objects = len(sidecars(killed)), len(list_sidecars(killed.objects))
     graph = omnigraph.open(store.uri, storage_options=store.options)
     assert len(people(graph, branch)) == whole
     assert len(graph._repository.manifest.latest(None).commits) >= whole
     assert_settled(graph)
-    assert pending == (0 if failpoint == "recovery.sidecar_write" else len(NAMES))
+    assert (pending, objects) == ((0, 0) if failpoint == "recovery.sidecar_write" else (len(NAMES), 1))
     insert_in_line(graph, ["q1", "q2"], branch)
     assert people(graph, branch) >= {"q1", "q2"}
     assert len(people(graph, branch)) == whole + 2
@@ -146,18 +149,56 @@ def test_a_write_that_fails_takes_none_along(local_store: Store) -> None:
     assert isinstance(error, StorageUnavailable)
     assert len(people(graph)) == 4
     assert_settled(graph)
+    assert len(graph.recoveries()) == 1, "only the write that failed was recovered"
 
 
-def test_a_sidecar_that_cannot_be_written_is_of_one_write_only(s3_server: S3Server) -> None:
+def test_sidecars_that_cannot_be_written_fail_one_write_only(s3_server: S3Server) -> None:
+    """The thread that wrote them is told; the others have moved nothing and are prepared again."""
     with faulty_store(s3_server) as place:
         graph = new_graph(place.store)
         place.forget()
         graph.mutate(INSERT, {"n": "first"})
-        place.arm(Rule("PUT", "__recovery/*.json", 3, "refuse"))
+        place.arm(Rule("PUT", "__recovery/*.json", 1, "refuse"))
         results = insert_in_line(graph, NAMES)
+        assert place.disarm() == [1]
     assert len(people(graph)) == 1 + len([result for result in results if not isinstance(result, OmniError)])
     assert len(errors(results)) <= 1
     assert_settled(graph)
+
+
+@pytest.mark.parametrize("failpoint", ["recovery.after_audit", "recovery.sidecar_delete"])
+def test_a_recovery_that_dies_between_two_writes_of_a_row_is_repeated(local_store: Store, failpoint: str) -> None:
+    """Each write that is resolved is taken out of the object of the row; the next recovery goes on behind it."""
+    new_graph(local_store)
+    see_killed("write.after_tables", insert_and_die, local_store, NAMES, "main")
+    left: list[int] = []
+    for resolved in range(len(NAMES)):
+        graph = connect(local_store)
+        with failpoints.armed(failpoint, _die_at(2)), pytest.raises(KeyboardInterrupt):
+            graph.refresh()
+        left.append(len(sidecars(graph._repository)))
+        if left[-1] == 1:
+            break
+        assert left[-1] == len(NAMES) - 1 - resolved
+    graph = omnigraph.open(local_store.uri)
+    assert len(people(graph)) == 1
+    assert_settled(graph)
+    assert len(graph.recoveries()) == len(NAMES)
+
+
+def test_the_object_of_a_row_is_whole_or_refused(local_store: Store) -> None:
+    new_graph(local_store)
+    see_killed("write.after_sidecar", insert_and_die, local_store, NAMES, "main")
+    objects = connect(local_store)._repository.objects
+    (key,) = list_sidecars(objects)
+    content = Path(local_store.uri, key).read_bytes()
+    moved = key.replace(key[-8:-5], "000")
+    Path(local_store.uri, moved).write_bytes(content)
+    with pytest.raises(SidecarUnreadable, match="another write's"):
+        read_sidecars(objects, moved)
+    Path(local_store.uri, key).write_bytes(content.replace(b"mutation", b"mutatiom", 1))
+    with pytest.raises(SidecarUnreadable, match="damaged"):
+        read_sidecars(objects, key)
 
 
 def test_a_write_that_was_to_follow_an_undone_one_is_undone(local_store: Store) -> None:
@@ -178,3 +219,14 @@ def test_a_write_that_was_to_follow_an_undone_one_is_undone(local_store: Store) 
 
 def _die() -> None:
     raise KeyboardInterrupt
+
+
+def _die_at(time: int) -> Callable[[], None]:
+    """Dies when it is called for so many times."""
+    calls = iter([*[False] * (time - 1), True])
+
+    def hit() -> None:
+        if next(calls, False):
+            raise KeyboardInterrupt
+
+    return hit

@@ -27,7 +27,7 @@ from omnigraph.recovery.classify import (
     restoring,
     versions_made,
 )
-from omnigraph.recovery.sidecar import Sidecar, TableMove, delete_sidecar, list_sidecars, read_sidecar
+from omnigraph.recovery.sidecar import Sidecar, TableMove, end_sidecar, list_sidecars, read_sidecars
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.tables import TableRef
@@ -103,11 +103,9 @@ def _pending(repository: Repository) -> tuple[list[Sidecar], list[SidecarUnreada
     unreadable: list[SidecarUnreadable] = []
     for key in list_sidecars(repository.objects, repository.cleanups):
         try:
-            sidecar = read_sidecar(repository.objects, key)
+            found += read_sidecars(repository.objects, key)
         except SidecarUnreadable as error:
             unreadable.append(error)
-        else:
-            found += [] if sidecar is None else [sidecar]
     return found, unreadable
 
 
@@ -134,15 +132,15 @@ def _resolve_all(repository: Repository, waiting: list[Sidecar], lock: CommitLoc
             try:
                 recoveries.append(_resolve(repository, sidecar, lock))
             except RecoveryBlocked as error:
-                blocked[sidecar.key] = error
+                blocked[sidecar.operation_id] = error
             except OmniError as error:
                 return _Healed(recoveries, [error])
             except Exception as error:  # noqa: BLE001  one write must not keep the rest from being resolved
                 reason = f"{type(error).__name__}: {error}"
-                blocked[sidecar.key] = RecoveryBlocked(sidecar.operation_id, reason)
+                blocked[sidecar.operation_id] = RecoveryBlocked(sidecar.operation_id, reason)
         if len(blocked) == len(waiting):
-            return _Healed(recoveries, [blocked[waiting[0].key]])
-        waiting = [sidecar for sidecar in waiting if sidecar.key in blocked]
+            return _Healed(recoveries, [blocked[waiting[0].operation_id]])
+        waiting = [sidecar for sidecar in waiting if sidecar.operation_id in blocked]
     return _Healed(recoveries, [])
 
 
@@ -161,7 +159,7 @@ def _resolve_once(repository: Repository, sidecar: Sidecar, lock: CommitLock) ->
     known = AuditLog(repository.tables).find(sidecar.operation_id)
     if known is not None:
         hit("recovery.after_audit")
-        delete_sidecar(repository.objects, sidecar.key)
+        end_sidecar(repository.objects, sidecar)
         return known
     if not repository.branches.has(sidecar.branch):
         return _finish(repository, sidecar, "OrphanedBranchDiscarded", None, {})
@@ -304,7 +302,7 @@ def _finish(
     )
     AuditLog(repository.tables).record(recovery)
     hit("recovery.after_audit")
-    delete_sidecar(repository.objects, sidecar.key)
+    end_sidecar(repository.objects, sidecar)
     return recovery
 
 

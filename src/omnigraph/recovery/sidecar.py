@@ -1,13 +1,14 @@
 """Sidecars: what a writer is about to commit, written to the store before the first table moves.
 
 A sidecar exists exactly while its write is in flight. A process that holds the branch's commit lock and finds one
-knows that its writer is dead, and has everything needed to finish the write or to undo it.
+knows that its writer is dead, and has everything needed to finish the write or to undo it. Writes that are
+committed in a row share one object, in their order.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final
 
@@ -24,6 +25,8 @@ from omnigraph.storage.control.sealed import number, optional_text, seal, text, 
 from omnigraph.storage.objects import ObjectStore
 
 SIDECAR_VERSION: Final = 1
+ROW_VERSION: Final = 2
+"""The version of an object that has the sidecars of several writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +59,13 @@ class Sidecar:
     tombstones: tuple[Tombstone, ...] = ()
     started_at: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC))
     schema: SchemaMove | None = None
+    row: str | None = None
+    """The operation whose object this sidecar lies in, if several writes share one."""
 
     @property
     def key(self) -> str:
-        return f"{layout.SIDECARS}/{self.operation_id}.json"
+        """The object that has the sidecar."""
+        return f"{layout.SIDECARS}/{self.row or self.operation_id}.json"
 
     @property
     def change(self) -> Change:
@@ -80,21 +86,32 @@ class Sidecar:
         return {pin.table_key: pin.table_version for pin in pins}
 
 
-def write_sidecar(objects: ObjectStore, sidecar: Sidecar) -> None:
-    """Phase A. If it fails, nothing was written."""
+def write_sidecars(objects: ObjectStore, sidecars: Sequence[Sidecar]) -> None:
+    """Phase A of one write, or of all writes of a row. If it fails, nothing was written."""
     hit("recovery.sidecar_write")
-    objects.put(sidecar.key, _encode(sidecar))
+    objects.put(sidecars[0].key, _encode(sidecars))
 
 
-def delete_sidecar(objects: ObjectStore, key: str) -> None:
-    """Phase D: the write is over."""
+def delete_sidecars(objects: ObjectStore, key: str) -> None:
+    """Phase D: the writes of an object are over."""
     hit("recovery.sidecar_delete")
     objects.discard(key)
 
 
+def end_sidecar(objects: ObjectStore, sidecar: Sidecar) -> None:
+    """One write is over: its sidecar is taken out of its object, and the object is removed with the last one."""
+    left = [] if sidecar.row is None else read_sidecars(objects, sidecar.key)
+    left = [each for each in left if each.operation_id != sidecar.operation_id]
+    if left:
+        hit("recovery.sidecar_delete")
+        objects.put(sidecar.key, _encode(left))
+    else:
+        delete_sidecars(objects, sidecar.key)
+
+
 def list_sidecars(objects: ObjectStore, cleanups: Cleanups | None = None) -> list[str]:
-    """The keys of all sidecars, oldest first. Empty when nothing is in flight. The mark of the last cleanup lies
-    beside them, and is noted in passing."""
+    """The keys of the objects of all sidecars, oldest first. Empty when nothing is in flight. The mark of the last
+    cleanup lies beside them, and is noted in passing."""
     hit("recovery.sidecar_list")
     keys = objects.list(layout.SIDECARS)
     if cleanups is not None:
@@ -102,11 +119,12 @@ def list_sidecars(objects: ObjectStore, cleanups: Cleanups | None = None) -> lis
     return [key for key in keys if key.endswith(".json")]
 
 
-def read_sidecar(objects: ObjectStore, key: str) -> Sidecar | None:
-    """One sidecar; None if it was removed meanwhile, SidecarUnreadable if it is damaged or of a newer release."""
+def read_sidecars(objects: ObjectStore, key: str) -> list[Sidecar]:
+    """The sidecars of one object, in the order of their writes; none if it was removed meanwhile,
+    SidecarUnreadable if it is damaged or of a newer release."""
     found = objects.get(key)
     if found is None:
-        return None
+        return []
     try:
         stored = unseal(key, found.content)
         version = stored["version"]
@@ -114,21 +132,32 @@ def read_sidecar(objects: ObjectStore, key: str) -> Sidecar | None:
         raise SidecarUnreadable(key, f"it is damaged ({error.reason})") from error
     except KeyError as error:
         raise SidecarUnreadable(key, "it is damaged (it has no version)") from error
-    if version != SIDECAR_VERSION:
-        is_newer = isinstance(version, int) and version > SIDECAR_VERSION
-        raise SidecarUnreadable(key, f"its version {version!r:.20} is not {SIDECAR_VERSION}", is_newer)
+    if version not in (SIDECAR_VERSION, ROW_VERSION):
+        is_newer = isinstance(version, int) and version > ROW_VERSION
+        raise SidecarUnreadable(
+            key, f"its version {version!r:.20} is neither {SIDECAR_VERSION} nor {ROW_VERSION}", is_newer
+        )
     try:
-        sidecar = _decode(stored)
+        if version == SIDECAR_VERSION:
+            sidecars = [_decode(stored, None)]
+        else:
+            sidecars = [_decode(each, text(stored["row"])) for each in stored["writes"]]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SidecarUnreadable(key, f"it is damaged ({error})") from error
-    if sidecar.key != key:
+    if not sidecars or any(sidecar.key != key for sidecar in sidecars):
         raise SidecarUnreadable(key, "it is another write's")
-    return sidecar
+    return sidecars
 
 
-def _encode(sidecar: Sidecar) -> bytes:
-    stored = {
-        "version": SIDECAR_VERSION,
+def _encode(sidecars: Sequence[Sidecar]) -> bytes:
+    if sidecars[0].row is None:
+        return seal({"version": SIDECAR_VERSION, **_stored(sidecars[0])})
+    writes = [_stored(sidecar) for sidecar in sidecars]
+    return seal({"version": ROW_VERSION, "row": sidecars[0].row, "writes": writes})
+
+
+def _stored(sidecar: Sidecar) -> dict[str, Any]:
+    return {
         "operation_id": sidecar.operation_id,
         "writer": sidecar.writer,
         "branch": sidecar.branch.name,
@@ -156,10 +185,9 @@ def _encode(sidecar: Sidecar) -> bytes:
         ],
         "schema": None if sidecar.schema is None else _schema_json(sidecar.schema),
     }
-    return seal(stored)
 
 
-def _decode(stored: Mapping[str, Any]) -> Sidecar:
+def _decode(stored: Mapping[str, Any], row: str | None) -> Sidecar:
     commit = stored["commit"]
     return Sidecar(
         operation_id=text(stored["operation_id"]),
@@ -183,6 +211,7 @@ def _decode(stored: Mapping[str, Any]) -> Sidecar:
         ),
         started_at=dt.datetime.fromisoformat(stored["started_at"]),
         schema=_schema(stored.get("schema")),
+        row=row,
     )
 
 
@@ -232,7 +261,7 @@ def _writable(value: object) -> str | None:
 def is_pending(objects: ObjectStore, branch: BranchName) -> bool | None:
     """Is a write to a branch in flight or interrupted? None if a sidecar cannot be listed or read."""
     try:
-        found = [read_sidecar(objects, key) for key in list_sidecars(objects)]
+        found = [sidecar for key in list_sidecars(objects) for sidecar in read_sidecars(objects, key)]
     except OmniError:
         return None
-    return any(sidecar is not None and sidecar.branch == branch for sidecar in found)
+    return any(sidecar.branch == branch for sidecar in found)

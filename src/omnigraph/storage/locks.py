@@ -7,8 +7,9 @@ held as a whole to change the schema or the branches. Readers take neither.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, Protocol
 
 from omnigraph.storage.address import Address, Scheme
@@ -35,6 +36,9 @@ _LOCKED_FIRST: Final = 7
 
 _TRYING: Final = 0
 """What is left of that number while one tries."""
+
+_STAGING: Final = (os.cpu_count() or 1) + 1
+"""How many threads of a process write files to a disk at a time: more would take processors from each other."""
 
 _GRAPH: Final = "graph"
 _BRANCH: Final = "branch-"
@@ -92,6 +96,8 @@ class Locks:
         self._turns: dict[str, Turns] = {}
         self._contended: dict[str, int] = {}
         self._wait = wait
+        is_local = address.scheme is Scheme.LOCAL
+        self._staging = threading.BoundedSemaphore(_STAGING) if is_local else None
 
     @contextmanager
     def commit(self, branch: str) -> Iterator[CommitLock]:
@@ -152,6 +158,11 @@ class Locks:
             else:
                 self._contended.pop(branch, None)
         return branch in self._contended
+
+    def staging(self) -> AbstractContextManager[object]:
+        """Wait until few enough threads of this process stage small changes. On an object store, where most of
+        that is waiting for answers, any number of them may."""
+        return nullcontext() if self._staging is None else self._staging
 
     @contextmanager
     def control(self) -> Iterator[CommitLock]:

@@ -247,7 +247,11 @@ def _make_ready(
     stages.update(prepared.stages)
     renamed = {} if prepared.schema is None else prepared.schema.renamed
     fold = folding.fold if lock is None else folding.reuse
-    staged = [_stage(base, key, renamed.get(key, key), stage, fold, operation_id) for key, stage in stages.items()]
+    is_limited = request.is_quick and lock is None
+    with base.repository.locks.staging() if is_limited else nullcontext():
+        staged = [
+            _stage(base, key, renamed.get(key, key), stage, fold, operation_id) for key, stage in stages.items()
+        ]
     return Ready(base, prepared, staged)
 
 

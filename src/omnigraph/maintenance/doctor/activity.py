@@ -9,7 +9,7 @@ from omnigraph.maintenance.doctor.examination import RESTORE, UPGRADE, Examinati
 from omnigraph.maintenance.doctor.report import Finding, Severity
 from omnigraph.recovery.classify import Decision, decide, movements_of
 from omnigraph.recovery.jobs import listed_records, unreferenced
-from omnigraph.recovery.sidecar import Sidecar, list_sidecars, read_sidecar
+from omnigraph.recovery.sidecar import Sidecar, list_sidecars, read_sidecars
 from omnigraph.storage import layout
 from omnigraph.storage.locks import branch_lock
 
@@ -45,14 +45,15 @@ def check_sidecars(exam: Examination) -> Iterator[Finding]:
     """Writes that are in flight, or were interrupted, and whether the next writer can resolve them."""
     for key in list_sidecars(exam.repository.objects):
         try:
-            sidecar = read_sidecar(exam.repository.objects, key)
+            sidecars = read_sidecars(exam.repository.objects, key)
         except SidecarUnreadable as error:
             code = "newer_release" if error.is_newer else "sidecar_damaged"
             remedy = UPGRADE if error.is_newer else f"{RESTORE}, or run `omnigraph repair --confirm --force`"
             yield Finding(code, Severity.ERROR, str(error), remedy, file=key)
             continue
-        if sidecar is not None and exam.only_branch in (None, sidecar.branch.name):
-            yield _of_sidecar(exam, sidecar)
+        for sidecar in sidecars:
+            if exam.only_branch in (None, sidecar.branch.name):
+                yield _of_sidecar(exam, sidecar)
 
 
 def _of_sidecar(exam: Examination, sidecar: Sidecar) -> Finding:

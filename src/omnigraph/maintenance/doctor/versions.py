@@ -12,7 +12,7 @@ from omnigraph.maintenance.doctor.examination import RESTORE, Examination, Exami
 from omnigraph.maintenance.doctor.report import Finding, Severity
 from omnigraph.maintenance.repair.drift import look
 from omnigraph.maintenance.repair.report import Action, Classification, TableRepair
-from omnigraph.recovery.sidecar import list_sidecars, read_sidecar
+from omnigraph.recovery.sidecar import list_sidecars, read_sidecars
 from omnigraph.storage.stage.compaction import ROWS_PER_FILE
 from omnigraph.storage.unavailable import translated
 
@@ -45,10 +45,10 @@ def _is_written(exam: Examination, examined: ExaminedBranch) -> bool:
     repository, branch = exam.repository, examined.branch
     for key in list_sidecars(repository.objects):
         try:
-            sidecar = read_sidecar(repository.objects, key)
+            sidecars = read_sidecars(repository.objects, key)
         except SidecarUnreadable:
             continue
-        if sidecar is not None and sidecar.branch == branch.ref:
+        if any(sidecar.branch == branch.ref for sidecar in sidecars):
             return True
     try:
         return repository.manifest.latest(branch.native).version != examined.state.version

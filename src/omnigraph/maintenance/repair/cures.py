@@ -12,7 +12,7 @@ from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.recovery.audit import AuditLog, Recovery
 from omnigraph.recovery.heal import heal
-from omnigraph.recovery.sidecar import delete_sidecar, list_sidecars, read_sidecar
+from omnigraph.recovery.sidecar import delete_sidecars, list_sidecars, read_sidecars
 from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import number, unseal
 from omnigraph.storage.tables import TableRef
@@ -45,7 +45,7 @@ def _damaged(repository: Repository) -> list[str]:
     found: list[str] = []
     for key in list_sidecars(repository.objects):
         try:
-            read_sidecar(repository.objects, key)
+            read_sidecars(repository.objects, key)
         except SidecarUnreadable as error:
             found += [] if error.is_newer else [key]
     return found
@@ -63,7 +63,7 @@ def _give_up(repository: Repository, branch: Branch) -> None:
             now = dt.datetime.now(dt.UTC)
             given_up = Recovery(operation, "GivenUp", "unknown", None, branch.name, None, {}, now)
             AuditLog(repository.tables).record(given_up)
-            delete_sidecar(repository.objects, key)
+            delete_sidecars(repository.objects, key)
 
 
 def _hint(repository: Repository, branch: Branch) -> Iterator[Cure]:
@@ -92,9 +92,9 @@ def _orphans(repository: Repository) -> dict[str, str]:
     found: dict[str, str] = {}
     for key in list_sidecars(repository.objects):
         try:
-            sidecar = read_sidecar(repository.objects, key)
+            sidecars = read_sidecars(repository.objects, key)
         except SidecarUnreadable:
             continue
-        if sidecar is not None and not repository.branches.has(sidecar.branch):
-            found[key] = sidecar.branch.name
+        if sidecars and not repository.branches.has(sidecars[0].branch):
+            found[key] = sidecars[0].branch.name
     return found

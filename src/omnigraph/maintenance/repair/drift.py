@@ -16,7 +16,7 @@ from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import ManifestState, TablePin
 from omnigraph.recovery.drift import UnknownVersion, unknown_versions
-from omnigraph.recovery.sidecar import list_sidecars, read_sidecar
+from omnigraph.recovery.sidecar import list_sidecars, read_sidecars
 from omnigraph.storage.tables import TableRef, Tables
 
 _ACTIONS = {
@@ -41,9 +41,9 @@ def pending_tables(repository: Repository, branch: Branch) -> set[str]:
     found: set[str] = set()
     for key in list_sidecars(repository.objects):
         with suppress(SidecarUnreadable):
-            sidecar = read_sidecar(repository.objects, key)
-            if sidecar is not None and sidecar.branch == branch.ref:
-                found |= {move.table_key for move in sidecar.moves}
+            for sidecar in read_sidecars(repository.objects, key):
+                if sidecar.branch == branch.ref:
+                    found |= {move.table_key for move in sidecar.moves}
     return found
 
 

@@ -7,7 +7,7 @@ written since. A table with more files, rows or bytes than the limits is looked 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -62,13 +62,21 @@ class SmallTables:
         self._ids: OrderedDict[tuple[str, tuple[str, ...]], pa.Array | None] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
+        self._making: defaultdict[tuple[str, str | None], threading.Lock] = defaultdict(threading.Lock)
 
     def rows(self, ref: TableRef, schema: pa.Schema) -> pa.Table | None:
         """All rows of a version in these columns, with row ids and row addresses.
 
-        None if it is not small, or has other columns than the schema.
+        None if it is not small, or has other columns than the schema. Threads that ask for the same table at the
+        same time wait for each other: the next ones find what the first has made.
         """
         place = ref.location, ref.branch
+        with self._lock:
+            making = self._making[place]
+        with making:
+            return self._made(place, ref, schema)
+
+    def _made(self, place: tuple[str, str | None], ref: TableRef, schema: pa.Schema) -> pa.Table | None:
         with self._lock:
             known = self._versions.get(place)
         if known is not None and known.ref == ref and known.rows.schema.names[: len(schema)] == schema.names:

@@ -1,8 +1,8 @@
 """Commits of several threads in a row: who holds a branch's lock commits the changes that wait for it as well.
 
 Each change keeps its own commit, sidecar and versions. They are planned one on top of the other: the state after
-the first is known before it is published, so the second can be put there. All sidecars are written at the same
-time, before the first table moves; after that one write is published after the other. A write begins to move
+the first is known before it is published, so the second can be put there. Their sidecars are written as one object
+before the first table moves; after that one write is published after the other. A write begins to move
 tables only when the one before it is published, so at most one of them can be interrupted in the middle, and those
 behind it have changed nothing.
 """
@@ -78,7 +78,12 @@ def plan(repository: Repository, own: Waiting, known: Settled, lock: CommitLock)
         for each in planned[1:]:
             lock.answer(each.waiting)
         raise
-    return planned
+    return planned if len(planned) == 1 else [_in_row(each, planned[0].sidecar) for each in planned]
+
+
+def _in_row(planned: Planned, first: Sidecar) -> Planned:
+    """A change whose sidecar lies in the object of the first one of its row."""
+    return replace(planned, sidecar=replace(planned.sidecar, row=first.operation_id))
 
 
 def _planned(repository: Repository, waiting: Waiting, before: ManifestState) -> Planned:

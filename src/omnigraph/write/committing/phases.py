@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Final
 
 from omnigraph.errors import ManifestConflict, OmniError, TableMoved
 from omnigraph.failpoints import hit
 from omnigraph.manifest.publisher import Following
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit, ManifestState
-from omnigraph.recovery.sidecar import Sidecar, delete_sidecar, write_sidecar
+from omnigraph.recovery.sidecar import Sidecar, delete_sidecars, write_sidecars
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.locks import CommitLock, Held
 from omnigraph.storage.tables import NextVersion, TableRef
@@ -22,6 +23,10 @@ from omnigraph.write.committing.batches import Planned, Waiting, foreseen, plan,
 from omnigraph.write.committing.entry import Settled
 from omnigraph.write.committing.outcomes import InDoubt
 from omnigraph.write.committing.rebasing import remember
+
+_SHARES: Final = 4
+"""How many threads write what will be published to a disk. Each waits for it most of the time, and more of them
+would take processors from each other."""
 
 
 def commit(repository: Repository, own: Waiting, lock: CommitLock, job_lock: Held | None) -> Commit | InDoubt:
@@ -46,23 +51,27 @@ def commit(repository: Repository, own: Waiting, lock: CommitLock, job_lock: Hel
 
 
 def _commit_all(repository: Repository, planned: list[Planned], known: Settled, lock: CommitLock) -> None:
-    """Commit changes one after the other, as far as that succeeds. The other sidecars are removed again."""
-    if repository.address.scheme is Scheme.LOCAL and len(planned) > 1:
+    """Commit changes one after the other, as far as that succeeds. Those behind one that fails are not begun.
+
+    Threads whose changes are committed on a disk go on together when the last one is: they then share what they
+    read of the newest state. On an object store each goes on at once, because the next one takes longer.
+    """
+    is_local = repository.address.scheme is Scheme.LOCAL
+    if is_local and len(planned) > 1:
         planned = foreseen(repository, planned)
     begun = _begin(repository, planned, known, lock)
     published: list[Sidecar] = []
-    is_certain = True
-    for each, prepared in zip(planned, begun, strict=False):
+    doubtful: Sidecar | None = None
+    for each, prepared in zip(planned, begun, strict=True):
         following = prepared if known.state is each.before else Following(known.state)
         try:
             hit("write.between_writes" if published else "write.after_sidecar")
             moved = _move_all(repository, each, lock)
-            is_last = each is planned[len(begun) - 1]
-            state = _publish(repository, each.sidecar, moved, lock, following, is_last)
+            state = _publish(repository, each.sidecar, moved, lock, following, each is planned[-1])
             hit("write.after_publish")
         except Exception as error:  # noqa: BLE001  whatever it is, recovery may finish the write
             each.waiting.end = InDoubt(each.sidecar, error)
-            is_certain = False
+            doubtful = each.sidecar
             break
         published.append(each.sidecar)
         each.waiting.end = _commit_of(repository, state, each.sidecar)
@@ -70,76 +79,62 @@ def _commit_all(repository: Repository, planned: list[Planned], known: Settled, 
         if is_next:
             remember(repository, each.sidecar.branch.native, state.version, each.waiting.ready.prepared)
         known = known.followed_by(state, list(moved.values()))
-        if len(published) > 1:
+        if len(published) > 1 and not is_local:
             lock.answer(each.waiting)
         if not is_next or (following.successor is not None and following.successor is not state):
             break  # another process has published it: this one does not hold the lock any more
     lock.commits += len(published)
     lock.settled = None
-    untouched = [each.sidecar for each in planned[: len(begun)] if each.waiting.end is None]
-    is_certain = _take_back(repository, untouched) and is_certain
-    finish = partial(_finish, repository, published, known.state)
-    if published and (lock.defer(finish) or finish()) and is_certain:
-        lock.settled = known
+    if doubtful is None:
+        finish = partial(_finish, repository, published[0], known.state)
+        if lock.defer(finish) or finish():
+            lock.settled = known
+    elif doubtful.row is not None:
+        _leave(repository, doubtful, known.state)
     hit("write.after_sidecar_delete")
 
 
 def _begin(repository: Repository, planned: list[Planned], known: Settled, lock: CommitLock) -> list[Following]:
-    """Phase A: write the sidecars of all changes; as many of them as have one can go on.
-
-    What will be published is prepared beside them, and the writes of the thread before come to their end.
-    """
+    """Phase A: write the sidecars of all changes. What will be published is prepared beside them, and the writes
+    of the thread before come to their end."""
     sidecars = [each.sidecar for each in planned]
     if not sidecars[0].moves:
         return [Following(known.state)]
     is_remote = repository.address.scheme is Scheme.S3
+    calls = [
+        partial(
+            repository.manifest.follow,
+            each.sidecar.branch,
+            each.before,
+            each.after if is_remote or each.versions else None,
+        )
+        for each in planned
+    ]
+    shares = len(calls) if is_remote else _SHARES
     run = at_once if len(planned) > 1 else partial(side_by_side, repository.address)
     try:
-        made = run(
-            *(partial(_failure, repository, sidecar) for sidecar in sidecars),
-            *(
-                partial(
-                    repository.manifest.follow,
-                    each.sidecar.branch,
-                    each.before,
-                    each.after if is_remote or each.versions else None,
-                )
-                for each in planned
-            ),
+        _, *made = run(
+            partial(write_sidecars, repository.objects, sidecars),
+            *(partial(_one_by_one, calls[share::shares]) for share in range(min(shares, len(calls)))),
             *lock.take_deferred(),
         )
     except Exception:
-        _take_back(repository, sidecars[1:])
+        with suppress(OmniError):  # no table has moved: recovery undoes what stays
+            delete_sidecars(repository.objects, sidecars[0].key)
         raise
-    failures: tuple[Exception | None, ...] = made[: len(planned)]
-    whole = next((place for place, failure in enumerate(failures) if failure is not None), len(planned))
-    _take_back(repository, sidecars[max(1, whole) :])
-    if failures[0] is not None:
-        raise failures[0]
-    return list(made[len(planned) : len(planned) + whole])
+    return [made[place % shares][place // shares] for place in range(len(calls))]
 
 
-def _failure(repository: Repository, sidecar: Sidecar) -> Exception | None:
-    """Write a sidecar; the error if that fails."""
-    try:
-        write_sidecar(repository.objects, sidecar)
-    except Exception as error:  # noqa: BLE001  it is raised, or the write is prepared again
-        return error
-    return None
+def _one_by_one(calls: Sequence[Callable[[], Following]]) -> list[Following]:
+    return [call() for call in calls]
 
 
-def _take_back(repository: Repository, sidecars: list[Sidecar]) -> bool:
-    """Remove the sidecars of writes that have moved nothing; are all of them gone? One that stays is undone by
-    recovery."""
-
-    def remove(sidecar: Sidecar) -> bool:
-        try:
-            delete_sidecar(repository.objects, sidecar.key)
-        except OmniError:
-            return False
-        return True
-
-    return all(side_by_side(repository.address, *(partial(remove, sidecar) for sidecar in sidecars)))
+def _leave(repository: Repository, doubtful: Sidecar, state: ManifestState) -> None:
+    """Leave the sidecar of a write in doubt alone in the object of its row. The writes before it are published,
+    those behind it have moved nothing and are prepared again; recovery resolves whatever stays of them."""
+    with suppress(OmniError):
+        write_sidecars(repository.objects, [doubtful])
+    repository.manifest.note_newest(doubtful.branch.native, state.version)
 
 
 def _move_all(repository: Repository, planned: Planned, lock: CommitLock) -> dict[str, TableRef]:
@@ -186,14 +181,14 @@ def _open(repository: Repository, ref: TableRef) -> None:
         repository.tables.open(ref)
 
 
-def _finish(repository: Repository, sidecars: list[Sidecar], state: ManifestState) -> bool:
-    """Phase D: remove the sidecars and leave a hint about the newest version. Are the sidecars gone?"""
-    _, *removed = side_by_side(
+def _finish(repository: Repository, sidecar: Sidecar, state: ManifestState) -> bool:
+    """Phase D: remove the sidecars of a row and leave a hint about the newest version. Are the sidecars gone?"""
+    _, is_removed = side_by_side(
         repository.address,
-        lambda: repository.manifest.note_newest(sidecars[0].branch.native, state.version),
-        *(partial(_is_removed, repository, sidecar) for sidecar in sidecars if sidecar.moves),
+        lambda: repository.manifest.note_newest(sidecar.branch.native, state.version),
+        lambda: not sidecar.moves or _is_removed(repository, sidecar),
     )
-    return all(removed)
+    return is_removed
 
 
 def _commit_of(repository: Repository, state: ManifestState, sidecar: Sidecar) -> Commit:
@@ -225,7 +220,7 @@ def _move(repository: Repository, one: StagedMove, known: NextVersion | None, lo
 def _is_removed(repository: Repository, sidecar: Sidecar) -> bool:
     """Remove the sidecar. The write is done; a sidecar that cannot be removed is left to the next write."""
     try:
-        delete_sidecar(repository.objects, sidecar.key)
+        delete_sidecars(repository.objects, sidecar.key)
     except OmniError as error:
         warnings.warn(
             f"the write succeeded, but its sidecar {sidecar.key} could not be removed ({error}); "
