@@ -50,24 +50,27 @@ class QuotedRange:
         return QuotedRange(self.is_odd != other.is_odd, (sure[0], sure[1]), (ends[0], ends[1]))
 
 
-def scanned(data: bytes, before: bytes, after: bytes, start: int, dialect: Dialect) -> QuotedRange:
-    """What the bytes of a file from ``start`` on say; ``before`` and ``after`` are the bytes beside them."""
-    quotes, opens, closes = _quotes(before + data + after, dialect)
-    mine = (quotes >= len(before)) & (quotes < len(before) + len(data))
-    quotes, opens, closes = quotes[mine] - len(before), opens[mine], closes[mine]
+def scanned(text: bytes, low: int, high: int, start: int, dialect: Dialect) -> QuotedRange:
+    """What the bytes from ``low`` to ``high`` say, of a text that is at ``start`` in its file.
+
+    The bytes beside them tell whether quotes at their edges open or close a value.
+    """
+    quotes, opens, closes = _quotes(text, dialect)
+    mine = slice(*np.searchsorted(quotes, (low, high)).tolist())
+    quotes, opens, closes = quotes[mine], opens[mine], closes[mine]
     sure = [bool(opens[way::2].all() and closes[1 - way :: 2].all()) for way in (0, 1)]
-    ends = [_first_end(data, quotes, way) for way in (0, 1)]
+    ends = [_first_end(text, low, high, quotes, way) for way in (0, 1)]
     first, second = (None if end is None else start + end for end in ends)
     return QuotedRange(len(quotes) % 2 == 1, (sure[0], sure[1]), (first, second))
 
 
-def _first_end(data: bytes, quotes: Positions, way: int) -> int | None:
+def _first_end(text: bytes, low: int, high: int, quotes: Positions, way: int) -> int | None:
     """Where the first line ends that is outside of quotes."""
-    if len(quotes) <= len(data) // _SPARSE_BYTES:
-        stretches = list(pairwise([-1, *quotes.tolist(), len(data)]))
-        found = (data.find(b"\n", after + 1, before) for after, before in stretches[way::2])
+    if len(quotes) <= (high - low) // _SPARSE_BYTES:
+        stretches = list(pairwise([low - 1, *quotes.tolist(), high]))
+        found = (text.find(b"\n", after + 1, before) for after, before in stretches[way::2])
         return next((at + 1 for at in found if at >= 0), None)
-    lines = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE)
+    lines = np.flatnonzero(np.frombuffer(text, np.uint8)[low:high] == _NEWLINE) + low
     ends = lines[(np.searchsorted(quotes, lines) + way) % 2 == 0]
     return int(ends[0]) + 1 if len(ends) else None
 
