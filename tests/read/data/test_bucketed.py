@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.sampling import examples
 
 from omnigraph.read.data.adjacency import Adjacency, from_keys, packed
-from omnigraph.read.data.bucketed import adjacency_of
+from omnigraph.read.data.bucketed import adjacency_of, turned
 from omnigraph.settings import ReadSettings
 
 
@@ -23,6 +23,8 @@ def compare(
     sizes = ReadSettings(parallel_from=parallel_from)
     found = adjacency_of(lambda: parts, rows, width, pairs, sizes, held=held, bucket=bucket)
     assert_same(found, from_keys(packed(near, far), rows, width))
+    assert found is not None
+    assert_same(turned(found, held=held, bucket=bucket), from_keys(packed(far, near), width, rows))
     for other in (pairs - 1, pairs + 1):
         if other >= 0:
             assert adjacency_of(lambda: parts, rows, width, other, sizes, held=held, bucket=bucket) is None
@@ -67,4 +69,6 @@ def test_more_rows_than_half_a_number_has(rows: int) -> None:
 
 
 def test_no_rows_at_all() -> None:
-    assert_same(adjacency_of(list, 0, 0, 0), from_keys(np.zeros(0, np.int64), 0, 0))
+    nothing = from_keys(np.zeros(0, np.int64), 0, 0)
+    assert_same(adjacency_of(list, 0, 0, 0), nothing)
+    assert_same(turned(nothing), nothing)

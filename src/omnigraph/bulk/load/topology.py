@@ -21,7 +21,7 @@ from omnigraph.errors import OmniError
 from omnigraph.lang.query.ir import Direction
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.read.data.adjacency import Adjacency
-from omnigraph.read.data.bucketed import adjacency_of
+from omnigraph.read.data.bucketed import adjacency_of, turned
 from omnigraph.read.data.cache import default_limit
 from omnigraph.read.data.saved.shelf import save
 from omnigraph.read.data.saved.topology import SavedTopology
@@ -148,14 +148,14 @@ def _save(task: _TopologyTask) -> TaskResult[bool]:
     if any(found is None for found in pieces.values()):
         return TaskResult(False)
     saved = {key: _saved(snapshot, key, found or ()) for key, found in pieces.items()}
-    sizes, edges = {side: saved[key].size for side, key in keys.items()}, saved[task.table_key].size
-    pairs = {}
-    for way, (near, far) in ((Direction.OUT, _SIDES), (Direction.IN, _SIDES[::-1])):
-        ends = partial(_pairs, task, (near, keys[near], sizes[near]), (far, keys[far], sizes[far]))
-        adjacency = adjacency_of(ends, sizes[near], sizes[far], edges)
-        if adjacency is None:
-            return TaskResult(False)
-        pairs[way] = _arrays(adjacency)
+    edges = saved[task.table_key].size
+    sources, targets = (saved[keys[side]].size for side in _SIDES)
+    ends = partial(_pairs, task, ("src", keys["src"], sources), ("dst", keys["dst"], targets))
+    out = adjacency_of(ends, sources, targets, edges)
+    back = None if out is None else turned(out)
+    if out is None or back is None:
+        return TaskResult(False)
+    pairs = {Direction.OUT: _arrays(out), Direction.IN: _arrays(back)}
     topology = SavedTopology(saved[task.table_key], saved[keys["src"]], saved[keys["dst"]], pairs)
     return TaskResult(save(tables, topology), rows=edges)
 

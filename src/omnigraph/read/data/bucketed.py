@@ -7,13 +7,14 @@ sorted by halves of its numbers, for which NumPy has a sort that only counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.read.data.adjacency import Adjacency, packed
+from omnigraph.read.data.adjacency import Adjacency, low_halves, packed
 from omnigraph.read.values.columns import Array, Ints, Positions
 from omnigraph.read.values.parallel import in_parallel, parts_of
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
@@ -22,6 +23,7 @@ Halves = npt.NDArray[np.uint16]
 Pairs = Iterable[tuple[Positions, Positions]]
 """Pieces of near and far ends, none of which is missing."""
 _HALF: Final = 16
+_PIECE_PAIRS: Final = 1 << 19
 _HELD_PAIRS: Final = 1 << 23
 """About how many pairs are held beside the result, …"""
 _BUCKET_PAIRS: Final = 1 << 17
@@ -42,6 +44,43 @@ def adjacency_of(
 
     Beside the result, pairs of some rows are held, six bytes each.
     """
+    halves = 2 if width > 1 << _HALF else 1
+    return _adjacency(pieces, rows, width, pairs, halves, settings, held, bucket)
+
+
+def turned(adjacency: Adjacency, *, held: int = _HELD_PAIRS, bucket: int = _BUCKET_PAIRS) -> Adjacency | None:
+    """The same distinct pairs from the other side. They come in the order of what is the far end there."""
+    rows, width, settings = adjacency.width, len(adjacency), adjacency.settings
+    pieces = partial(_pieces_of, adjacency)
+    found = _adjacency(pieces, rows, width, adjacency.pairs, 0, settings, held, bucket)
+    if found is not None and adjacency.repeats is not None:
+        found.repeats = packed(low_halves(adjacency.repeats), (adjacency.repeats >> 32).astype(np.int32))
+        found.repeats.sort()
+    return found
+
+
+def _pieces_of(adjacency: Adjacency) -> Pairs:
+    """The pairs of an adjacency from the other side, some rows at a time."""
+    cuts = np.searchsorted(adjacency.starts, np.arange(0, adjacency.pairs + _PIECE_PAIRS, _PIECE_PAIRS))
+    for low, high in pairwise([*np.minimum(cuts, len(adjacency)).tolist(), len(adjacency)]):
+        starts = adjacency.starts[low : high + 1]
+        yield (
+            adjacency.targets[starts[0] : starts[-1]],
+            np.repeat(np.arange(low, high, dtype="i4"), np.diff(starts)),
+        )
+
+
+def _adjacency(
+    pieces: Callable[[], Pairs],
+    rows: int,
+    width: int,
+    pairs: int,
+    halves: int,
+    settings: ReadSettings,
+    held: int,
+    bucket: int,
+) -> Adjacency | None:
+    """The distinct pairs, whose far ends are sorted by so many halves."""
     turns = max(1, -(-pairs // held))
     cuts = [rows * turn // turns for turn in range(turns + 1)]
     starts = np.zeros(rows + 1, dtype=np.int64)
@@ -49,7 +88,7 @@ def adjacency_of(
     repeats = [np.zeros(0, dtype=np.int64)]
     seen = used = 0
     for low, high in pairwise(cuts):
-        buckets = _Buckets(low, high, width, max(1, pairs // turns // bucket))
+        buckets = _Buckets(low, high, halves, max(1, pairs // turns // bucket))
         for near, far in pieces():
             buckets.add(near, far, is_all=turns == 1)
         seen += buckets.pairs
@@ -66,8 +105,8 @@ def adjacency_of(
 class _Buckets:
     """The pairs of some rows in about so many buckets."""
 
-    def __init__(self, first: int, stop: int, width: int, wanted: int) -> None:
-        self._first, self._stop, self._width = first, stop, width
+    def __init__(self, first: int, stop: int, halves: int, wanted: int) -> None:
+        self._first, self._stop, self._halves = first, stop, halves
         rows = stop - first
         self._bits = min(_HALF, (rows // min(wanted, max(1, rows))).bit_length())
         self._count = max(1, -(-rows >> self._bits))
@@ -125,10 +164,10 @@ class _Buckets:
         """The pairs of a bucket, sorted by the low halves of far ends, then by the high ones, then by row."""
         near: Halves = _of_bucket(self._near, self._cuts, bucket, np.uint16)
         far: Positions = _of_bucket(self._far, self._cuts, bucket, np.int32)
-        order = np.argsort(far.astype(np.uint16), kind="stable")
-        if self._width > 1 << _HALF:
-            order = order[np.argsort((far >> _HALF).astype(np.uint16)[order], kind="stable")]
-        order = order[np.argsort(near[order], kind="stable")]
+        for half in range(self._halves):
+            order = np.argsort((far >> np.int32(_HALF * half)).astype(np.uint16), kind="stable")
+            near, far = near[order], far[order]
+        order = np.argsort(near, kind="stable")
         return near[order], far[order]
 
 
