@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,10 @@ from omnigraph.formats.dialect import Dialect
 Positions = npt.NDArray[np.int64]
 _NEWLINE: Final = ord("\n")
 _RETURN: Final = ord("\r")
+_SPARSE_BYTES: Final = 1 << 10
+"""Quotes are searched one by one if there is no more than one in so many bytes."""
+_COUNTED_BYTES: Final = 1 << 17
+"""Line ends are counted in so many bytes at a time, which stay in the processor's caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +50,29 @@ class QuotedRange:
         return QuotedRange(self.is_odd != other.is_odd, (sure[0], sure[1]), (ends[0], ends[1]))
 
 
-def scanned(data: bytes, before: bytes, after: bytes, start: int, dialect: Dialect) -> QuotedRange:
-    """What the bytes of a file from ``start`` on say; ``before`` and ``after`` are the bytes beside them."""
-    quotes, opens, closes = _quotes(before + data + after, dialect)
-    mine = (quotes >= len(before)) & (quotes < len(before) + len(data))
-    quotes, opens, closes = quotes[mine] - len(before), opens[mine], closes[mine]
+def scanned(text: bytes, low: int, high: int, start: int, dialect: Dialect) -> QuotedRange:
+    """What the bytes from ``low`` to ``high`` say, of a text that is at ``start`` in its file.
+
+    The bytes beside them tell whether quotes at their edges open or close a value.
+    """
+    quotes, opens, closes = _quotes(text, dialect)
+    mine = slice(*np.searchsorted(quotes, (low, high)).tolist())
+    quotes, opens, closes = quotes[mine], opens[mine], closes[mine]
     sure = [bool(opens[way::2].all() and closes[1 - way :: 2].all()) for way in (0, 1)]
-    ends = [_first_end(data, quotes, way) for way in (0, 1)]
+    ends = [_first_end(text, low, high, quotes, way) for way in (0, 1)]
     first, second = (None if end is None else start + end for end in ends)
     return QuotedRange(len(quotes) % 2 == 1, (sure[0], sure[1]), (first, second))
 
 
-def _first_end(data: bytes, quotes: Positions, way: int) -> int | None:
+def _first_end(text: bytes, low: int, high: int, quotes: Positions, way: int) -> int | None:
     """Where the first line ends that is outside of quotes."""
-    at = data.find(b"\n")
-    while at >= 0:
-        count = int(np.searchsorted(quotes, at))
-        if (count + way) % 2 == 0:
-            return at + 1
-        if count == len(quotes):
-            return None
-        at = data.find(b"\n", int(quotes[count]))
-    return None
+    if len(quotes) <= (high - low) // _SPARSE_BYTES:
+        stretches = list(pairwise([low - 1, *quotes.tolist(), high]))
+        found = (text.find(b"\n", after + 1, before) for after, before in stretches[way::2])
+        return next((at + 1 for at in found if at >= 0), None)
+    lines = np.flatnonzero(np.frombuffer(text, np.uint8)[low:high] == _NEWLINE) + low
+    ends = lines[(np.searchsorted(quotes, lines) + way) % 2 == 0]
+    return int(ends[0]) + 1 if len(ends) else None
 
 
 def last_end(data: bytes, dialect: Dialect) -> int:
@@ -113,7 +119,7 @@ def record_ends(data: bytes, dialect: Dialect) -> Positions:
 
 def record_lines(data: bytes, dialect: Dialect, records: int) -> tuple[Positions, int]:
     """The lines, from 1, on which that many records begin that are not blank, and how many lines there are."""
-    lines = data.count(b"\n") + (len(data) > 0 and not data.endswith(b"\n"))
+    lines = _line_ends(data) + (len(data) > 0 and not data.endswith(b"\n"))
     if lines == records and not _has_lone_return(data):
         return np.arange(1, records + 1), lines
     text, ends = np.frombuffer(data, np.uint8), record_ends(data, dialect)
@@ -125,6 +131,12 @@ def record_lines(data: bytes, dialect: Dialect, records: int) -> tuple[Positions
     is_blank = (text[starts] == _NEWLINE) | (text[starts] == _RETURN)
     first = 1 + np.cumsum(taken) - taken
     return first[~is_blank], int(taken.sum())
+
+
+def _line_ends(data: bytes) -> int:
+    text = np.frombuffer(data, np.uint8)
+    starts = range(0, len(text), _COUNTED_BYTES)
+    return sum(int(np.count_nonzero(text[at : at + _COUNTED_BYTES] == _NEWLINE)) for at in starts)
 
 
 def _has_lone_return(data: bytes) -> bool:
@@ -162,9 +174,22 @@ def _quotes(data: bytes, dialect: Dialect) -> tuple[Positions, npt.NDArray[np.bo
         nothing = np.zeros(0, np.bool_)
         return np.zeros(0, np.int64), nothing, nothing
     text = np.frombuffer(data, np.uint8)
-    at = np.flatnonzero(text == quote[0])
+    at = _found(data, quote)
     beside = np.zeros(256, np.bool_)
     beside[[_NEWLINE, _RETURN, quote[0], ord(dialect.delimiter)]] = True
     opens = beside[text[np.maximum(at - 1, 0)]] | (at == 0)
     closes = beside[text[np.minimum(at + 1, len(text) - 1)]] | (at == len(text) - 1)
     return at, opens, closes
+
+
+def _found(data: bytes, quote: bytes) -> Positions:
+    """Where a byte is. The few of a text are searched one by one, which is faster than to look at every byte."""
+    few: list[int] = []
+    at, most = data.find(quote), len(data) // _SPARSE_BYTES
+    while at >= 0 and len(few) < most:
+        few.append(at)
+        at = data.find(quote, at + 1)
+    first = np.array(few, np.int64)
+    if at < 0:
+        return first
+    return np.concatenate([first, np.flatnonzero(np.frombuffer(data, np.uint8)[at:] == quote[0]) + at])

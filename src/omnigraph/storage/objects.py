@@ -22,8 +22,8 @@ class ObjectStore(Protocol):
     def put(self, key: str, content: bytes) -> str:
         """Write the object, whatever was there; its new token."""
 
-    def hint(self, key: str, content: bytes) -> None:
-        """Write an object that readers can do without, and do not wait until it is on the disk."""
+    def hint(self, key: str, *parts: bytes | memoryview) -> None:
+        """Write an object that readers can do without, part by part, and do not wait until it is on the disk."""
 
     def put_if_absent(self, key: str, content: bytes) -> str | None:
         """Write the object if there is none; None if there is one."""

@@ -19,6 +19,7 @@ from omnigraph.bulk.load.sources.files import SourceFile
 from omnigraph.bulk.load.sources.reading import blocks_of
 from omnigraph.bulk.load.sources.slices import Slice, slices_of
 from omnigraph.errors import ConstraintViolation, RecordError, SourceUnusable
+from omnigraph.formats import quoting
 from omnigraph.formats.dialect import Dialect
 from omnigraph.formats.format import Format
 from omnigraph.formats.quoting import record_lines
@@ -123,6 +124,23 @@ def test_slices_and_portions_of_a_file_read_as_the_whole(text: str, chunk: int, 
 def test_lines_of_records_are_those_of_a_reader_that_goes_letter_by_letter(text: str) -> None:
     expected = expected_lines(text)
     assert record_lines(text.encode(), Dialect(), len(expected))[0].tolist() == expected
+
+
+@settings(deadline=None, max_examples=examples(80, of=300))
+@given(st.text(st.sampled_from('a",\n'), max_size=40), st.integers(0, 3), st.integers(0, 3))
+def test_quotes_that_are_searched_one_by_one_are_those_that_are_found_at_once(
+    text: str, before: int, after: int
+) -> None:
+    found = []
+    for sparse in (1, 3, 1 << 10):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(quoting, "_SPARSE_BYTES", sparse)
+            patch.setattr(quoting, "_COUNTED_BYTES", 7)
+            lines, count = record_lines(text.encode(), Dialect(), 0)
+            low = min(before, len(text))
+            scan = quoting.scanned(text.encode(), low, max(low, len(text) - after), 100, Dialect())
+            found.append((scan, quoting.last_end(text.encode(), Dialect()), lines.tolist(), count))
+    assert found[0] == found[1] == found[2]
 
 
 def test_a_plain_file_is_cut_and_one_with_a_quote_within_a_value_is_not(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.bulk.loading import edge, load_by_tasks, node, small_slices, write
 
 import omnigraph
+from omnigraph.bulk.load import topology as left
 from omnigraph.bulk.load.checking import known
 from omnigraph.errors import StorageUnavailable
 from omnigraph.graph import Graph
@@ -18,6 +19,7 @@ from omnigraph.read.data import topology
 from omnigraph.read.plan.access import forced_access
 from omnigraph.settings import ReadSettings, Settings
 from omnigraph.storage import layout
+from omnigraph.storage.rows.pieces import Piece
 
 SCHEMA = """
 node Person { name: String @key }
@@ -62,8 +64,9 @@ def load(graph: Graph, tmp_path: Path) -> Callable[..., None]:
 
 @pytest.fixture(autouse=True)
 def no_lookups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few ids are indexed as many are."""
+    """Few ids are indexed as many are, and the ends of edges are kept in several files."""
     monkeypatch.setattr(known, "_FEW", 0)
+    monkeypatch.setattr(left, "_KEPT_AT_A_TIME", 10)
 
 
 def answers(graph: Graph, settings: Settings = SETTINGS, branch: str = "main") -> list[Any]:
@@ -104,10 +107,28 @@ def test_edges_of_nodes_that_were_there(graph: Graph, load: Load, monkeypatch: p
     assert derived(graph, monkeypatch) == 0
 
 
-def test_edges_between_old_and_new_nodes(graph: Graph, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("few", "missing"), [(0, 0), (4, 0), (6, 0), (10_000, 2)])
+def test_edges_between_old_and_new_nodes(
+    few: int, missing: int, graph: Graph, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids of old nodes may be in any file, and wait for those of other files until there are enough of them."""
+    monkeypatch.setattr(known, "_FEW", few)
     load(PEOPLE, CITIES)
     load(MIXED, MORE, LIVES, mode="merge")
-    assert derived(graph, monkeypatch) == 0
+    assert derived(graph, monkeypatch) == missing
+
+
+def test_ends_that_are_gone_are_left_to_queries(graph: Graph, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if somebody had cleaned the folder of the job."""
+    checked = left._checked_pieces
+
+    def after_loss(task: left._TopologyTask, table_key: str) -> tuple[Piece, ...] | None:
+        Path(graph.address, task.ends[-1].key).unlink(missing_ok=True)
+        return checked(task, table_key)
+
+    monkeypatch.setattr(left, "_checked_pieces", after_loss)
+    load(KNOWS, PEOPLE, LIVES, CITIES)
+    assert derived(graph, monkeypatch) == 2
 
 
 def test_tables_that_are_overwritten(graph: Graph, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+import pyarrow as pa
+
 from omnigraph.bulk.jobs import destinations, job_record, planned_branch
 from omnigraph.bulk.load.checking.joins import KeyJoins
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
@@ -183,6 +185,7 @@ def _stage(engine: LoadEngine, plan: StagePlan, files: Sequence[SourceFile], opt
         more = source.stage(plan, first=len(reports))
         reports += more
         sources += [source.name] * len(more)
+    pa.default_memory_pool().release_unused()  # Arrow keeps what reading took, and no later step takes as much
     return StagedInput.of(reports, sources, slices, options.mode)
 
 

@@ -7,9 +7,10 @@ only if the committed tables consist of the files that were checked, in their or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,22 +20,24 @@ from omnigraph.bulk.runner import Runner, TaskResult
 from omnigraph.errors import OmniError
 from omnigraph.lang.query.ir import Direction
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.read.data.adjacency import Adjacency, from_keys, packed
+from omnigraph.read.data.adjacency import Adjacency
+from omnigraph.read.data.bucketed import adjacency_of, turned
 from omnigraph.read.data.cache import default_limit
 from omnigraph.read.data.saved.shelf import save
 from omnigraph.read.data.saved.topology import SavedTopology
 from omnigraph.read.data.saved.versions import SavedTable
 from omnigraph.read.values.columns import Ints, Positions
-from omnigraph.read.values.parallel import begun
 from omnigraph.storage import layout
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.rows.pieces import Piece, pieces_of
 
 if TYPE_CHECKING:
-    from omnigraph.bulk.load.checking.checks import Check, StagedLoad
+    from omnigraph.bulk.load.checking.checks import StagedLoad
 
-_BYTES_EACH: Final = 48
+_BYTES_EACH: Final = 16
 """About how much memory an edge takes while its pairs are sorted in both directions and written."""
+_KEPT_AT_A_TIME: Final = 1 << 19
+"""The positions of so many ends are kept in one file."""
 _SIDES: Final = ("src", "dst")
 
 
@@ -75,15 +78,39 @@ def kept_ends(load: StagedLoad, job: str, least: int) -> dict[str, str]:
     return found
 
 
-def keep_ends(load: StagedLoad, check: Check, places: Positions) -> EndsFile | None:
-    """Keep the positions that a check of ends has found, if the topology is to be saved."""
-    prefix = load.ends.get(check.table_key)
-    if prefix is None:
-        return None
-    (side,), names = check.columns, tuple(file.name for file in check.files)
-    key = f"{prefix}/{names[0]}.{side}"
-    open_objects(load.snapshot.address).hint(key, places.astype("<i4", copy=False).tobytes())
-    return EndsFile(key, check.table_key, side, names)
+class KeptEnds:
+    """Keeps the positions that a check of ends finds, some files of edges at a time, if the topology is to be
+    saved."""
+
+    def __init__(self, load: StagedLoad, table_key: str, side: str) -> None:
+        self._objects = open_objects(load.snapshot.address)
+        self._prefix = load.ends.get(table_key)
+        self._table_key = table_key
+        self._side = side
+        self._names: list[str] = []
+        self._places: list[Positions] = []
+        self._kept: list[EndsFile] = []
+
+    def add(self, name: str, places: Positions, *, is_whole: bool) -> None:
+        """Add the positions of a file of edges. As long as they are not ``is_whole`` they are still changed."""
+        if self._prefix is None:
+            return
+        self._names.append(name)
+        self._places.append(places)
+        if is_whole and sum(map(len, self._places)) >= _KEPT_AT_A_TIME:
+            self._keep()
+
+    def finish(self) -> tuple[EndsFile, ...]:
+        """The files with all positions."""
+        if self._names:
+            self._keep()
+        return tuple(self._kept)
+
+    def _keep(self) -> None:
+        key = f"{self._prefix}/{self._names[0]}.{self._side}"
+        self._objects.hint(key, *(part.astype("<i4", copy=False).data.cast("B") for part in self._places))
+        self._kept.append(EndsFile(key, self._table_key, self._side, tuple(self._names)))
+        self._names, self._places = [], []
 
 
 def save_topologies(
@@ -121,13 +148,16 @@ def _save(task: _TopologyTask) -> TaskResult[bool]:
     if any(found is None for found in pieces.values()):
         return TaskResult(False)
     saved = {key: _saved(snapshot, key, found or ()) for key, found in pieces.items()}
-    source, target = (_positions(task, side, keys[side], saved[keys[side]].size) for side in _SIDES)
-    sizes = saved[keys["src"]].size, saved[keys["dst"]].size
-    back = begun(lambda: from_keys(packed(target, source), sizes[1], sizes[0]))
-    out = from_keys(packed(source, target), *sizes)
-    pairs = {Direction.OUT: _arrays(out), Direction.IN: _arrays(back.result())}
+    edges = saved[task.table_key].size
+    sources, targets = (saved[keys[side]].size for side in _SIDES)
+    ends = partial(_pairs, task, ("src", keys["src"], sources), ("dst", keys["dst"], targets))
+    out = adjacency_of(ends, sources, targets, edges)
+    back = None if out is None else turned(out)
+    if out is None or back is None:
+        return TaskResult(False)
+    pairs = {Direction.OUT: _arrays(out), Direction.IN: _arrays(back)}
     topology = SavedTopology(saved[task.table_key], saved[keys["src"]], saved[keys["dst"]], pairs)
-    return TaskResult(save(tables, topology), rows=len(source))
+    return TaskResult(save(tables, topology), rows=edges)
 
 
 def _checked_pieces(task: _TopologyTask, table_key: str) -> tuple[Piece, ...] | None:
@@ -148,18 +178,34 @@ def _saved(snapshot: Snapshot, table_key: str, pieces: tuple[Piece, ...]) -> Sav
     return SavedTable(snapshot.tables[table_key].ref, pieces, tuple(none for _ in pieces))
 
 
-def _positions(task: _TopologyTask, side: str, node_key: str, size: int) -> Positions:
+_End = tuple[str, str, int]
+"""A side of edges, the table of the nodes there, and how many rows it has."""
+
+
+def _pairs(task: _TopologyTask, near: _End, far: _End) -> Iterator[tuple[Positions, Positions]]:
+    """The ends of all edges, in pieces of the same lengths."""
+    lefts, rights = _positions(task, *near), _positions(task, *far)
+    left = right = none = np.zeros(0, dtype=np.int32)
+    while len(left := left if len(left) else next(lefts, none)):
+        right = right if len(right) else next(rights, none)
+        size = min(len(left), len(right))
+        if not size:
+            return
+        yield left[:size], right[:size]
+        left, right = left[size:], right[size:]
+
+
+def _positions(task: _TopologyTask, side: str, node_key: str, size: int) -> Iterator[Positions]:
     """The nodes at one side of all edges by their positions in the table, where committed rows come first."""
     objects = open_objects(task.snapshot.address)
-    parts = [np.zeros(0, dtype=np.int32)]
+    staged = sum(file.rows for file in task.checked.files.get(node_key, ()))
+    committed = size - staged
     for file in task.ends:
         found = objects.get(file.key) if file.side == side else None
         if found is not None:
-            parts.append(np.frombuffer(found.content, dtype="<i4"))
-    places: Positions = np.concatenate(parts)
-    staged = sum(file.rows for file in task.checked.files.get(node_key, ()))
-    committed = size - staged
-    return places if not committed else np.where(places < staged, places + committed, places - staged).astype("i4")
+            places: Positions = np.frombuffer(found.content, dtype="<i4")
+            moved = np.where(places < staged, places + committed, places - staged) if committed else places
+            yield moved.astype(np.int32, copy=False)
 
 
 def _arrays(adjacency: Adjacency) -> tuple[Ints, Positions, Ints]:

@@ -53,7 +53,7 @@ def mixed(words: Words) -> Words:
 def hashed(texts: pa.Array) -> Words:
     """A hash of each text."""
     hashes = np.zeros(len(texts), dtype=np.uint64)
-    _Bytes.of(texts).mix(0, len(texts), hashes, 0)
+    TextBytes.of(texts).mix(0, len(texts), hashes, 0)
     return hashes
 
 
@@ -62,7 +62,7 @@ class ExactIndex:
 
     def __init__(self, texts: pa.Array, mix: Callable[[Words], Words] = mixed) -> None:
         self._mix = mix
-        packed = _Bytes.of(texts)
+        packed = TextBytes.of(texts)
         self._widest = packed.longest
         self._words = np.empty((len(texts), max(1, -(-min(packed.longest, WIDEST) // _WORD))), dtype=np.uint64)
         hashes = np.empty(len(texts), dtype=np.uint64)
@@ -95,7 +95,7 @@ class ExactIndex:
     def places(self, wanted: pa.Array, live: Bools | None = None) -> Positions:
         """A position of each text, one that is ``live`` if that is given; -1 where there is none."""
         found = np.full(len(wanted), -1, dtype=np.int32)
-        packed, valid = _Bytes.of(wanted), _valid(wanted)
+        packed, valid = TextBytes.of(wanted), _valid(wanted)
         late: list[_Search] = []
         for start in range(0, len(wanted), _BLOCK):
             rows = np.arange(start, min(len(wanted), start + _BLOCK))
@@ -115,7 +115,7 @@ class ExactIndex:
             self._find_in_rest(wanted, live, found)
         return found
 
-    def _hashed(self, packed: _Bytes, start: int, stop: int, words: Words) -> Words:
+    def _hashed(self, packed: TextBytes, start: int, stop: int, words: Words) -> Words:
         hashes = self._mix(words)
         if packed.longest > WIDEST and self._widest > WIDEST:
             packed.mix(start, stop, hashes, WIDEST)
@@ -162,7 +162,7 @@ class ExactIndex:
         return self._long.take(to_arrow(at, self._long_at[at] != places))
 
     def _step(
-        self, search: _Search, packed: _Bytes, wanted: pa.Array, live: Bools | None, found: Positions
+        self, search: _Search, packed: TextBytes, wanted: pa.Array, live: Bools | None, found: Positions
     ) -> _Search:
         """Look into one slot for each text; those that go on to the next slot."""
         if not len(search.rows):
@@ -190,7 +190,7 @@ class ExactIndex:
             same &= there[:, column] == wanted[:, column]
         return same
 
-    def _compare_long(self, same: Bools, places: Ints, rows: Ints, packed: _Bytes, wanted: pa.Array) -> None:
+    def _compare_long(self, same: Bools, places: Ints, rows: Ints, packed: TextBytes, wanted: pa.Array) -> None:
         """Where only the beginnings of two texts were compared, compare all of them."""
         sizes = packed.sizes[rows]
         if self._widest <= WIDEST:
@@ -235,7 +235,7 @@ class _Search:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bytes:
+class TextBytes:
     """The bytes of texts: where each text begins, how many bytes it has, and the word that begins at each byte."""
 
     starts: npt.NDArray[np.signedinteger]
@@ -245,7 +245,7 @@ class _Bytes:
     words: Words
 
     @classmethod
-    def of(cls, texts: pa.Array) -> _Bytes:
+    def of(cls, texts: pa.Array) -> TextBytes:
         wide = pa.types.is_large_string(texts.type)
         _, places, content = texts.buffers()
         if not len(texts) or content is None:

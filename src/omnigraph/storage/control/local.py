@@ -56,9 +56,9 @@ class LocalObjects:
             self._place(key, content, os.replace)
         return _digest(content)
 
-    def hint(self, key: str, content: bytes) -> None:
+    def hint(self, key: str, *parts: bytes | memoryview) -> None:
         with translated(self._shown(key)), self._locked(fcntl.LOCK_SH):
-            self._write_beside(key, content, os.replace, _write)
+            self._write_beside(key, parts, os.replace, _write)
 
     def put_if_absent(self, key: str, content: bytes) -> str | None:
         with translated(self._shown(key)):
@@ -165,15 +165,15 @@ class LocalObjects:
 
     def _place(self, key: str, content: bytes, move: Callable[[str, str], None]) -> None:
         """Write an object and bring it and its name to the disk."""
-        oldest = self._write_beside(key, content, move, _write_synced)
+        oldest = self._write_beside(key, (content,), move, _write_synced)
         sync_folder(_folder(f"{self._base}/{key}"), min(oldest, _folder(self._base), key=len))
 
     def _write_beside(
         self,
         key: str,
-        content: bytes,
+        parts: Sequence[bytes | memoryview],
         move: Callable[[str, str], None],
-        write: Callable[[str, bytes], None],
+        write: Callable[[str, Sequence[bytes | memoryview]], None],
     ) -> str:
         """Write a file beside the object and give it the object's name; again, if others remove the folder.
 
@@ -185,7 +185,7 @@ class LocalObjects:
             beside = f"{folder}/put#{secrets.randbelow(10**18)}"
             try:
                 oldest = _made(folder)
-                write(beside, content)
+                write(beside, parts)
                 move(beside, path)
             except FileNotFoundError:
                 if attempt == _ATTEMPTS - 1:
@@ -243,23 +243,24 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def _write_synced(path: str, content: bytes) -> None:
+def _write_synced(path: str, parts: Sequence[bytes | memoryview]) -> None:
     """Write a new file and bring it to the disk."""
-    _write(path, content)
+    _write(path, parts)
     if is_on():
         sync(path)
 
 
-def _write(path: str, content: bytes) -> None:
+def _write(path: str, parts: Sequence[bytes | memoryview]) -> None:
     """Write a new file, all of it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
-        left = memoryview(content)
-        while left and (written := os.write(descriptor, left)):
-            left = left[written:]
-        size = os.fstat(descriptor).st_size
-        if size != len(content):
-            raise OSError(errno.EIO, f"only {size} of {len(content)} bytes were written", path)
+        for part in parts:
+            left = memoryview(part)
+            while left and (written := os.write(descriptor, left)):
+                left = left[written:]
+        size, wanted = os.fstat(descriptor).st_size, sum(map(len, parts))
+        if size != wanted:
+            raise OSError(errno.EIO, f"only {size} of {wanted} bytes were written", path)
     finally:
         os.close(descriptor)
 

@@ -58,8 +58,8 @@ class RemoteObjects:
         with translated(self._shown):
             return self._put(key, content, "overwrite")
 
-    def hint(self, key: str, content: bytes) -> None:
-        self.put(key, content)
+    def hint(self, key: str, *parts: bytes | memoryview) -> None:
+        self.put(key, b"".join(parts))
 
     def put_if_absent(self, key: str, content: bytes) -> str | None:
         with translated(self._shown):

@@ -16,9 +16,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.bulk.load.checking.known import KnownIds
+from omnigraph.bulk.load.checking.known import KnownIds, SharedIds
 from omnigraph.bulk.load.options import Mode
-from omnigraph.bulk.load.topology import EndsFile, keep_ends
+from omnigraph.bulk.load.topology import EndsFile, KeptEnds
 from omnigraph.bulk.masks import ExcludedRows
 from omnigraph.bulk.runner import TaskResult
 from omnigraph.errors import ErrorGroup, Violation
@@ -173,7 +173,7 @@ class CheckResult:
     repeated_total: int = 0
     existing: list[str] = field(default_factory=list)
     existing_total: int = 0
-    ends: EndsFile | None = None
+    ends: tuple[EndsFile, ...] = ()
 
 
 def checks_of(load: StagedLoad, groups: int) -> list[Check]:
@@ -213,7 +213,7 @@ def _edge_checks(load: StagedLoad, groups: int) -> Iterator[Check]:
 
 
 def _grouped(files: Sequence[StagedFile], groups: int) -> list[tuple[StagedFile, ...]]:
-    """The files in up to so many groups of about the same number of rows: a task for each has an index of its own.
+    """The files in up to so many groups of about the same number of rows, with a task for each.
 
     A file belongs to the group in whose share of all rows its middle row lies.
     """
@@ -241,10 +241,10 @@ def tasks_of(load: StagedLoad, checks: Sequence[Check]) -> list[tuple[Check, ...
     return [*map(tuple, groups.values()), *((check,) for check in checks if check not in together)]
 
 
-def run_checks(load: StagedLoad, checks: Sequence[Check]) -> TaskResult[list[CheckResult]]:
+def run_checks(shared: SharedIds, checks: Sequence[Check]) -> TaskResult[list[CheckResult]]:
     """Run the checks of a task in the memory of this process."""
-    known = KnownIds(load)
-    return TaskResult([_run_check(load, check, known) for check in checks])
+    known = KnownIds(shared)
+    return TaskResult([_run_check(shared.load, check, known) for check in checks])
 
 
 def _run_check(load: StagedLoad, check: Check, known: KnownIds) -> CheckResult:
@@ -299,16 +299,28 @@ def _check_ids(load: StagedLoad, known: KnownIds, result: CheckResult) -> None:
 
 def _check_ends(
     load: StagedLoad, edge: EdgeType, check: Check, known: KnownIds, found: Violations
-) -> EndsFile | None:
-    """Every end on one side of the edges is a node. The ids of edges are read only if one is not."""
+) -> tuple[EndsFile, ...]:
+    """Every end on one side of the edges is a node. Only if one may not be, all ends are read at once."""
+    ends = _known_ends(load, check, known)
+    if ends is not None:
+        return ends
     (side,), node_key = check.columns, check.known(load)
-    ends = load.keys(edge.table_key, [side], check.files)[side]
-    places = known.places(node_key, ends)
-    if places is not None:
-        return keep_ends(load, check, places)
     delta = {node_key: load.change(node_key, ["id"])} if node_key in load.files else {}
-    missing = missing_ends(edge, side, ends, delta, load.base())
+    staged = load.keys(edge.table_key, [side], check.files)[side]
+    missing = missing_ends(edge, side, staged, delta, load.base())
     if len(missing):
         rows = load.keys(edge.table_key, ["id", side], check.files)
         note_dangling(edge, side, rows, missing, found)
-    return None
+    return ()
+
+
+def _known_ends(load: StagedLoad, check: Check, known: KnownIds) -> tuple[EndsFile, ...] | None:
+    """Look the ends up file by file, and keep their positions; None if one may be missing."""
+    (side,) = check.columns
+    lookup, kept = known.lookup(check.known(load)), KeptEnds(load, check.table_key, side)
+    for file in check.files:
+        places = lookup.places(load.keys(check.table_key, [side], [file])[side].combine_chunks())
+        if places is None:
+            return None
+        kept.add(file.name, places, is_whole=not lookup.is_waiting)
+    return None if lookup.is_waiting else kept.finish()

@@ -9,6 +9,7 @@ from itertools import chain
 
 from omnigraph.bulk.load.checking.checks import Check, CheckResult, StagedLoad, checks_of, run_checks, tasks_of
 from omnigraph.bulk.load.checking.joins import KeyJoins
+from omnigraph.bulk.load.checking.known import SharedIds
 from omnigraph.bulk.load.checking.origins import Origins, with_source_lines
 from omnigraph.bulk.load.topology import EndsFile
 from omnigraph.bulk.runner import Runner
@@ -30,7 +31,7 @@ def validate_load(
     large = {check.ungrouped for check in checks if check.memory(load) > key_budget}
     small = [check for check in checks if check.ungrouped not in large]
     tasks = tasks_of(load, small)
-    done = runner.run("checking keys and ends", partial(run_checks, load), tasks)
+    done = runner.run("checking keys and ends", partial(run_checks, SharedIds(load)), tasks)
     results: dict[Check, CheckResult] = dict(zip(chain(*tasks), chain(*done), strict=True))
     for check in checks:
         if check.ungrouped in large:
@@ -41,7 +42,7 @@ def validate_load(
         _raise_violations(load, ordered)
     except ConstraintViolation as error:
         raise located(error, partial(with_source_lines, runner, load, origins=origins)) from None
-    return [result.ends for result in ordered if result.ends is not None]
+    return [file for result in ordered for file in result.ends]
 
 
 def located(

@@ -42,19 +42,15 @@ def _scan(task: _Range) -> TaskResult[QuotedRange]:
     file, start, stop = task
     found = QuotedRange()
     with opened(file) as stream:
-        before, at = b"", start
-        if start:
-            stream.seek(start - 1)
-            before = stream.read(1)
-        while at < stop:
-            data = stream.read(min(_PORTION_BYTES, stop - at) + 1)
-            portion, after = data[: stop - at][:_PORTION_BYTES], data[min(_PORTION_BYTES, stop - at) :]
-            if not portion:
-                break
-            stream.seek(at + len(portion))
-            text = portion if at else portion.removeprefix(BOM_UTF8)
-            found = found.then(scanned(text, before, after, at + len(portion) - len(text), file.dialect))
-            before, at = portion[-1:], at + len(portion)
+        for at in range(start, stop, _PORTION_BYTES):
+            before, end = max(0, at - 1), min(at + _PORTION_BYTES, stop)
+            stream.seek(before)
+            text = stream.read(end + 1 - before)
+            if not before and text.startswith(BOM_UTF8):
+                text, before = text[len(BOM_UTF8) :], len(BOM_UTF8)
+            low = max(0, at - before)
+            high = max(low, min(end - before, len(text)))
+            found = found.then(scanned(text, low, high, before, file.dialect))
     return TaskResult(found, bytes=stop - start)
 
 

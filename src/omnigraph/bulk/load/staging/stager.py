@@ -31,9 +31,8 @@ from omnigraph.write.rules import SHOWN, Violations, broken_rows, check_rows
 from omnigraph.write.tally import Tally
 from omnigraph.write.vectors import fill_vectors
 
-_HELD_FILES: Final = 4
+_HELD_FILES: Final = 2
 """Rows are held until they fill this many files, and then written as files of even size."""
-_PARQUET_BATCH: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)

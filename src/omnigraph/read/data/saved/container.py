@@ -25,12 +25,14 @@ from omnigraph.read.values.columns import Array
 _HEAD: Final = struct.Struct("<8sQQQ")
 _ALIGNED: Final = 64
 
+Parts = list[bytes | memoryview]
 
-def packed_bytes(mark: bytes, described: Mapping[str, Any], arrays: Sequence[Array]) -> bytes:
-    """A description and arrays as bytes."""
+
+def packed_parts(mark: bytes, described: Mapping[str, Any], arrays: Sequence[Array]) -> Parts:
+    """A description and arrays as bytes, in parts that follow each other. Arrays are not copied."""
     places = [(array.dtype.str, len(array)) for array in arrays]
     text = json.dumps({**described, "arrays": places}).encode()
-    parts: list[bytes | memoryview] = [text]
+    parts: Parts = [text]
     size = _HEAD.size + len(text)
     for array in arrays:
         parts += [bytes(-size % _ALIGNED), np.ascontiguousarray(array).data.cast("B") if len(array) else b""]
@@ -38,7 +40,7 @@ def packed_bytes(mark: bytes, described: Mapping[str, Any], arrays: Sequence[Arr
     digest = xxhash.xxh3_64()
     for part in parts:
         digest.update(part)
-    return b"".join([_HEAD.pack(mark, len(text), size, digest.intdigest()), *parts])
+    return [_HEAD.pack(mark, len(text), size, digest.intdigest()), *parts]
 
 
 def unpacked(mark: bytes, content: memoryview) -> tuple[dict[str, Any], list[Array]] | None:

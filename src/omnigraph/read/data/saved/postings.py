@@ -9,7 +9,7 @@ import lance
 import numpy as np
 
 from omnigraph.read.data.layout import Placement
-from omnigraph.read.data.saved.container import packed_bytes, unpacked
+from omnigraph.read.data.saved.container import Parts, packed_parts, unpacked
 from omnigraph.read.data.saved.versions import SavedTable, described_table, table_described
 from omnigraph.read.text.analysis import ANALYSIS
 from omnigraph.read.text.postings import PostingArrays, Postings
@@ -30,7 +30,7 @@ class SavedPostings:
     postings: Postings
 
 
-def encoded(saved: SavedPostings, root: str) -> bytes | None:
+def encoded(saved: SavedPostings, root: str) -> Parts | None:
     """Saved postings as bytes; None if a folder of their table is not below the root of the graph."""
     arrays: list[Array] = list(saved.postings.arrays)
     try:
@@ -38,7 +38,7 @@ def encoded(saved: SavedPostings, root: str) -> bytes | None:
     except ValueError:
         return None
     described = {"format": _FORMAT, "analysis": _analysis(), "table": table, "column": saved.column}
-    return packed_bytes(_MARK, described, arrays)
+    return packed_parts(_MARK, described, arrays)
 
 
 def decoded(content: memoryview, root: str) -> SavedPostings | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from omnigraph.errors import OmniError
 from omnigraph.read.data.saved import postings, topology
+from omnigraph.read.data.saved.container import Parts
 from omnigraph.read.data.saved.postings import SavedPostings
 from omnigraph.read.data.saved.topology import SavedTopology
 from omnigraph.storage import layout
@@ -79,10 +80,10 @@ def save_postings(tables: Tables, saved: SavedPostings) -> bool:
     return _put(tables, key, content, postings_keys(tables, ref.location, ref.branch, saved.column))
 
 
-def _put(tables: Tables, key: str, content: bytes | None, others: list[str]) -> bool:
+def _put(tables: Tables, key: str, content: Parts | None, others: list[str]) -> bool:
     if content is None:
         return False
-    tables.objects.hint(key, content)
+    tables.objects.hint(key, *content)
     for other in others:
         if other != key:
             tables.objects.discard(other)

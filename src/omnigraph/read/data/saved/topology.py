@@ -13,7 +13,7 @@ import numpy as np
 from omnigraph.lang.query.ir import Direction
 from omnigraph.read.data.adjacency import Adjacency, low_halves, packed
 from omnigraph.read.data.layout import Placement
-from omnigraph.read.data.saved.container import packed_bytes, unpacked
+from omnigraph.read.data.saved.container import Parts, packed_parts, unpacked
 from omnigraph.read.data.saved.versions import SavedTable, described_table, table_described
 from omnigraph.read.values.columns import Array, Ints, Positions
 from omnigraph.records import dataclass
@@ -36,7 +36,7 @@ class SavedTopology:
     """Of each direction: where rows begin, the neighbours, and the pairs of further edges."""
 
 
-def encoded(saved: SavedTopology, root: str) -> bytes | None:
+def encoded(saved: SavedTopology, root: str) -> Parts | None:
     """A saved topology as bytes; None if a folder of its tables is not below the root of the graph."""
     arrays: list[Array] = []
     try:
@@ -44,7 +44,7 @@ def encoded(saved: SavedTopology, root: str) -> bytes | None:
     except ValueError:
         return None
     ways = [[_added(arrays, array) for array in saved.pairs[way]] for way in _WAYS]
-    return packed_bytes(_MARK, {"format": _FORMAT, "tables": tables, "ways": ways}, arrays)
+    return packed_parts(_MARK, {"format": _FORMAT, "tables": tables, "ways": ways}, arrays)
 
 
 def decoded(content: memoryview, root: str) -> SavedTopology | None:
