@@ -19,7 +19,7 @@ from omnigraph.storage.rows.nearest import Near, VectorIndex
 if TYPE_CHECKING:
     from omnigraph.read.vectors.search import PartitionedVectors
 
-_SPARE: Final = 4
+_SPARE: Final = 16
 """Partitions in memory are searched until only one in so many of those that may be missed is."""
 
 REFINE: Final = 4
