@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import cached_property
@@ -338,9 +338,7 @@ class WholeTable(Rows):
     def _is_worth_looking_up(self) -> bool:
         """Is the table large, are its ids not in memory, and were they not looked up so often that reading them
         would have paid?"""
-        if self.count <= self._settings.small_table or self.has("id"):
-            return False
-        return self._cache.lookups(self.ref.location) * self._settings.rows_per_lookup < self.count
+        return not self.has("id") and self.is_rarely_read()
 
     def _looked_up(self, ids: pa.Array) -> Positions:
         """The positions of a few ids, by the index of the table."""
@@ -450,14 +448,37 @@ class WholeTable(Rows):
     def distances(self, name: str, query: Floats, metric: Metric, positions: Array | None = None) -> Floats:
         """Few vectors that are not in memory are fetched."""
         if positions is not None and len(positions) <= self._settings.lookup_rows:
-            numbers = None if self.keeps_vectors(name, len(query)) else self.placement.numbers_of(positions)
-            if numbers is not None:
-                self._cache.check()
-                self._cache.count_lookup(self.ref.location)
-                distinct, places = np.unique(numbers, return_inverse=True)
-                found = numbered_rows(self.storage, self.ref, distinct, [name])[name]
-                return VectorColumn(Column.of(found).arrow, self._settings).distances(query, metric)[places]
+            found = None if self.keeps_vectors(name, len(query)) else self._fetched([name], positions)
+            if found is not None:
+                return VectorColumn(found[name], self._settings).distances(query, metric)
         return super().distances(name, query, metric, positions)
+
+    def _fetched(self, names: Sequence[str], positions: Array) -> dict[str, pa.Array] | None:
+        """The values of columns at positions, read for these rows alone; None if their numbers are not known."""
+        numbers = self.placement.numbers_of(positions)
+        if numbers is None:
+            return None
+        self._cache.check()
+        self._cache.count_lookup(self.ref.location)
+        distinct, places = np.unique(numbers, return_inverse=True)
+        found = numbered_rows(self.storage, self.ref, distinct, names)
+        return {name: Column.of(found[name]).take(places) for name in names}
+
+    def is_rarely_read(self) -> bool:
+        """Is the table large, and were its rows looked up so seldom that reading columns would not pay yet?"""
+        if self.count <= self._settings.small_table:
+            return False
+        return self._cache.lookups(self.ref.location) * self._settings.rows_per_lookup < self.count
+
+    def some(self, names: Iterable[str], positions: Array) -> dict[str, pa.Array]:
+        """The values of columns at a few positions. Those of columns that are not in memory are fetched together,
+        if the table is rarely read."""
+        kept = {name: self.has(name) for name in names}
+        missing = [name for name, is_kept in kept.items() if not is_kept]
+        fetched = self._fetched(missing, positions) if missing and self.is_rarely_read() else None
+        return {name: self.column(name).take(positions) for name in kept if name not in (fetched or ())} | (
+            fetched or {}
+        )
 
     def vector_index(self, name: str) -> VectorIndex | None:
         """The index of a vector property, if there is one."""
