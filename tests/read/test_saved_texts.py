@@ -17,6 +17,7 @@ from omnigraph.read.data import rows
 from omnigraph.read.text.postings import Postings
 from omnigraph.settings import ReadSettings, Settings
 from omnigraph.storage import layout
+from omnigraph.storage.rows.pieces import physical_rows
 
 SCHEMA = "node Doc { slug: String @key  kind: enum(a, b) @index  title: String? @index  body: String? }"
 TOPICS = ("engines that weave", "weaving patterns", "café engines", "an analytical engine", "of the looms")
@@ -120,11 +121,10 @@ def test_only_the_best_rows_of_a_large_table_are_fetched(
     expected = opened(graph, Settings()).query(query).rows
     assert len(expected) == 4
     read: list[str] = []
-    scanned = rows.physical_rows
 
     def noted(tables: Any, ref: Any, pieces: Any, columns: Any) -> Any:
         read.extend(columns)
-        return scanned(tables, ref, pieces, columns)
+        return physical_rows(tables, ref, pieces, columns)
 
     monkeypatch.setattr(rows, "physical_rows", noted)
     large = opened(graph, Settings(read=replace(SETTINGS.read, small_table=5, rows_per_lookup=10)))
