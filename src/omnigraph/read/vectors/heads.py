@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.read.values.columns import Floats
+from omnigraph.read.vectors.clusters import products
 from omnigraph.records import dataclass
 
 Matrix = npt.NDArray[np.float32]
@@ -29,11 +30,11 @@ _BLOCK: Final = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """How vectors become heads: moved by their ``middle``, then turned, of which the first ``width`` numbers are
-    the head. ``spread`` is the mean square of each number of the tail."""
+    """How vectors become heads: moved by their ``middle``, then told by their products with some ``directions``,
+    one a row, of which the first ``width`` make the head. ``spread`` is the mean square of each of the others."""
 
     middle: Matrix
-    turned: Matrix | None
+    directions: Matrix | None
     width: int
     spread: Floats
 
@@ -52,15 +53,15 @@ class Heads:
         width += -width % _MULTIPLE
         if width > _WORTH * len(middle):
             return cls.plain(middle)
-        return cls(middle, np.ascontiguousarray(directions, dtype=np.float32), width, squares[width:])
+        return cls(middle, np.ascontiguousarray(directions.T, dtype=np.float32), width, squares[width:])
 
     @cached_property
     def _front(self) -> Matrix | None:
-        return None if self.turned is None else np.ascontiguousarray(self.turned[:, : self.width])
+        return None if self.directions is None else np.ascontiguousarray(self.directions[: self.width].T)
 
     @property
     def nbytes(self) -> int:
-        return 0 if self.turned is None else 2 * int(self.turned.nbytes)
+        return 0 if self.directions is None else 2 * int(self.directions.nbytes)
 
     def blocks(self, vectors: Matrix) -> Iterator[tuple[slice, Matrix, Matrix]]:
         """Vectors some at a time: where they are, moved by the middle, and their heads."""
@@ -72,8 +73,8 @@ class Heads:
     def query(self, vector: Matrix) -> tuple[Matrix, float]:
         """The head of a query, and the usual error of the product of a head with it."""
         moved: Matrix = np.subtract(vector, self.middle)
-        if self.turned is None:
+        if self.directions is None:
             return moved, 0.0
-        turned: Matrix = np.matmul(moved, self.turned)
+        turned = products(self.directions, moved)
         tail = turned[self.width :].astype(np.float64)
         return turned[: self.width], float(np.sqrt(self.spread @ (tail * tail)))

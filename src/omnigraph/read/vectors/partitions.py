@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from omnigraph.read.values.columns import Bools, Floats, Ints, Positions
 from omnigraph.read.values.vectors import Matrix, Metric
-from omnigraph.read.vectors.clusters import centres_of, grouped, half_squares, nearest_centres
+from omnigraph.read.vectors.clusters import centres_of, grouped, half_squares, nearest_centres, products
 from omnigraph.read.vectors.heads import Heads
 from omnigraph.records import dataclass
 
@@ -86,7 +86,7 @@ class Partitions:
         at = 0
         for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
             own = values[at : at + high - low]
-            np.dot(self._vectors[low:high], head, out=own)
+            products(self._vectors[low:high], head, own)
             np.subtract(self._halves[low:high], own, out=own)
             places[at : at + high - low] = self._places[low:high]
             at += high - low
@@ -100,7 +100,7 @@ class Partitions:
         """Where the nearest partitions begin and end, in the order in which they lie."""
         if probes >= len(self):
             return self._bounds[:1], self._bounds[-1:]
-        nearness = self._centres @ head
+        nearness = products(self._centres, head)
         nearness -= self._centre_halves
         chosen = np.argpartition(nearness, -probes)[-probes:]
         chosen.sort()
