@@ -83,6 +83,8 @@ class Answer:
     seconds: tuple[float, ...] = ()
     rows: tuple[Row, ...] = ()
     problem: str | None = None
+    cpu: tuple[float, ...] = ()
+    """Seconds of all processors in each run, threads included."""
 
     @property
     def median(self) -> float:
@@ -150,13 +152,15 @@ def _serve(engine: Engine, home: Path, pipe: Connection) -> None:
     while True:
         question, warmups, repeats, budget = pipe.recv()
         seconds: list[float] = []
+        cpu: list[float] = []
         rows: Sequence[Row] = []
         try:
             for turn in range(warmups + repeats):
-                start = time.perf_counter()
+                start, used = time.perf_counter(), time.process_time()
                 session = engine.open(home) if session is None else session
                 rows = session.ask(question)
                 seconds.append(time.perf_counter() - start)
+                cpu.append(time.process_time() - used)
                 if turn and sum(seconds) > budget:
                     break
         except CannotAnswer as error:
@@ -165,7 +169,8 @@ def _serve(engine: Engine, home: Path, pipe: Connection) -> None:
         except Exception as error:  # noqa: BLE001  whatever a peer raises is its answer
             pipe.send(Answer(problem=f"{type(error).__name__}: {error}"))
             continue
-        pipe.send(Answer(tuple(seconds[warmups:] or seconds[1:]), tuple(rows)))
+        some = slice(warmups if len(seconds) > warmups else 1, None)
+        pipe.send(Answer(tuple(seconds[some]), tuple(rows), cpu=tuple(cpu[some])))
 
 
 def warm(engines: Sequence[Engine], home: Path, questions: Sequence[Question], pace: Pace) -> Answers:

@@ -1,4 +1,5 @@
-"""Run the search benchmark: `python -m benchmarks.search`, smaller with `--rows 20000`, every size with `--all`.
+"""Run the search benchmark: `python -m benchmarks.search`, smaller with `--rows 20000`, published sizes by name
+with `--sizes 500k 2M`, all of them with `--all`.
 
 Every engine answers in a process of its own, with its default settings unless its name says others. Beside each
 latency stands how many of the ten best documents were found, by a plain exact computation. The exit code is 1 if
@@ -16,10 +17,11 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +35,9 @@ from rich.table import Table
 
 _LEAST: Final = 0.98
 _WARMUPS: Final = 10
+_ROWS_EACH: Final = 10_000
+"""Questions that nobody measures: so many, and one more for so many rows, because large tables are read into
+memory only once they were searched often."""
 _PATIENCE: Final = 60.0
 _REST: Final = 0.05
 """Seconds between two answers, in which the threads of the last engine stop to wait for more work."""
@@ -47,16 +52,20 @@ class Size:
     dimension: int
     kinds: Sequence[str] = data.KINDS
     engines: Sequence[str] = ("",)
+    words: int = 3
+    """How many words a text has."""
 
 
+_WORDS: Final = 30
 _FAST: Final = ("omnigraph, indexed", "IVF_FLAT", "IVF_RQ")
-SIZES: Final = (
-    Size(100_000, 128),
-    Size(500_000, 128, data.VECTORS, ("omnigraph", "IVF_FLAT", "IVF_RQ")),
-    Size(2_000_000, 128, data.VECTORS, _FAST),
-    Size(200_000, 768, data.VECTORS, _FAST),
-    Size(1_000_000, 8, (data.TEXT,), ("omnigraph, indexed", "FTS", "bm25s")),
-)
+SIZES: Final[Mapping[str, Size]] = {
+    "100k": Size(100_000, 128, words=_WORDS),
+    "200k": Size(200_000, 128, data.VECTORS, ("omnigraph", "IVF_FLAT", "IVF_RQ")),
+    "500k": Size(500_000, 128, data.VECTORS, ("omnigraph", "IVF_FLAT", "IVF_RQ")),
+    "2M": Size(2_000_000, 128, data.VECTORS, _FAST),
+    "200k-wide": Size(200_000, 768, data.VECTORS, _FAST),
+    "1M-texts": Size(1_000_000, 8, (data.TEXT,), ("omnigraph, indexed", "FTS", "bm25s"), _WORDS),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,7 @@ class Measured:
     engine: Searching
     cold: Sequence[float]
     warm: Sequence[float]
+    cpu: Sequence[float]
     agreements: Sequence[Agreement]
 
     @property
@@ -79,27 +89,34 @@ class Measured:
 
 
 def measure(
-    engines: Sequence[Searching], home: Path, questions: Sequence[Question], truth: Sequence[Truth], cold: int
+    engines: Sequence[Searching],
+    home: Path,
+    questions: Sequence[Question],
+    truth: Sequence[Truth],
+    cold: int,
+    warmups: int,
 ) -> list[Measured]:
     """Questions of one kind to all engines, which take turns."""
     first = [[_cold(engine, home, questions[number]) for number in range(cold)] for engine in engines]
     workers = [Worker(engine, home) for engine in engines]
     seconds: list[list[float]] = [[] for _ in engines]
+    cpu: list[list[float]] = [[] for _ in engines]
     found: list[list[Agreement]] = [[] for _ in engines]
     try:
-        for number, question in enumerate((*questions[:_WARMUPS], *questions)):
+        for number, question in enumerate((*islice(cycle(questions), warmups), *questions)):
             for index, worker in enumerate(workers):
                 time.sleep(_REST)
                 answer = worker.put(question, 0, 1, _PATIENCE)
                 if answer.problem is not None:
                     raise SystemExit(f"{worker.engine.name}, {question.name}: {answer.problem}")
-                if number >= _WARMUPS:
+                if number >= warmups:
                     seconds[index] += answer.seconds
-                    found[index].append(agreement(truth[number - _WARMUPS], answer.rows))
+                    cpu[index] += answer.cpu
+                    found[index].append(agreement(truth[number - warmups], answer.rows))
     finally:
         for worker in workers:
             worker.close()
-    return [Measured(*parts) for parts in zip(engines, first, seconds, found, strict=True)]
+    return [Measured(*parts) for parts in zip(engines, first, seconds, cpu, found, strict=True)]
 
 
 def _cold(engine: Searching, home: Path, question: Question) -> float:
@@ -117,11 +134,12 @@ def _cold(engine: Searching, home: Path, question: Question) -> float:
 def show(title: str, found: Sequence[Measured], out: Console) -> None:
     """One row per engine."""
     table = Table("milliseconds", title=title, title_justify="left")
-    for heading in ("cold", "warm, median", "warm, p95", "recall@10", "order (Kendall)"):
+    for heading in ("cold", "warm, median", "warm, p95", "CPU, median", "recall@10", "order (Kendall)"):
         table.add_column(heading, justify="right")
     for one in found:
         cuts = statistics.quantiles(one.warm, n=20)
-        times = (f"{seconds * 1000:,.2f}" for seconds in (statistics.median(one.cold), cuts[9], cuts[18]))
+        median = statistics.median
+        times = (f"{s * 1000:,.2f}" for s in (median(one.cold), cuts[9], cuts[18], median(one.cpu)))
         table.add_row(one.engine.name, *times, f"{one.recall:.3f}", f"{one.order:.3f}")
     out.print(table)
 
@@ -160,14 +178,13 @@ def _installed(engine: Searching, out: Console) -> bool:
 def _home(size: Size, options: argparse.Namespace) -> Path:
     """The folder of this size, seed and generator, with its documents."""
     edition = sha256(inspect.getsource(data).encode()).hexdigest()[:6]
-    length = 30 if data.TEXT in size.kinds else 3
-    name = f"{size.rows}-{size.dimension}-{length}-{options.questions}-{options.seed}"
+    name = f"{size.rows}-{size.dimension}-{size.words}-{options.questions}-{options.seed}"
     home = Path(tempfile.gettempdir()) / f"omnigraph-bench-search-{name}-{edition}"
     if options.rebuild:
         shutil.rmtree(home, ignore_errors=True)
     if not (home / "documents.npz").exists():
         home.mkdir(parents=True, exist_ok=True)
-        apart(data.write, home, size.rows, size.dimension, options.seed, options.questions, length)
+        apart(data.write, home, size.rows, size.dimension, options.seed, options.questions, size.words)
     return home
 
 
@@ -186,7 +203,8 @@ def run(size: Size, options: argparse.Namespace, out: Console) -> bool:
         if kind not in size.kinds:
             continue
         able = [engine for engine in engines if kind in engine.kinds]
-        found = measure(able, home, questions, exact.answers(questions), options.cold)
+        warmups = _WARMUPS + size.rows // _ROWS_EACH
+        found = measure(able, home, questions, exact.answers(questions), options.cold, warmups)
         about = f"{size.rows:,} × {size.dimension}" if kind != data.TEXT else f"{size.rows:,} texts"
         show(f"{kind}: {about}, {len(questions)} questions", found, out)
         ours = [one for one in found if isinstance(one.engine, OmniGraph)]
@@ -195,10 +213,17 @@ def run(size: Size, options: argparse.Namespace, out: Console) -> bool:
     return failed
 
 
+def _narrowed(size: Size, options: argparse.Namespace) -> Size:
+    """A published size with only those kinds and engines that are asked for."""
+    kinds = tuple(kind for kind in size.kinds if kind in options.kinds)
+    return replace(size, kinds=kinds, engines=size.engines if options.engines == [""] else options.engines)
+
+
 def main() -> int:
     """Every size that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true", help="every size that is published: hours, and 20 GB")
+    parser.add_argument("--sizes", nargs="*", choices=SIZES, default=[], help="these of the published sizes")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--dimension", type=int, default=128)
     parser.add_argument("--questions", type=int, default=100, help="of each kind")
@@ -211,8 +236,10 @@ def main() -> int:
     if options.cold < 1 or options.questions < 10:
         parser.error("medians need at least --cold 1 and --questions 10")
     out = Console(width=120)
-    one = Size(options.rows, options.dimension, options.kinds, options.engines)
-    sizes = SIZES if options.all else (one,)
+    words = _WORDS if data.TEXT in options.kinds else 3
+    one = Size(options.rows, options.dimension, options.kinds, options.engines, words)
+    names = list(SIZES) if options.all else options.sizes
+    sizes = [_narrowed(SIZES[name], options) for name in names] or [one]
     failures = [run(size, options, out) for size in sizes]
     return int(any(failures))
 

@@ -67,6 +67,12 @@ class ReadSettings:
     rows than that, …"""
     recall: float = 0.98
     """… which finds this share of them, measured on the nearest ten. With 1 every search is exact."""
+    partition_from: int = 10_000
+    """Vectors in memory that are searched by an index are put into partitions, so many of them or more; fewer are
+    one partition, …"""
+    partition_waiting: int = 20_000
+    """… while the query waits, if they are up to so many. More are put into partitions beside queries, which
+    search the index meanwhile."""
     encode_from: int = 2_048
     """A text column of at least this many rows is compared once per distinct value, if its values repeat."""
     order_from: int = 50_000

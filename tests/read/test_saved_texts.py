@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from omnigraph.read.data import rows
 from omnigraph.read.text.postings import Postings
 from omnigraph.settings import ReadSettings, Settings
 from omnigraph.storage import layout
+from omnigraph.storage.rows.pieces import physical_rows
 
 SCHEMA = "node Doc { slug: String @key  kind: enum(a, b) @index  title: String? @index  body: String? }"
 TOPICS = ("engines that weave", "weaving patterns", "café engines", "an analytical engine", "of the looms")
@@ -100,6 +102,37 @@ def test_only_new_rows_are_cut_up(graph: Graph, cut: list[int], change: str) -> 
     found = answers(opened(graph))
     assert sum(cut) <= 1
     assert found == answers(opened(graph, Settings()))
+
+
+FIRST = (
+    "match { $d: Doc } return { $d.slug as slug, $d.kind as kind, $d.body as body } "
+    'order { bm25($d.title, "weaving engine") } limit 4'
+)
+
+
+@pytest.mark.parametrize("change", ["", *CHANGES])
+def test_only_the_best_rows_of_a_large_table_are_fetched(
+    graph: Graph, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first search of a process reads no column; one that is asked often reads them after all."""
+    query = f"query q() {{ {FIRST} }}"
+    if change:
+        graph.mutate(f"query m() {{ {change} }}")
+    expected = opened(graph, Settings()).query(query).rows
+    assert len(expected) == 4
+    read: list[str] = []
+
+    def noted(tables: Any, ref: Any, pieces: Any, columns: Any) -> Any:
+        read.extend(columns)
+        return physical_rows(tables, ref, pieces, columns)
+
+    monkeypatch.setattr(rows, "physical_rows", noted)
+    large = opened(graph, Settings(read=replace(SETTINGS.read, small_table=5, rows_per_lookup=10)))
+    assert large.query(query).rows == expected
+    assert set(read) <= {"title"}  # of the row that is new
+    for _ in range(5):
+        assert large.query(query).rows == expected
+    assert {"slug", "kind", "body"} <= set(read)
 
 
 def test_a_branch_follows_what_its_parent_saved(graph: Graph, cut: list[int]) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 from omnigraph.errors import ParameterError
 from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.values import (
+    F32_MAX,
     FLOATS,
     INTEGERS,
     Scalar,
@@ -115,6 +116,9 @@ def _vector(value: object, dimension: int) -> tuple[Value, ...]:
     items = _sequence(value, ValueType(Scalar.F32, dimension=dimension))
     if len(items) != dimension:
         raise ValueError(f"has {len(items)} numbers, and Vector({dimension}) needs {dimension}")
+    floats = [item for item in items if type(item) is float and -F32_MAX < item < F32_MAX]
+    if len(floats) == dimension:
+        return tuple(floats)
     out = []
     for index, item in enumerate(items):
         try:

@@ -279,11 +279,12 @@ class TableVersions:
             self._verified.clear()
         self._verified.add((ref, whole))
 
-    def verify_fragments(self, ref: TableRef, fragments: Collection[int]) -> None:
-        """Compare the files of some fragments of a version with their checksums."""
+    def verify_fragments(self, ref: TableRef, fragments: Collection[int], limit: int | None = None) -> None:
+        """Compare the files of some fragments of a version with their checksums, all of them or up to a limit of
+        bytes."""
         handle = self.open(ref)
         with translated(self.shown(ref.location)):
-            self._verification.check_rows(handle, fragments=fragments)
+            self._verification.check_rows(handle, limit, fragments)
 
     def readable(self, ref: TableRef, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """The same rows; what cannot be read among them is a StorageUnavailable that names the table, or, if the

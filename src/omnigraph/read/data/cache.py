@@ -11,11 +11,12 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import field
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from omnigraph.errors import RequestError
+from omnigraph.errors import OmniError, RequestError
 from omnigraph.read.data.layout import Layouts
 from omnigraph.read.limits import machine_memory
 from omnigraph.records import dataclass
@@ -81,6 +82,7 @@ class Cache:
         self._lock = threading.Lock()
         self._used = self._hits = self._misses = 0
         self._lookups: dict[Hashable, int] = {}
+        self._beside: set[Hashable] = set()
         self.dropped = 0
         """How often a value was dropped."""
         self.layouts = Layouts()
@@ -204,6 +206,24 @@ class Cache:
         with self._lock:
             return self._lookups.get(key, 0)
 
+    def beside(self, key: Hashable, work: Callable[[], object]) -> None:
+        """Do some work in a thread of its own, unless work under that key is being done. Nobody hears of it if the
+        work fails: it is tried again when it is wanted again."""
+        with self._lock:
+            if key in self._beside:
+                return
+            self._beside.add(key)
+
+        def run() -> None:
+            try:
+                with suppress(OmniError):
+                    work()
+            finally:
+                with self._lock:
+                    self._beside.discard(key)
+
+        threading.Thread(target=run, name="omnigraph-beside", daemon=True).start()
+
     def clear(self) -> None:
         """Drop everything."""
         with self._lock:
@@ -260,6 +280,16 @@ class QueryCache:
     def drop(self, part: object) -> None:
         """See `Cache.drop`."""
         self._cache.drop(part)
+
+    def beside(self, key: Hashable, work: Callable[[QueryCache], object]) -> None:
+        """See `Cache.beside`. The work uses the cache as a query of its own."""
+
+        def run() -> None:
+            own = QueryCache(self._cache)
+            work(own)
+            own.release()
+
+        self._cache.beside(key, run)
 
     @property
     def limit(self) -> int:

@@ -283,7 +283,7 @@ class Placement:
         owners = order[np.searchsorted(starts[order], positions, side="right") - 1]
         offsets = positions - starts[owners]
         numbers = offsets + (np.cumsum(live) - live)[owners]
-        for owner in np.unique(owners).tolist():
+        for owner in set(owners.tolist()):
             gone = self.stretches[owner].gone
             if len(gone):
                 mine = np.flatnonzero(owners == owner)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import cached_property
 from itertools import takewhile
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,10 @@ from omnigraph.storage.rows.pieces import (
 )
 from omnigraph.storage.tables import Tables
 
+if TYPE_CHECKING:
+    from omnigraph.read.vectors.partitions import Partitions
+    from omnigraph.read.vectors.search import PartitionedVectors
+
 _FEW_IDS: Final = 64
 """Up to so many ids are looked up by an index rather than in memory, if memory has none of them."""
 
@@ -53,6 +58,11 @@ _CACHE_SHARE: Final = 2
 
 Made = TypeVar("Made")
 Used = TypeVar("Used", bound=Sized)
+
+
+def _partitions(metric: Metric) -> str:
+    """What vectors by partition are called in the cache."""
+    return f"{metric} partitions"
 
 
 def _nothing() -> None:
@@ -328,9 +338,7 @@ class WholeTable(Rows):
     def _is_worth_looking_up(self) -> bool:
         """Is the table large, are its ids not in memory, and were they not looked up so often that reading them
         would have paid?"""
-        if self.count <= self._settings.small_table or self.has("id"):
-            return False
-        return self._cache.lookups(self.ref.location) * self._settings.rows_per_lookup < self.count
+        return not self.has("id") and self.is_rarely_read()
 
     def _looked_up(self, ids: pa.Array) -> Positions:
         """The positions of a few ids, by the index of the table."""
@@ -398,17 +406,79 @@ class WholeTable(Rows):
         often = self._cache.lookups(self.ref.location) * self._settings.rows_per_lookup >= self.count
         return often and _CACHE_SHARE * 4 * dimension * self.count <= self._cache.limit
 
+    def partitioned(self, name: str, metric: Metric, dimension: int) -> PartitionedVectors | None:
+        """The vectors of a property by partition; None if both would fill the cache, or while many of them are put
+        into partitions."""
+        if 2 * _CACHE_SHARE * 4 * dimension * self.count > self._cache.limit:
+            return None
+        if self.size - self._partitioned_to(name, metric) <= self._settings.partition_waiting:
+            return self._by_partition(name, metric)
+        if self.has_vectors(name):
+            family = (self.placement.layout, _partitions(metric), name)
+            self._cache.beside(family, lambda cache: self._apart(cache)._by_partition(name, metric))
+        return None
+
+    def _apart(self, cache: QueryCache) -> WholeTable:
+        """The same table, for work that outlives the query."""
+        table = copy(self)
+        table._cache, table._columns, table._few, table._gone = cache, {}, {}, {}
+        return table
+
+    def _by_partition(self, name: str, metric: Metric) -> PartitionedVectors:
+        from omnigraph.read.vectors.partitions import Partitions
+        from omnigraph.read.vectors.search import PartitionedVectors
+
+        def make(low: int, high: int) -> Partitions:
+            return Partitions(*self.vectors(name).between(low, high), metric, self._settings.partition_from)
+
+        return self._derived(
+            _partitions(metric), name, make, lambda parts: PartitionedVectors(parts, self.size, self.live)
+        )
+
+    def has_partitions(self, name: str, metric: Metric) -> bool:
+        """Are vectors of a property in partitions?"""
+        return self._partitioned_to(name, metric) > 0
+
+    def _partitioned_to(self, name: str, metric: Metric) -> int:
+        """Up to which position the vectors of a property are in partitions."""
+        known = self._cache.find(self._key(_partitions(metric), name))
+        valid = [] if known is None else known.valid_for(self.placement)
+        return int(valid[-1].stop) if valid else 0
+
     def distances(self, name: str, query: Floats, metric: Metric, positions: Array | None = None) -> Floats:
         """Few vectors that are not in memory are fetched."""
         if positions is not None and len(positions) <= self._settings.lookup_rows:
-            numbers = None if self.keeps_vectors(name, len(query)) else self.placement.numbers_of(positions)
-            if numbers is not None:
-                self._cache.check()
-                self._cache.count_lookup(self.ref.location)
-                distinct, places = np.unique(numbers, return_inverse=True)
-                found = numbered_rows(self.storage, self.ref, distinct, [name])[name]
-                return VectorColumn(Column.of(found).arrow, self._settings).distances(query, metric)[places]
+            found = None if self.keeps_vectors(name, len(query)) else self._fetched([name], positions)
+            if found is not None:
+                return VectorColumn(found[name], self._settings).distances(query, metric)
         return super().distances(name, query, metric, positions)
+
+    def _fetched(self, names: Sequence[str], positions: Array) -> dict[str, pa.Array] | None:
+        """The values of columns at positions, read for these rows alone; None if their numbers are not known."""
+        numbers = self.placement.numbers_of(positions)
+        if numbers is None:
+            return None
+        self._cache.check()
+        self._cache.count_lookup(self.ref.location)
+        distinct, places = np.unique(numbers, return_inverse=True)
+        found = numbered_rows(self.storage, self.ref, distinct, names)
+        return {name: Column.of(found[name]).take(places) for name in names}
+
+    def is_rarely_read(self) -> bool:
+        """Is the table large, and were its rows looked up so seldom that reading columns would not pay yet?"""
+        if self.count <= self._settings.small_table:
+            return False
+        return self._cache.lookups(self.ref.location) * self._settings.rows_per_lookup < self.count
+
+    def some(self, names: Iterable[str], positions: Array) -> dict[str, pa.Array]:
+        """The values of columns at a few positions. Those of columns that are not in memory are fetched together,
+        if the table is rarely read."""
+        kept = {name: self.has(name) for name in names}
+        missing = [name for name, is_kept in kept.items() if not is_kept]
+        fetched = self._fetched(missing, positions) if missing and self.is_rarely_read() else None
+        return {name: self.column(name).take(positions) for name in kept if name not in (fetched or ())} | (
+            fetched or {}
+        )
 
     def vector_index(self, name: str) -> VectorIndex | None:
         """The index of a vector property, if there is one."""

@@ -6,7 +6,7 @@ from omnigraph.lang.query import ir
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Node, Pattern
 from omnigraph.read.plan.access import forced_path
-from omnigraph.read.run.search.indexed import IndexedSearch, indexed_search
+from omnigraph.read.run.search.indexed import IndexedSearch, PartitionedSearch, indexed_search, partitioned_search
 from omnigraph.read.run.search.nearest import SearchNearest
 from omnigraph.read.run.search.ranking import resolved
 
@@ -29,10 +29,12 @@ def nearest_search(query: ir.QueryIR, pattern: Pattern, tables: GraphTables, wan
 def way_of_ranking(query: ir.QueryIR, pattern: Pattern, tables: GraphTables, wanted: int) -> str:
     """How the scores of a query whose rows are in memory choose the first of them, in words."""
     score = ranked_first(query)
-    search: IndexedSearch | None = None
+    search: IndexedSearch | PartitionedSearch | None = None
     if score is not None and score.variable in pattern.nodes:
         table = tables.nodes(pattern.nodes[score.variable].type_name)
         search = indexed_search(table, score, wanted, tables.settings)
+        if search is not None and table.has_partitions(score.property, score.metric):
+            search = partitioned_search(table, score, tables.settings) or search
     if search is None:
         return "exact, in memory"
     if _only(pattern) is not None:

@@ -117,6 +117,23 @@ class VectorColumn:
     def nbytes(self) -> int:
         return sum(segment.made.nbytes for segment in self._segments)
 
+    def between(self, low: int, high: int) -> tuple[Matrix, Bools | None]:
+        """The vectors between two positions, and which of them there are; None if all are."""
+        parts = [part for part in self._segments if part.start < high and low < part.stop]
+        cuts = [
+            (part.made, slice(max(low, part.start) - part.start, min(high, part.stop) - part.start))
+            for part in parts
+        ]
+        rows = [made.matrix[cut] for made, cut in cuts]
+        matrix = rows[0] if len(rows) == 1 else np.concatenate(rows)
+        if all(made.valid is None for made, _ in cuts):
+            return matrix, None
+        valid = [np.ones(len(own), dtype=np.bool_) for own in rows]
+        for own, (made, cut) in zip(valid, cuts, strict=True):
+            if made.valid is not None:
+                own[:] = made.valid[cut]
+        return matrix, np.concatenate(valid)
+
     def distances(self, query: Floats, metric: Metric, positions: Array | None = None) -> Floats:
         """The distance of each vector (or of those at positions) to the query; NaN where there is none."""
         if len(self._segments) == 1 and (positions is not None or self._segments[0].stop == self._size):

@@ -70,6 +70,12 @@ def segment_in(saved: SavedPostings, placement: Placement) -> Segment[Postings] 
     stop = max((stretch.stop for stretch in stretches if stretch is not None), default=0)
     if not stop or placement.unknown(known, 0, stop):
         return None
+    begins = np.cumsum([0, *(piece.rows for piece in saved.table.pieces)]).tolist()
+    if begins[-1] == stop and all(
+        stretch is not None and not stretch.is_scattered and stretch.start == begin
+        for stretch, begin in zip(stretches, begins[:-1], strict=True)
+    ):
+        return Segment(0, stop, saved.postings, known)
     positions = np.concatenate(
         [
             np.full(piece.rows, -1, dtype=np.int32) if stretch is None else stretch.positions
@@ -79,6 +85,4 @@ def segment_in(saved: SavedPostings, placement: Placement) -> Segment[Postings] 
     there = positions[positions >= 0]
     if bool((there[1:] <= there[:-1]).any()):
         return None
-    if len(there) == len(positions) == stop:
-        return Segment(0, stop, saved.postings, known)
     return Segment(0, stop, saved.postings.moved(positions, stop), known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil, log, sqrt
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -15,6 +15,12 @@ from omnigraph.read.values.columns import Array, Bools, Ints
 from omnigraph.records import dataclass
 from omnigraph.settings import ReadSettings
 from omnigraph.storage.rows.nearest import Near, VectorIndex
+
+if TYPE_CHECKING:
+    from omnigraph.read.vectors.search import PartitionedVectors
+
+_SPARE: Final = 16
+"""Partitions in memory are searched until only one in so many of those that may be missed is."""
 
 REFINE: Final = 4
 """An index knows vectors by a few bits for each number, so it is asked for so many times the rows that are wanted;
@@ -53,11 +59,26 @@ class IndexedSearch:
         )
 
 
-def probes_for(recall: float, partitions: int) -> int:
-    """In how many partitions to look for that share of the nearest vectors, and half of what may be missed to
-    spare: data differ."""
+@dataclass(frozen=True, slots=True)
+class PartitionedSearch:
+    """How vectors in memory are searched: in how many partitions of them."""
+
+    vectors: PartitionedVectors
+    probes: int
+
+    def near(self, scorer: NearestScorer, wanted: int, among: Array | None, share: float) -> Ints:
+        """The candidates for so many rows, of all or of those at some positions, which are a share of all."""
+        return self.vectors.near(scorer.vector, wanted, ceil(self.probes / sqrt(share)), among)
+
+    def __str__(self) -> str:
+        return f"{self.probes} of {self.vectors.count} partitions"
+
+
+def probes_for(recall: float, partitions: int, spare: int = 2) -> int:
+    """In how many partitions to look for that share of the nearest vectors, if only one in ``spare`` of those that
+    may be missed is: data differ."""
     start, slope = _LOSS
-    share = (-log((1 - recall) / 2) - start) / slope
+    share = (-log((1 - recall) / spare) - start) / slope
     return max(1, min(partitions, ceil(share * sqrt(partitions))))
 
 
@@ -76,6 +97,15 @@ def indexed_search(
     return IndexedSearch(index, probes_for(settings.recall, index.partitions))
 
 
+def partitioned_search(table: WholeTable, score: ir.Nearest, settings: ReadSettings) -> PartitionedSearch | None:
+    """How to search the vectors of a property in memory, where those of an index would be searched; None if they
+    are not in partitions yet."""
+    vectors = table.partitioned(score.property, score.metric, score.dimension)
+    if vectors is None:
+        return None
+    return PartitionedSearch(vectors, probes_for(settings.recall, vectors.count, _SPARE))
+
+
 def candidates_by_index(
     score: ir.Nearest, scorer: NearestScorer, rows: Rows, wanted: int, among: Array | None, settings: ReadSettings
 ) -> Ints | None:
@@ -85,14 +115,16 @@ def candidates_by_index(
     if search is None or not scorer.vector.any():
         return None
     assert isinstance(rows, WholeTable)  # noqa: S101  only they have indexes
-    share = 1.0
+    share, kept = 1.0, rows.keeps_vectors(score.property, score.dimension)
     if among is not None:
         share = len(among) / rows.count
-        fetched = not rows.keeps_vectors(score.property, score.dimension)
-        if fetched and len(among) <= settings.lookup_rows:
+        if not kept and len(among) <= settings.lookup_rows:
             return among
-        if not fetched and (_FEW * share < 1 or (4 * share < 1 and len(among) * score.dimension <= _QUICK)):
+        if kept and (_FEW * share < 1 or (4 * share < 1 and len(among) * score.dimension <= _QUICK)):
             return None
+    partitioned = partitioned_search(rows, score, settings) if kept else None
+    if partitioned is not None:
+        return partitioned.near(scorer, wanted, among, share)
     while True:
         near = search.near(scorer, wanted, share)
         if near.count > settings.lookup_rows:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import ParameterError
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.scores import SCORES
-from omnigraph.read.data.rows import Rows
+from omnigraph.read.data.rows import Rows, WholeTable
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.run.search.indexed import candidates_by_index
@@ -21,6 +22,9 @@ from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Array, Bools, Column, Floats, Ints
 from omnigraph.read.values.sorting import is_ascending
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
+
+_FEW: Final = 64
+"""Of up to so many rows columns are fetched, rather than read as a whole."""
 
 
 def scored(
@@ -61,7 +65,7 @@ def scored(
     orders = tuple(
         ir.Order(known.get(resolved_, order.expression), order.descending) for order, resolved_ in ordered
     )
-    return replace(query, columns=columns, order=(*orders, *places)), frame.keep(kept)
+    return replace(query, columns=columns, order=(*orders, *places)), _few(query, frame.keep(kept))
 
 
 class Arms:
@@ -182,6 +186,36 @@ class Computed(Rows):
 
     def column(self, name: str) -> Column:  # noqa: ARG002
         return self._values
+
+
+class Chosen(Rows):
+    """A few rows of a table: columns that are not in memory are read for them alone, those with some ``names``
+    at once."""
+
+    def __init__(self, table: WholeTable, positions: Array, names: Set[str]) -> None:
+        super().__init__(table.entity, len(positions))
+        self._table, self._positions, self._names = table, positions, names
+        self._columns: dict[str, Column] = {}
+
+    def column(self, name: str) -> Column:
+        if name not in self._columns:
+            found = self._table.some({name, *self._names} - self._columns.keys(), self._positions)
+            self._columns.update({each: Column(values) for each, values in found.items()})
+        return self._columns[name]
+
+
+def _few(query: ir.QueryIR, frame: Frame) -> Frame:
+    """The same rows, if they are few, without their tables, as far as these are rarely read."""
+    if not 0 < frame.count <= _FEW:
+        return frame
+    for variable, rows in list(frame.rows.items()):
+        positions = frame.positions[variable]
+        if isinstance(rows, WholeTable) and rows.is_rarely_read() and int(positions.min()) >= 0:
+            distinct, places = np.unique(positions, return_inverse=True)
+            returned = [one.expression for one in query.columns if isinstance(one.expression, ir.Prop)]
+            names = {"id", *(each.property for each in returned if each.variable == variable)}
+            frame = frame.bind(variable, Chosen(rows, distinct, names), places.astype(np.int32))
+    return frame
 
 
 def _preselected(
