@@ -107,26 +107,15 @@ class S3Server:
 
     def faulty_store(self) -> Store:
         """A place that works but for what the rules of `tests.faults.store` say."""
-        return self._store(self.faulty_port, BUCKET)
+        return self._store(self.faulty_port)
 
     def lose_patience(self, after: float) -> None:
         """Make the moody store refuse everything after some more requests, or never, after infinitely many."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.moody_port}/patience/{after}", timeout=60):
             pass
 
-    def _store(self, port: int, bucket: str | None = None) -> Store:
-        """A place in a bucket, if none is named in one of its own: to list some keys the server looks at all that
-        are in a bucket."""
-        if bucket is None:
-            bucket = f"{BUCKET}-{uuid.uuid4().hex}"
-            self.create_bucket(bucket)
-        return Store(f"s3://{bucket}/{uuid.uuid4().hex}/g", self.options(port))
-
-    def create_bucket(self, name: str) -> None:
-        """Make a bucket, which all ports share."""
-        create = urllib.request.Request(f"http://127.0.0.1:{self.port}/{name}", method="PUT")
-        with urllib.request.urlopen(create, timeout=60):
-            pass
+    def _store(self, port: int) -> Store:
+        return Store(f"s3://{BUCKET}/{uuid.uuid4().hex}/g", self.options(port))
 
     def options(self, port: int | None = None) -> dict[str, str]:
         """The `storage_options` that reach this server."""
@@ -152,7 +141,9 @@ def s3_server() -> Iterator[S3Server]:
         assert process.stdin
         assert process.stdout
         server = S3Server(*(int(process.stdout.readline()) for _ in range(5)))
-        server.create_bucket(BUCKET)
+        create = urllib.request.Request(f"http://127.0.0.1:{server.port}/{BUCKET}", method="PUT")
+        with urllib.request.urlopen(create, timeout=60):
+            pass
         try:
             yield server
         finally:
