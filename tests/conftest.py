@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import os
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +42,36 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["OMNIGRAPH_HOME"] = os.devnull  # not the configuration of the person who runs the tests
     settings.register_profile("sampled", settings.default, max_examples=examples(40, of=100))
     settings.load_profile("sampled")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Find the tests without looking for garbage, of which there is next to none, nor among them later."""
+    gc.disable()
+    _import_a_share(session.config)
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _import_a_share(config: pytest.Config) -> None:
+    """In one of several workers, import modules that the others do not begin with: where none of them is compiled
+    yet, each worker then compiles some, and not each of them all."""
+    worker: dict[str, object] = getattr(config, "workerinput", {})
+    if not worker:
+        return
+    number, workers = int(str(worker["workerid"]).removeprefix("gw")), int(str(worker["workercount"]))
+    folders = (config.invocation_params.dir / name for name in config.args)
+    for path in sorted({path for folder in folders for path in folder.rglob("test_*.py")})[number::workers]:
+        with suppress(Exception):  # pytest tells it, when it imports the module itself
+            importlib.import_module(".".join(path.relative_to(config.rootpath).with_suffix("").parts))
+
+
+def pytest_sessionfinish() -> None:
+    """Have everything taken apart at the end: some libraries tell what is left."""
+    gc.unfreeze()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

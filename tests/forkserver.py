@@ -14,6 +14,7 @@ import gc
 import importlib
 import os
 import pickle
+import pkgutil
 import select
 import signal
 import socket
@@ -28,6 +29,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import omnigraph
+from omnigraph.cli.main import leave
+
 ROOT = Path(__file__).parents[1]
 PRELOADED = (
     "pytest",
@@ -35,13 +39,9 @@ PRELOADED = (
     "tests.server.running",
     "tests.manifest.support",
     "tests.stores",
-    "omnigraph.graph",
-    "omnigraph.bulk.load.job",
-    "omnigraph.storage.tables",
-    "omnigraph.cli.main",
-    "omnigraph.cli.data.load",
-    "omnigraph.cli.data.query",
+    "pydantic.type_adapter",  # which a command imports to take a value that is not plain
 )
+"""What is imported besides the engine and its commands."""
 _NUMBER = struct.Struct("i")
 
 
@@ -139,7 +139,8 @@ def _server(preload: str | None) -> socket.socket:
 
 
 def main() -> None:
-    for module in PRELOADED:
+    engine = (found.name for found in pkgutil.walk_packages(omnigraph.__path__, "omnigraph."))
+    for module in (*PRELOADED, *(name for name in engine if not name.startswith("omnigraph.spark"))):
         importlib.import_module(module)
     gc.freeze()
     ended, wakeup = socket.socketpair()
@@ -191,14 +192,19 @@ def _report(children: dict[int, int]) -> None:
 
 
 def _become(descriptors: list[int]) -> None:
-    """Be a child: with standard streams of its own, run its task and end as every process does."""
+    """Be a child: with standard streams of its own, run its task and end as commands do. The interpreter is not
+    taken apart, because all of it, which the server shares, would be copied for that."""
     *streams, task = descriptors
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
         os.close(descriptor)
     with os.fdopen(task, "rb") as file:
         wanted: Task = pickle.load(file)
-    wanted.run()
+    try:
+        wanted.run()
+    except SystemExit as end:
+        leave(end)
+    leave(SystemExit(0))
 
 
 if __name__ == "__main__":

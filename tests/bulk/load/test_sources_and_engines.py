@@ -162,8 +162,9 @@ def small_world(tmp_path_factory: pytest.TempPathFactory) -> World:
 IN_MEMORY = BulkSettings()
 STAGED = BulkSettings(small_load=0, rows_per_file=2)
 SLICED = small_slices(40, rows_per_file=2)
-QUICK = [("again", "merge"), ("wrong", "append")]
+QUICK = [("again", "merge")]
 LONG = [
+    ("wrong", "append"),
     ("good", "append"),
     ("good", "merge"),
     ("good", "overwrite"),
