@@ -207,8 +207,8 @@ class Cache:
             return self._lookups.get(key, 0)
 
     def beside(self, key: Hashable, work: Callable[[], object]) -> None:
-        """Do some work in a thread of its own, unless work under that key is being done. Nobody hears of it if the
-        work fails: it is tried again when it is wanted again."""
+        """Do some work in a thread of its own, unless work under that key is being done. A failure is not reported:
+        the work is tried again when it is wanted again."""
         with self._lock:
             if key in self._beside:
                 return
@@ -286,8 +286,10 @@ class QueryCache:
 
         def run() -> None:
             own = QueryCache(self._cache)
-            work(own)
-            own.release()
+            try:
+                work(own)
+            finally:
+                own.release()
 
         self._cache.beside(key, run)
 
