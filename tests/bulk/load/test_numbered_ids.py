@@ -14,7 +14,7 @@ from omnigraph.bulk.load.checking.numbered import NumberedIds
 from omnigraph.read.values.exact import ExactIndex
 
 STEMS = st.sampled_from(["", "p", "p0x", "person-", "eight---", "Zürich/", "x" * 60])
-FORMS = st.sampled_from(["{}", "{:02}", "{:04}", "{:08}", "{:09}", "{:016}"])
+FORMS = st.sampled_from(["{}", "{:02}", "{:04}", "{:08}", "{:09}", "{:016}", "{:017}", "{:020}"])
 FIRSTS = st.sampled_from([0, 1, 7, 95, 99_999_990, 1_234_567_890_123])
 ODD = st.one_of(
     st.text(max_size=12),
@@ -65,6 +65,17 @@ def test_whatever_is_indexed_is_found_again(texts: list[str]) -> None:
         found = index.places(pa.array(texts, pa.string())).tolist()
         assert [texts[place] for place in found] == texts
         assert index.has_repeats == (len(set(texts)) < len(texts))
+
+
+@pytest.mark.parametrize("digits", [16, 17, 20, 24])
+def test_no_digit_is_overlooked(digits: int) -> None:
+    """Ids that differ only in their last digits are different, however many digits there are."""
+    texts = pa.array([f"{10_000 * number:0{digits}}" for number in range(1_000)])
+    others = pa.array([f"{10_000 * number + 5:0{digits}}" for number in range(1_000)])
+    index = NumberedIds.of([texts])
+    assert index is None or index.places(others).max() == -1
+    exact = ExactIndex(texts)
+    assert exact.places(others).max() == -1
 
 
 def test_usual_ids_are_indexed_as_numbers() -> None:

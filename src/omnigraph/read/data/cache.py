@@ -207,8 +207,8 @@ class Cache:
             return self._lookups.get(key, 0)
 
     def beside(self, key: Hashable, work: Callable[[], object]) -> None:
-        """Do some work in a thread of its own, unless work under that key is being done. A failure is not reported:
-        the work is tried again when it is wanted again."""
+        """Do some work in a thread of its own, unless work under that key is being done. If it fails, it is tried
+        again when it is wanted again."""
         with self._lock:
             if key in self._beside:
                 return

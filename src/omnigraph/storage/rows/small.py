@@ -7,7 +7,7 @@ written since. A table with more files, rows or bytes than the limits is looked 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -37,6 +37,9 @@ MOST_BYTES: Final = 2 << 20
 _KEPT_BYTES: Final = 64 << 20
 """How many bytes all that is kept may take."""
 
+_MADE_AT_ONCE: Final = 16
+"""The rows of so many versions can be put together at the same time."""
+
 _Columns = tuple[tuple[str, int], ...]
 _Key = tuple[str, tuple[str, ...], _Columns]
 
@@ -62,21 +65,19 @@ class SmallTables:
         self._ids: OrderedDict[tuple[str, tuple[str, ...]], pa.Array | None] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
-        self._making: defaultdict[tuple[str, str | None], threading.Lock] = defaultdict(threading.Lock)
+        self._making = tuple(threading.Lock() for _ in range(_MADE_AT_ONCE))
 
     def rows(self, ref: TableRef, schema: pa.Schema) -> pa.Table | None:
         """All rows of a version in these columns, with row ids and row addresses.
 
-        None if it is not small, or has other columns than the schema. Threads that ask for the same table at the
+        None if it is not small, or has other columns than the schema. Threads that ask for the same version at the
         same time wait for each other: the next ones find what the first has made.
         """
-        place = ref.location, ref.branch
-        with self._lock:
-            making = self._making[place]
-        with making:
-            return self._made(place, ref, schema)
+        with self._making[hash(ref) % _MADE_AT_ONCE]:
+            return self._made(ref, schema)
 
-    def _made(self, place: tuple[str, str | None], ref: TableRef, schema: pa.Schema) -> pa.Table | None:
+    def _made(self, ref: TableRef, schema: pa.Schema) -> pa.Table | None:
+        place = ref.location, ref.branch
         with self._lock:
             known = self._versions.get(place)
         if known is not None and known.ref == ref and known.rows.schema.names[: len(schema)] == schema.names:

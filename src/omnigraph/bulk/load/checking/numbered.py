@@ -59,7 +59,9 @@ class _Form:
     def numbers(self, texts: TextBytes, start: int, stop: int) -> Ints:
         """The numbers of some texts; -1 for those of another form."""
         starts, sizes = texts.starts[start:stop].astype(np.int64), texts.sizes[start:stop] - len(self.stem)
-        fits = (sizes > 0) & (sizes <= _MOST_DIGITS) if not self.padded else sizes == self.padded
+        fits = (sizes > 0) & (sizes <= _MOST_DIGITS)
+        if self.padded:
+            fits &= sizes == self.padded
         last = len(texts.words) - 1
         for at in range(0, len(self.stem), _WORD):
             fits &= _begins(texts.words[np.minimum(starts + at, last)], self.stem[at : at + _WORD])
