@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.bulk.loading import Outcome, left_behind, outcome, small_slices
 from tests.bulk.sources import HELD, Rows, file
-from tests.sampling import sampled
 
 import omnigraph
 from omnigraph import Source
@@ -187,17 +186,15 @@ def test_sources_modes_and_engines_of_this_process(world: World, case: str, mode
         assert world.tried(world.sources(rows), mode, engine, settings, **all_told) == found, engine
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("case", "options"),
-    sampled(
-        [
-            (CASES["wrong"], {"skip_bad": True}),
-            (CASES["wrong"], {"max_errors": 3}),
-            (UNREADABLE, {"max_errors": 3}),
-            (UNREADABLE, {"skip_bad": True}),
-        ],
-        1,
-    ),
+    [
+        (CASES["wrong"], {"skip_bad": True}),
+        (CASES["wrong"], {"max_errors": 3}),
+        (UNREADABLE, {"max_errors": 3}),
+        (UNREADABLE, {"skip_bad": True}),
+    ],
 )
 def test_bad_rows_in_this_process(world: World, case: Case, options: dict[str, Any]) -> None:
     found = [
