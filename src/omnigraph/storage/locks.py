@@ -19,6 +19,7 @@ from omnigraph.storage.locking.holders import HeldLock as HeldLock
 from omnigraph.storage.locking.leases import TIME_TO_LIVE, LeaseLocks
 from omnigraph.storage.locking.patience import Patience
 from omnigraph.storage.locking.process import require_process
+from omnigraph.storage.locking.turns import Arrival as Arrival
 from omnigraph.storage.locking.turns import CommitLock as CommitLock
 from omnigraph.storage.locking.turns import Held as Held
 from omnigraph.storage.locking.turns import Hold, Place, Turns
@@ -120,18 +121,24 @@ class Locks:
             yield lock
 
     @contextmanager
-    def turn_or_answer(self, branch: str, offer: object) -> Iterator[CommitLock | None]:
+    def turn_or_answer(
+        self, branch: str, offer: object, arrival: Arrival | None = None
+    ) -> Iterator[CommitLock | None]:
         """As `turn`, for a piece of work that the thread that has the lock may do along with its own; None if it
-        did, or has tried to."""
-        with self._turn(branch, offer) as lock:
+        did, or has tried to. An ``arrival`` comes to its end as soon as the thread is in line."""
+        with self._turn(branch, offer, arrival) as lock:
             yield lock
 
+    def arriving(self, branch: str) -> Arrival:
+        """Say that this thread prepares a change of a branch, and will soon wait for its turn."""
+        return Arrival(self._turns.setdefault(branch_lock(branch), Turns()))
+
     @contextmanager
-    def _turn(self, branch: str, offer: object) -> Iterator[CommitLock | None]:
+    def _turn(self, branch: str, offer: object, arrival: Arrival | None = None) -> Iterator[CommitLock | None]:
         require_process(self._process, self._address)
         name, patience = branch_lock(branch), Patience(self._wait)
         turns = self._turns.setdefault(name, Turns())
-        match turns.take(patience, offer):
+        match turns.take(patience, offer, arrival):
             case Place.LATE:
                 raise patience.timeout(branch, "another thread of this process")
             case Place.ANSWERED:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar, overload
 
 from omnigraph.storage.address import Address, Scheme
 
 One = TypeVar("One")
 Two = TypeVar("Two")
+
+_SHARES: Final = os.cpu_count() or 1
+"""How many threads share work that keeps processors busy."""
 
 
 @overload
@@ -48,3 +53,16 @@ def at_once(*calls: Callable[[], Any]) -> tuple[Any, ...]:
     if failures:
         raise failures[min(failures)]
     return tuple(results)
+
+
+def in_shares(work: Callable[[One], Two], items: Sequence[One]) -> list[Two]:
+    """What a piece of work makes of each item, in their order, with as many threads as there are processors."""
+    shares = min(_SHARES, len(items))
+    if shares < 2:
+        return [work(item) for item in items]
+    made: tuple[list[Two], ...] = at_once(*(partial(_each, work, items[share::shares]) for share in range(shares)))
+    return [made[place % shares][place // shares] for place in range(len(items))]
+
+
+def _each(work: Callable[[One], Two], items: Sequence[One]) -> list[Two]:
+    return [work(item) for item in items]

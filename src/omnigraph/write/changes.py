@@ -138,13 +138,18 @@ class StagedMove:
 
 @dataclass(frozen=True, slots=True)
 class Ready(Generic[Result]):
-    """A change that is staged, and the state it was prepared against."""
+    """A change that keeps every rule, and the state it was prepared against."""
 
     base: Base
     prepared: Prepared[Result]
     staged: list[StagedMove]
     cleanups: int = 0
     """The newest mark of a cleanup before anything of the write was staged."""
+
+    @property
+    def is_staged(self) -> bool:
+        """Are its files written? If not, another thread may write them along with its own."""
+        return bool(self.staged) or not self.prepared.tables
 
 
 Prepare = Callable[[Base], Prepared[Result]]

@@ -19,32 +19,25 @@ What the writer's function found out on the way comes back with the commit, as `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
-from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from ulid import ULID
 
 from omnigraph.arguments import LONGEST_ACTOR, LONGEST_MESSAGE, optional_text
-from omnigraph.errors import BranchNotFound, ManifestConflict, OmniError, SchemaChanged, StagedFilesRemoved
+from omnigraph.errors import ManifestConflict, OmniError, SchemaChanged, StagedFilesRemoved
 from omnigraph.failpoints import hit
 from omnigraph.manifest.repository import Repository
-from omnigraph.manifest.state import Commit, TablePin
+from omnigraph.manifest.state import Commit
 from omnigraph.policy.actions import Action
 from omnigraph.recovery.heal import heal_branch
-from omnigraph.recovery.sidecar import TableMove
-from omnigraph.storage.files.datafiles import has_blobs
-from omnigraph.storage.files.verification import LOOKUP_BYTES
 from omnigraph.storage.locks import CommitLock, Held
-from omnigraph.storage.stage.changes import new_fragments, stage_append, stage_changes, stage_overwrite
-from omnigraph.storage.tables import TableRef
 from omnigraph.write.base import Base
 from omnigraph.write.changes import Fold as Fold
 from omnigraph.write.changes import Prepare as Prepare
 from omnigraph.write.changes import Prepared as Prepared
-from omnigraph.write.changes import Ready, StagedMove
+from omnigraph.write.changes import Ready
 from omnigraph.write.changes import Result as Result
 from omnigraph.write.changes import Stage as Stage
 from omnigraph.write.changes import StagedTable as StagedTable
@@ -62,10 +55,9 @@ from omnigraph.write.committing.revalidation import (
     find_conflict,
     require_unchanged,
 )
-from omnigraph.write.delta import TableDelta
+from omnigraph.write.committing.staging import can_be_left, discard, fork, staged
 from omnigraph.write.evaluator import validate
 from omnigraph.write.reservations import require_new
-from omnigraph.write.upkeep.discarding import discard_change
 from omnigraph.write.upkeep.folding import Folding
 
 OPTIMISTIC_ATTEMPTS: Final = 2
@@ -124,50 +116,62 @@ def _prepare_and_commit(
     cleanups = None if entry is None else entry.cleanups
     is_first_locked = request.is_quick and locks.is_contended(name)
     for _ in range(0 if is_first_locked else OPTIMISTIC_ATTEMPTS):
-        entry = enter(repository, request.branch) if entry is None else entry
-        if heal_dead(repository, entry):
-            entry = enter(repository, request.branch)
-        cleanups = entry.cleanups if cleanups is None else cleanups
-        base = Base(repository, request.branch, entry.snapshot)
-        entry = None
-        ready = _make_ready(base, request, prepare, operation_id, folding, None)
-        ready = replace(ready, cleanups=cleanups)
-        if ready.prepared.is_empty:
-            _finish_empty(repository, request, None)
-            return ready, None
-        hit("write.after_stage")
-        mine = Waiting(request, operation_id, ready)
-        with locks.turn_or_answer(name, mine if job_lock is None else None) as lock:
-            if lock is None:
-                ready, operation_id = mine.ready, str(ULID())
-                if mine.end is not None:
-                    return ready, mine.end
-                continue
-            hit("write.after_lock")
-            conflict = find_conflict(request, ready, lock)
-            if isinstance(conflict, ManifestConflict):
-                state, _, _ = settle(repository, request.branch, lock)
-                moved = rebased(ready, state, folding, operation_id)
-                ready = ready if moved is None else moved
-                conflict = conflict if moved is None else find_conflict(request, moved, lock)
-            if conflict is None:
-                return ready, commit(repository, Waiting(request, operation_id, ready), lock, job_lock)
-            if not _is_retried(ready, conflict):
-                _discard(ready)
-                folding.begin()
-                folding.discard_unused()
-                raise conflict
-            if isinstance(conflict, StagedFilesRemoved):
-                folding.forget()
-            if request.is_quick:
-                locks.note_contention(name)
-                _discard(ready)
-                return _prepare_under_lock(
-                    repository, request, prepare, folding, lock, job_lock, operation_id, cleanups
-                )
-        _discard(ready)
+        with locks.arriving(name) if request.is_quick else nullcontext() as arrival:
+            entry = enter(repository, request.branch) if entry is None else entry
+            if heal_dead(repository, entry):
+                entry = enter(repository, request.branch)
+            cleanups = entry.cleanups if cleanups is None else cleanups
+            base = Base(repository, request.branch, entry.snapshot)
+            entry = None
+            folding.begin()
+            ready = _checked(base, request, prepare, cleanups, None)
+            if ready.prepared.is_empty:
+                _finish_empty(repository, request, None)
+                return ready, None
+            if arrival is None or not arrival.is_crowded or not can_be_left(ready, request):
+                with locks.staging() if request.is_quick else nullcontext():
+                    ready = staged(ready, request, folding.fold, operation_id)
+            hit("write.after_stage")
+            mine = Waiting(request, operation_id, ready)
+            with locks.turn_or_answer(name, mine if job_lock is None else None, arrival) as lock:
+                if lock is None:
+                    ready, operation_id = mine.ready, str(ULID())
+                    if mine.end is not None:
+                        return ready, mine.end
+                    continue
+                hit("write.after_lock")
+                conflict = find_conflict(request, ready, lock)
+                if isinstance(conflict, ManifestConflict):
+                    state, _, _ = settle(repository, request.branch, lock)
+                    moved = rebased(ready, state, folding, operation_id)
+                    ready = ready if moved is None else moved
+                    conflict = conflict if moved is None else find_conflict(request, moved, lock)
+                if conflict is None:
+                    return _commit(repository, Waiting(request, operation_id, ready), lock, job_lock, folding)
+                if not _is_retried(ready, conflict):
+                    discard(ready)
+                    folding.begin()
+                    folding.discard_unused()
+                    raise conflict
+                if isinstance(conflict, StagedFilesRemoved):
+                    folding.forget()
+                if request.is_quick:
+                    locks.note_contention(name)
+                    discard(ready)
+                    return _prepare_under_lock(
+                        repository, request, prepare, folding, lock, job_lock, operation_id, cleanups
+                    )
+        discard(ready)
     with locks.turn(name) as lock:
         return _prepare_under_lock(repository, request, prepare, folding, lock, job_lock, operation_id, cleanups)
+
+
+def _commit(
+    repository: Repository, own: Waiting, lock: CommitLock, job_lock: Held | None, folding: Folding
+) -> tuple[Ready[Any], Commit | InDoubt]:
+    """Commit a change, and those of threads that wait with theirs; the change with the files that it has then."""
+    end = commit(repository, own, lock, job_lock, folding)
+    return own.ready, end
 
 
 def _is_retried(ready: Ready[Result], conflict: OmniError) -> bool:
@@ -205,29 +209,25 @@ def _prepare_under_lock(
         state, _, _ = settle(repository, request.branch, lock)
         cleanups = repository.cleanups.latest if cleanups is None else cleanups
         base = Base(repository, request.branch, repository.snapshot(request.branch, state))
-        ready = _make_ready(base, request, prepare, operation_id, folding, lock)
-        ready = replace(ready, cleanups=cleanups)
+        folding.begin()
+        ready = _checked(base, request, prepare, cleanups, lock)
         if ready.prepared.is_empty:
             _finish_empty(repository, request, lock)
             return ready, None
+        if not can_be_left(ready, request):
+            ready = staged(ready, request, folding.reuse, operation_id)
         conflict = find_conflict(request, ready, lock)
         if conflict is None:
-            return ready, commit(repository, Waiting(request, operation_id, ready), lock, job_lock)
-        _discard(ready)
+            return _commit(repository, Waiting(request, operation_id, ready), lock, job_lock, folding)
+        discard(ready)
         if conflict is not LATE_VERSION_UNDONE:
             raise conflict
 
 
-def _make_ready(
-    base: Base,
-    request: WriteRequest,
-    prepare: Prepare[Result],
-    operation_id: str,
-    folding: Folding,
-    lock: CommitLock | None,
+def _checked(
+    base: Base, request: WriteRequest, prepare: Prepare[Result], cleanups: int, lock: CommitLock | None
 ) -> Ready[Result]:
-    """Prepare, validate and stage. No table moves. Under the lock nothing new is folded."""
-    folding.begin()
+    """Prepare and validate. Nothing is written, except that the branch gets its own trees of the tables."""
     require_new(base.repository, request.branch, request.graph_commit_id, base.snapshot, base.snapshot)
     require_unchanged(request, base.snapshot)
     prepared = prepare(base)
@@ -237,22 +237,10 @@ def _make_ready(
         if prepared.schema is not None:
             guard.require(request.actor, Action.SCHEMA_APPLY, None, request.branch.name)
     optional_text("message", prepared.message, LONGEST_MESSAGE)
-    if prepared.is_empty:
-        return Ready(base, prepared, [])
-    validate(prepared.delta, base, prepared.limit)
-    _fork(base, prepared.tables, lock)
-    stages: dict[str, Stage] = {
-        key: partial(_stage_rows, base, change, request.rows_per_file) for key, change in prepared.delta.items()
-    }
-    stages.update(prepared.stages)
-    renamed = {} if prepared.schema is None else prepared.schema.renamed
-    fold = folding.fold if lock is None else folding.reuse
-    is_limited = request.is_quick and lock is None
-    with base.repository.locks.staging() if is_limited else nullcontext():
-        staged = [
-            _stage(base, key, renamed.get(key, key), stage, fold, operation_id) for key, stage in stages.items()
-        ]
-    return Ready(base, prepared, staged)
+    if not prepared.is_empty:
+        validate(prepared.delta, base, prepared.limit)
+        fork(base, prepared.tables, lock)
+    return Ready(base, prepared, [], cleanups)
 
 
 def _finish_empty(repository: Repository, request: WriteRequest, lock: CommitLock | None) -> None:
@@ -266,78 +254,3 @@ def _finish_empty(repository: Repository, request: WriteRequest, lock: CommitLoc
             repository.manifest.note_batch(request.branch.ref, request.batch, held)
         except Exception as error:  # noqa: BLE001  whatever it is, the mark may be there
             require_noted(repository, request.branch, request.batch, error)
-
-
-def _fork(base: Base, tables: Iterable[str], lock: CommitLock | None) -> None:
-    """Give the branch its own tree of each table that it writes to for the first time.
-
-    Forks of one branch are made under its lock, one at a time. A fork that is found half made is therefore a dead
-    writer's, and is made again from the start.
-    """
-    branch = base.branch
-    shared = [base.ref(key) for key in sorted(tables) if base.pin(key).table_branch != branch.native]
-    if branch.native is None or not shared:
-        return
-    if lock is not None:
-        _fork_tables(base, shared, branch.native, lock)
-        return
-    with base.repository.locks.commit(branch.name) as own:
-        _fork_tables(base, shared, branch.native, own)
-
-
-def _fork_tables(base: Base, shared: list[TableRef], native: str, lock: CommitLock) -> None:
-    repository, branch = base.repository, base.branch
-    if repository.branches.find(branch.name).ref != branch.ref:
-        raise BranchNotFound(branch.name)
-    for ref in shared:
-        lock.verify()
-        repository.tables.fork(ref, native)
-
-
-def _stage(base: Base, table_key: str, new_key: str, stage: Stage, fold: Fold, operation_id: str) -> StagedMove:
-    """Stage one table's change in the branch's own tree. With another schema the table may have another key."""
-    before = base.pin(table_key)
-    ref = TableRef(before.location, base.branch.native or before.table_branch, before.table_version)
-    table = stage(ref, operation_id)
-    versions = (table.staged, *fold(ref, table.staged, operation_id))
-    after = TablePin(new_key, ref.location, ref.version + len(versions), ref.branch, table.rows)
-    move = TableMove(before, after, tuple(version.transaction_id for version in versions))
-    return StagedMove(table, versions, move)
-
-
-def _stage_rows(
-    base: Base, change: TableDelta, rows_per_file: int, ref: TableRef, operation_id: str
-) -> StagedTable:
-    """Stage a change of rows as an overwrite, an append or a mixture, whichever is cheapest."""
-    handle, small = base.repository.tables.open(ref), base.repository.small_tables
-    upserts = change.upserts.cast(base.schema(change.table_key))
-    rows = base.pin(change.table_key).row_count
-    if change.replaces:
-        staged = stage_overwrite(handle, ref.location, ref.branch, upserts, operation_id, rows_per_file)
-        return StagedTable(staged, upserts.num_rows)
-    if (change.fresh or change.strict) and not len(change.deletes):
-        staged = stage_append(handle, ref.location, ref.branch, upserts, operation_id, rows_per_file)
-        small.note(ref, upserts.schema, new_fragments(staged), upserts)
-        return StagedTable(staged, rows + upserts.num_rows)
-    handle = base.repository.tables.verified(ref, LOOKUP_BYTES)
-    mixed = stage_changes(
-        handle,
-        ref.location,
-        ref.branch,
-        upserts,
-        change.deletes,
-        operation_id,
-        rows_per_file,
-        located=base.located(change.table_key, change.replaced),
-    )
-    small.note(ref, upserts.schema, new_fragments(mixed.staged), mixed.written)
-    return StagedTable(mixed.staged, rows + mixed.inserted - mixed.deleted)
-
-
-def _discard(ready: Ready[Result]) -> None:
-    """Remove the rows that were staged for nothing. What a writer staged itself it may use again."""
-    base = ready.base
-    for one in ready.staged:
-        key = one.move.table_key
-        if key in ready.prepared.delta:
-            discard_change(base.repository.tables, one.table.staged, has_blobs=has_blobs(base.schema(key)))

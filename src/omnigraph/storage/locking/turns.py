@@ -16,6 +16,9 @@ from omnigraph.storage.locking.patience import Patience
 LONGEST_HOLD: Final = 1.0
 """For how many seconds threads of one process hand a lock on to each other before other processes get a chance."""
 
+AWAITED: Final = 0.01
+"""How many seconds the thread with the lock waits for others that are preparing changes, to commit them along."""
+
 _HANDED_ON: Final = 16
 """So many commits they make in any case, however long a request takes."""
 
@@ -60,6 +63,11 @@ class CommitLock:
     def offers(self) -> list[object]:
         """What threads in line offer to have done by the holder of the lock, the first in line first."""
         return [] if self._turns is None else self._turns.offers()
+
+    def await_offers(self, most: int) -> None:
+        """Wait a moment for threads that will wait in line, until none is about to come or so many have."""
+        if self._turns is not None:
+            self._turns.await_offers(most)
 
     def accept(self, offer: object) -> bool:
         """Take a thread out of the line to do what it offers; False if it does not wait any more.
@@ -145,20 +153,72 @@ class _Waiter:
         self.is_accepted = False
 
 
+class Arrival:
+    """A thread that prepares a change and will wait in line for its turn."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._is_over = False
+        turns.note_arriving(1)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Are there other threads, which commit or prepare changes as well, or did until just now?"""
+        return self._turns.is_taken or self._turns.arriving > 1 or self._turns.expected > 0
+
+    def end(self) -> None:
+        """The thread waits in line, has its turn, or has given up."""
+        if not self._is_over:
+            self._is_over = True
+            self._turns.note_arriving(-1)
+
+    def __enter__(self) -> Arrival:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
 class Turns:
     """A mutex that threads get in the order in which they asked, and the lock that they hand on to each other."""
 
     def __init__(self) -> None:
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()
+        self._came = threading.Condition(self._mutex)
+        self.expected = 0
+        """How many threads waited in line when one of them began to commit for all."""
+        self.arriving = 0
+        """How many threads prepare changes and will wait in line."""
         self._queue: deque[_Waiter] = deque()
         self._accepted: list[_Waiter] = []
         self._taken = False
         self._handed: Hold | None = None
         self._letting_go: threading.Timer | None = None
 
-    def take(self, patience: Patience, offer: object = None) -> Place:
+    def note_arriving(self, change: int) -> None:
+        """Count a thread that begins to prepare a change, or one that has come."""
+        with self._mutex:
+            self.arriving += change
+            if change < 0:
+                self._came.notify_all()
+
+    def await_offers(self, most: int) -> None:
+        """Wait a moment until as many threads wait in line as the last time and no other is about to come, or so
+        many wait in line."""
+
+        def are_there() -> bool:
+            waiting = len(self._queue)
+            return waiting >= most or (not self.arriving and waiting >= self.expected)
+
+        with self._mutex:
+            self._came.wait_for(are_there, AWAITED)
+            self.expected = min(most, len(self._queue))
+
+    def take(self, patience: Patience, offer: object = None, arrival: Arrival | None = None) -> Place:
         """Wait for one's turn, or until another thread has done what is offered."""
         with self._mutex:
+            if arrival is not None:
+                arrival.end()
             if not self._taken:
                 self._taken = True
                 if self._letting_go is not None:
@@ -166,6 +226,7 @@ class Turns:
                 return Place.MINE
             mine = _Waiter(offer)
             self._queue.append(mine)
+            self._came.notify_all()
         try:
             mine.called.wait(patience.left)
             place = self._place(mine)

@@ -6,7 +6,7 @@ Every function here leaves the table as it was. A change that is never committed
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast
 
@@ -20,6 +20,7 @@ from omnigraph.records import dataclass
 from omnigraph.storage.files.names import name_of
 from omnigraph.storage.files.staged import deletion_name, settle_data, settle_deletions
 from omnigraph.storage.stage.lookups import PROBE_LIMIT, locate_rows
+from omnigraph.storage.together import in_shares
 from omnigraph.storage.unavailable import translated
 
 ROWS_PER_FILE: Final = 100_000
@@ -69,6 +70,24 @@ def stage_append(
     with translated(handle.uri):
         fragments = _write(handle, rows, rows_per_file)
     return staged_operation(handle, location, branch, LanceOperation.Append(fragments), operation)
+
+
+def stage_appends(
+    handle: LanceDataset, location: str, branch: str | None, parts: Sequence[tuple[pa.Table, str]]
+) -> list[Staged]:
+    """Stage rows that are known to be new as several changes, each with the id of its operation.
+
+    A few threads write the files, which are then brought to the disk together.
+    """
+    with translated(handle.uri):
+        written = [
+            [*each] for each in in_shares(lambda part: write_fragments(part[0], handle, mode="append"), parts)
+        ]
+        settle_data(handle.uri, [fragment for fragments in written for fragment in fragments])
+    return [
+        staged_operation(handle, location, branch, LanceOperation.Append(fragments), operation)
+        for fragments, (_, operation) in zip(written, parts, strict=True)
+    ]
 
 
 def stage_overwrite(

@@ -9,7 +9,7 @@ behind it have changed nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -21,11 +21,15 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit, ManifestState
 from omnigraph.recovery.sidecar import Sidecar
 from omnigraph.storage.locks import CommitLock
+from omnigraph.storage.stage.changes import Staged
 from omnigraph.storage.tables import NextVersion, TableRef
+from omnigraph.write.base import Base
 from omnigraph.write.changes import Ready, WriteRequest
 from omnigraph.write.committing.entry import Settled, moved_tables
 from omnigraph.write.committing.outcomes import InDoubt
-from omnigraph.write.committing.rebasing import Delta, joined
+from omnigraph.write.committing.rebasing import Delta, can_follow, moved_onto
+from omnigraph.write.committing.staging import are_new, stage_together, staged
+from omnigraph.write.upkeep.folding import Folding
 
 MOST_TOGETHER: Final = 16
 """How many changes are committed in a row before others are looked at."""
@@ -53,40 +57,106 @@ class Planned:
     sidecar: Sidecar
     before: ManifestState
     after: ManifestState | None
+    leaving: int = 0
+    """How many commits, which are archived already, the state after it does not list any more."""
     versions: tuple[NextVersion, ...] = ()
     """The versions of its tables, where they are known before they are made."""
 
 
-def plan(repository: Repository, own: Waiting, known: Settled, lock: CommitLock) -> list[Planned]:
+def plan(
+    repository: Repository, own: Waiting, known: Settled, lock: CommitLock, folding: Folding
+) -> list[Planned]:
     """The thread's own change, and those of other threads that can be committed right after it. These are taken
-    out of the line, and have to be answered."""
-    planned = [_planned(repository, own, known.state)]
-    if not own.ready.staged or own.ready.prepared.stages or own.ready.prepared.schema is not None:
-        return planned
-    made: dict[int, Delta] = {known.state.version + 1: own.ready.prepared.delta}
+    out of the line, and have to be answered. What is not staged yet is staged here."""
+    row = [own]
     try:
-        for other in _unmoved(repository, own, known, lock):
-            state = planned[-1].after
-            if state is None or len(planned) == MOST_TOGETHER:
-                break
-            ready = joined(other.ready, state, made, other.operation_id) if _may_join(other, own, state) else None
-            if ready is not None and lock.accept(other):
-                other.ready = ready
-                planned.append(_planned(repository, other, state))
-                made[state.version + 1] = ready.prepared.delta
+        row.extend(other for other in _joining(repository, own, known, lock) if lock.accept(other))
+        leaving = repository.manifest.make_room(known.state, len(row))
+        _stage(repository, row, known, folding)
+        planned = list(_planned(repository, row, known, leaving, folding))
     except BaseException:
-        for each in planned[1:]:
-            lock.answer(each.waiting)
+        for other in row[1:]:
+            lock.answer(other)
         raise
-    return planned if len(planned) == 1 else [_in_row(each, planned[0].sidecar) for each in planned]
+    for other in row[len(planned) :]:
+        lock.answer(other)
+    return planned
 
 
-def _in_row(planned: Planned, first: Sidecar) -> Planned:
-    """A change whose sidecar lies in the object of the first one of its row."""
-    return replace(planned, sidecar=replace(planned.sidecar, row=first.operation_id))
+def _joining(repository: Repository, own: Waiting, known: Settled, lock: CommitLock) -> list[Waiting]:
+    """The changes of other threads that would be the same after the thread's own and after each other."""
+    prepared = own.ready.prepared
+    if not prepared.tables or prepared.stages or prepared.schema is not None:
+        return []
+    if not own.ready.is_staged:
+        lock.await_offers(MOST_TOGETHER - 1)
+    found: list[Waiting] = []
+    deltas: list[Delta] = [prepared.delta]
+    taken = {own.request.graph_commit_id}
+    for other in _unmoved(repository, own, known, lock):
+        if len(found) == MOST_TOGETHER - 1:
+            break
+        if not _may_join(other, own, known.state, taken) or any(
+            len(one.versions) > 1 for one in other.ready.staged
+        ):
+            continue
+        if can_follow(other.ready, known.state, deltas):
+            found.append(other)
+            deltas.append(other.ready.prepared.delta)
+            taken.add(other.request.graph_commit_id)
+    left = [other for other in found if not other.ready.is_staged]
+    base = Base(repository, own.request.branch, repository.snapshot(own.request.branch, known.state))
+    old = {
+        id(other)
+        for other, is_new in zip(left, are_new(base, [each.ready for each in left]), strict=True)
+        if not is_new
+    }
+    return [other for other in found if id(other) not in old]
 
 
-def _planned(repository: Repository, waiting: Waiting, before: ManifestState) -> Planned:
+def _stage(repository: Repository, row: Sequence[Waiting], known: Settled, folding: Folding) -> None:
+    """Stage those changes of a row that are not staged yet."""
+    left = [each for each in row if not each.ready.is_staged]
+    if not left:
+        return
+    own = row[0]
+    base = Base(repository, own.request.branch, repository.snapshot(own.request.branch, known.state))
+    if left[0] is own and not are_new(base, [own.ready])[0]:
+        own.ready = staged(replace(own.ready, base=base), own.request, folding.reuse, own.operation_id)
+        left = left[1:]
+    for each, ready in zip(
+        left, stage_together(base, [(each.ready, each.operation_id) for each in left]), strict=True
+    ):
+        each.ready = ready
+
+
+def _planned(
+    repository: Repository, row: Sequence[Waiting], known: Settled, leaving: int, folding: Folding
+) -> Iterator[Planned]:
+    """The changes of a row, each on top of the state that the one before it will make. Those behind one of which
+    that is not known are left out."""
+    state: ManifestState | None = known.state
+    for place, each in enumerate(row):
+        if state is None:
+            return
+        if place:
+            fold = folding.beside(known.state) if place == len(row) - 1 else _nothing
+            moved = moved_onto(each.ready, state, fold, each.operation_id)
+            if moved is None:
+                return
+            each.ready = moved
+        planned = _foreseen_by(repository, each, state, leaving if not place else 0)
+        if len(row) > 1:
+            planned = replace(planned, sidecar=replace(planned.sidecar, row=row[0].operation_id))
+        yield planned
+        state = planned.after
+
+
+def _nothing(_ref: TableRef, _change: Staged, _operation: str) -> tuple[Staged, ...]:
+    return ()
+
+
+def _foreseen_by(repository: Repository, waiting: Waiting, before: ManifestState, leaving: int) -> Planned:
     request, ready = waiting.request, waiting.ready
     message = request.message if ready.prepared.message is None else ready.prepared.message
     wanted = request.graph_commit_id or str(ULID())
@@ -94,8 +164,8 @@ def _planned(repository: Repository, waiting: Waiting, before: ManifestState) ->
     moves = tuple(one.move for one in ready.staged)
     schema = ready.prepared.schema
     sidecar = Sidecar(waiting.operation_id, request.writer, request.branch.ref, draft, moves, schema=schema)
-    after = repository.manifest.foresee(sidecar.branch, before, sidecar.change, draft)
-    return Planned(waiting, sidecar, before, after)
+    after = repository.manifest.foresee(sidecar.branch, before, sidecar.change, draft, leaving)
+    return Planned(waiting, sidecar, before, after, leaving)
 
 
 def foreseen(repository: Repository, planned: list[Planned]) -> list[Planned]:
@@ -118,7 +188,7 @@ def foreseen(repository: Repository, planned: list[Planned]) -> list[Planned]:
             newest[place] = made
             versions.append(made)
         change = with_checksums(each.sidecar, [version.ref for version in versions])
-        after = repository.manifest.foresee(each.sidecar.branch, before, change, each.sidecar.draft)
+        after = repository.manifest.foresee(each.sidecar.branch, before, change, each.sidecar.draft, each.leaving)
         found.append(replace(each, before=before, after=after, versions=tuple(versions)))
     return found + planned[len(found) :]
 
@@ -131,8 +201,8 @@ def with_checksums(sidecar: Sidecar, reached: Sequence[TableRef]) -> Change:
     return replace(sidecar.change, pins=pins)
 
 
-def _may_join(other: Waiting, own: Waiting, state: ManifestState) -> bool:
-    """Does what the caller of another write relies on still hold after the writes before it?"""
+def _may_join(other: Waiting, own: Waiting, state: ManifestState, taken: Container[str | None]) -> bool:
+    """Does what the caller of another write relies on still hold after those before it, whose ids are taken?"""
     request, captured = other.request, other.ready.base.snapshot
     if request.branch.ref != own.request.branch.ref or request.if_commit is not None or request.batch is not None:
         return False
@@ -141,25 +211,34 @@ def _may_join(other: Waiting, own: Waiting, state: ManifestState) -> bool:
     if request.graph_commit_id is None:
         return True
     recent = {commit.graph_commit_id for commit in state.commits}
+    if request.graph_commit_id in taken:
+        return False
     return request.graph_commit_id not in recent and captured.graph_commit_id in recent
 
 
 def _unmoved(repository: Repository, own: Waiting, known: Settled, lock: CommitLock) -> Iterator[Waiting]:
     """The changes that wait, if their tables are where the newest state has them and their files are there."""
     waiting = [other for other in lock.offers() if isinstance(other, Waiting)]
-    places = {(one.move.after.location, one.move.after.table_branch) for one in own.ready.staged} | known.own
+    places = _places(own.ready) | known.own
     unknown = {
         pin.ref
         for other in waiting
-        for one in other.ready.staged
-        if (pin := known.state.tables.get(one.move.table_key)) is not None
-        and (pin.location, pin.table_branch) not in places
+        for key in other.ready.prepared.tables
+        if (pin := known.state.tables.get(key)) is not None and (pin.location, pin.table_branch) not in places
     }
     try:
         moved = {(ref.location, ref.branch) for ref in moved_tables(repository, list(unknown))}
     except OmniError:  # each of them will find out for itself
         return
     for other in waiting:
-        places = {(one.move.after.location, one.move.after.table_branch) for one in other.ready.staged}
-        if moved.isdisjoint(places) and not repository.cleanups.may_have_removed(other.ready.cleanups):
+        is_there = not (other.ready.staged and repository.cleanups.may_have_removed(other.ready.cleanups))
+        if is_there and moved.isdisjoint(_places(other.ready)):
             yield other
+
+
+def _places(ready: Ready[Any]) -> set[tuple[str, str | None]]:
+    """Where the tables lie that a change moves, by location and native branch."""
+    if ready.is_staged:
+        return {(one.move.after.location, one.move.after.table_branch) for one in ready.staged}
+    pins = map(ready.base.pin, ready.prepared.tables)
+    return {(pin.location, pin.table_branch) for pin in pins}

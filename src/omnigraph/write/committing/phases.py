@@ -23,13 +23,16 @@ from omnigraph.write.committing.batches import Planned, Waiting, foreseen, plan,
 from omnigraph.write.committing.entry import Settled
 from omnigraph.write.committing.outcomes import InDoubt
 from omnigraph.write.committing.rebasing import remember
+from omnigraph.write.upkeep.folding import Folding
 
 _SHARES: Final = 4
 """How many threads write what will be published to a disk. Each waits for it most of the time, and more of them
 would take processors from each other."""
 
 
-def commit(repository: Repository, own: Waiting, lock: CommitLock, job_lock: Held | None) -> Commit | InDoubt:
+def commit(
+    repository: Repository, own: Waiting, lock: CommitLock, job_lock: Held | None, folding: Folding
+) -> Commit | InDoubt:
     """Phases A to D of a staged change, and of those of other threads that can be committed right after it.
 
     An error before the sidecar is written means that nothing was written. After that, recovery can finish the
@@ -40,7 +43,7 @@ def commit(repository: Repository, own: Waiting, lock: CommitLock, job_lock: Hel
         job_lock.verify()
     known = lock.settled
     assert isinstance(known, Settled)  # noqa: S101  the change was revalidated under this lock
-    planned = plan(repository, own, known, lock)
+    planned = plan(repository, own, known, lock, folding)
     try:
         _commit_all(repository, planned, known, lock)
     finally:

@@ -7,7 +7,7 @@ checks. Anything else is prepared again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -41,37 +41,37 @@ def remember(repository: Repository, native: str | None, version: int, prepared:
 def rebased(
     ready: Ready[Result], state: ManifestState, folding: Folding, operation_id: str
 ) -> Ready[Result] | None:
-    """A staged change on top of a newer state; None if it has to be prepared again."""
+    """A change on top of a newer state, staged or not; None if it has to be prepared again."""
     folding.begin()
-    return _onto(ready, state, {}, folding.reuse, operation_id)
+    return moved_onto(ready, state, folding.reuse, operation_id) if can_follow(ready, state, ()) else None
 
 
-def joined(
-    ready: Ready[Result], state: ManifestState, made: Mapping[int, Delta], operation_id: str
-) -> Ready[Result] | None:
-    """A staged change on top of a state that is not published yet; None if it cannot be committed right after it.
-
-    ``made`` has the changes that lead there, by the versions that they will make. A change with files to fold
-    needs a version that it can look into.
-    """
-    if any(len(one.versions) > 1 for one in ready.staged):
-        return None
-    return _onto(ready, state, made, lambda _ref, _change, _operation: (), operation_id)
-
-
-def _onto(
-    ready: Ready[Result], state: ManifestState, made: Mapping[int, Delta], fold: Fold, operation_id: str
-) -> Ready[Result] | None:
+def can_follow(ready: Ready[Result], state: ManifestState, others: Sequence[Delta]) -> bool:
+    """Would a change be the same on top of a newer state, and after other changes that will be made there?"""
     base, prepared = ready.base, ready.prepared
     if not prepared.is_blind or prepared.stages or prepared.schema is not None:
-        return None
+        return False
     if state.schema != base.snapshot.schema_digest or not _only_adds(ready):
-        return None
-    for version in range(base.snapshot.manifest_version + 1, state.version + 1):
-        other = made.get(version, base.repository.manifest.change_of(base.branch.native, version))
-        if other is None or not _is_independent(prepared.delta, _as_delta(other), base.catalog):
-            return None
+        return False
+    versions = range(base.snapshot.manifest_version + 1, state.version + 1)
+    made = [base.repository.manifest.change_of(base.branch.native, version) for version in versions]
+    return all(
+        other is not None and _is_independent(prepared.delta, _as_delta(other), base.catalog)
+        for other in (*made, *others)
+    )
+
+
+def moved_onto(ready: Ready[Result], state: ManifestState, fold: Fold, operation_id: str) -> Ready[Result] | None:
+    """A change that can follow a state, on top of it; None if one of its tables lies elsewhere there."""
+    base = ready.base
     newer = Base(base.repository, base.branch, base.repository.snapshot(base.branch, state))
+    if not ready.is_staged:
+        is_there = all(
+            (newer.pin(key).location, newer.pin(key).table_branch)
+            == (base.pin(key).location, base.pin(key).table_branch)
+            for key in ready.prepared.tables
+        )
+        return replace(ready, base=newer) if is_there else None
     staged = list(_moved(ready, newer, fold, operation_id))
     return None if len(staged) != len(ready.staged) else replace(ready, base=newer, staged=staged)
 

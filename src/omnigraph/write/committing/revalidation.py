@@ -18,10 +18,11 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.streams import require_next
 from omnigraph.recovery.classify import ref_before
 from omnigraph.recovery.late import undo_late_version
-from omnigraph.recovery.sidecar import TableMove, is_pending
+from omnigraph.recovery.sidecar import is_pending
 from omnigraph.storage import layout
 from omnigraph.storage.files.presence import first_absent
 from omnigraph.storage.locks import CommitLock
+from omnigraph.storage.tables import TableRef
 from omnigraph.write.changes import Ready, Result, WriteRequest
 from omnigraph.write.committing.entry import settle
 from omnigraph.write.evaluator import read_set
@@ -64,8 +65,8 @@ def _revalidate(request: WriteRequest, ready: Ready[Result], lock: CommitLock) -
     """
     base, prepared = ready.base, ready.prepared
     repository = base.repository
-    starts = [ref_before(one.move) for one in ready.staged]
-    state, moved, is_healed = settle(repository, request.branch, lock, starts)
+    starts = _starts(ready)
+    state, moved, is_healed = settle(repository, request.branch, lock, list(starts.values()))
     current = repository.snapshot(request.branch, state)
     require_new(repository, request.branch, request.graph_commit_id, current, base.snapshot)
     require_unchanged(request, current)
@@ -88,14 +89,20 @@ def _revalidate(request: WriteRequest, ready: Ready[Result], lock: CommitLock) -
     removed = _removed(repository, ready) if repository.cleanups.may_have_removed(ready.cleanups) else None
     if removed is not None:
         return StagedFilesRemoved(removed)
-    for one, start in zip(ready.staged, starts, strict=True):
+    for key, start in starts.items():
         if start in moved:
             lock.verify()
-            pin = current.tables[one.move.table_key]
-            if undo_late_version(repository, request.branch.ref, pin, start.branch, lock):
+            if undo_late_version(repository, request.branch.ref, current.tables[key], start.branch, lock):
                 return LATE_VERSION_UNDONE
-            return _drift(repository, request, one.move)
+            return _drift(repository, request, key, start.version)
     return None
+
+
+def _starts(ready: Ready[Result]) -> dict[str, TableRef]:
+    """The version of each table that a change is put on top of, in the tree that it writes to."""
+    if ready.is_staged:
+        return {one.move.table_key: ref_before(one.move) for one in ready.staged}
+    return {key: ready.base.ref(key) for key in ready.prepared.tables}
 
 
 def _removed(repository: Repository, ready: Ready[Result]) -> str | None:
@@ -112,7 +119,7 @@ def _removed(repository: Repository, ready: Ready[Result]) -> str | None:
     return next((pin.location for pin in schema.added if not repository.tables.exists(pin.ref)), None)
 
 
-def _drift(repository: Repository, request: WriteRequest, move: TableMove) -> TableDrift:
+def _drift(repository: Repository, request: WriteRequest, table_key: str, version: int) -> TableDrift:
     """The error about a table that is ahead of the manifest, with the remedy that fits the pending writes."""
     match is_pending(repository.objects, request.branch.ref):
         case True:
@@ -121,4 +128,4 @@ def _drift(repository: Repository, request: WriteRequest, move: TableMove) -> Ta
             reason = "nothing of OmniGraph's did that; run `omnigraph repair`"
         case None:
             reason = "the pending writes cannot be listed; retry when the store answers, or run `omnigraph repair`"
-    return TableDrift(move.table_key, move.before.table_version, reason)
+    return TableDrift(table_key, version, reason)

@@ -22,6 +22,7 @@ from typing import Final
 from lance import LanceDataset
 
 from omnigraph.errors import OmniError, RequestError
+from omnigraph.manifest.state import ManifestState
 from omnigraph.settings import WriteSettings
 from omnigraph.storage import layout
 from omnigraph.storage.files.datafiles import has_blobs
@@ -39,6 +40,7 @@ from omnigraph.storage.stage.folds import (
 )
 from omnigraph.storage.stage.indexes import BuiltSegment, discard_segments
 from omnigraph.storage.tables import TableRef, Tables
+from omnigraph.write.changes import Fold
 from omnigraph.write.upkeep.discarding import discard_data
 from omnigraph.write.upkeep.tails import index_tail, stage_tail
 
@@ -151,6 +153,17 @@ class Folding:
                 return self._with_tail(ref, change, folded, operation)
             return folded
         return self.reuse(ref, change, operation)
+
+    def beside(self, state: ManifestState) -> Fold:
+        """Folds files that the tables have in a state, for a change that is put on top of later versions. Those
+        only add files."""
+        now = {(pin.location, pin.table_branch): pin.ref for pin in state.tables.values()}
+
+        def fold(ref: TableRef, change: Staged, operation: str) -> tuple[Staged, ...]:
+            there = now.get((ref.location, ref.branch))
+            return () if there is None else self.fold(there, change, operation)
+
+        return fold
 
     def _use(
         self, place: tuple[str, str | None], change: Staged, rewritten: Rewritten, operation: str
