@@ -11,7 +11,7 @@ import random
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -45,8 +45,8 @@ from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import number, seal, unseal
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.stage.changes import Staged, at_version, stage_overwrite
-from omnigraph.storage.tables import TableRef, Tables
+from omnigraph.storage.stage.changes import Staged, at_version, stage_overwrite, stage_overwrites
+from omnigraph.storage.tables import NextVersion, TableRef, Tables
 from omnigraph.storage.together import side_by_side
 
 PUBLISHER_RETRY_BUDGET: Final = 5
@@ -71,6 +71,8 @@ class Following:
     current: ManifestState
     successor: ManifestState | None = None
     staged: Staged | None = None
+    version: NextVersion | None = None
+    """The version that it makes, if that is known as well."""
 
 
 class Manifest:
@@ -222,6 +224,29 @@ class Manifest:
             return Following(current)
         return Following(current, successor, staged)
 
+    def follow_each(
+        self, branch: BranchName, states: Sequence[tuple[ManifestState, ManifestState]]
+    ) -> list[Following]:
+        """Prepare states on a disk that will be published one after the other: the rows of all of them, and the
+        files of their versions, are written together. Each is given with the one before."""
+        following = [Following(current, successor) for current, successor in states]
+        try:
+            rows = [encode(successor, branch.name) for _, successor in states]
+            handle = self._staging_handle(branch.native, states[0][0].version)
+            staged = stage_overwrites(handle, layout.MANIFEST, branch.native, rows, "publish")
+        except StorageUnavailable:
+            return following
+        versions: list[NextVersion] = []
+        for place, (one, each) in enumerate(zip(staged, following, strict=True)):
+            placed = at_version(one, rows[place].schema, each.current.version)
+            following[place] = replace(each, staged=placed)
+            if len(versions) == place:
+                made = self._tables.foresee(placed, versions[-1] if versions else None)
+                versions += [] if made is None else [made]
+        for place, version in enumerate(self._tables.write_ahead(versions)):
+            following[place] = replace(following[place], version=version)
+        return following
+
     def find_commit(self, native: str | None, graph_commit_id: str) -> Commit | None:
         """A commit of a branch, from its newest state or the archive; None if there is none.
 
@@ -272,8 +297,8 @@ class Manifest:
             if attempt:
                 time.sleep(random.uniform(0, _PAUSE * 2**attempt))  # noqa: S311  jitter, not a secret
             current = self.latest(branch.native) if following is None else following.current
-            made, staged = (None, None) if following is None else (following.successor, following.staged)
-            successor = next_state(current) if made is None else made
+            ready = Following(current) if following is None else following
+            successor = next_state(current) if ready.successor is None else ready.successor
             following = None
             if successor is None:
                 return current
@@ -281,7 +306,7 @@ class Manifest:
                 lock.verify()
                 lock.settled = None
             try:
-                return self.write(branch, successor, staged)
+                return self.write(branch, successor, ready.staged, ready.version)
             except TableMoved:
                 continue
         raise PublishContention(branch.name, PUBLISHER_RETRY_BUDGET + 1)
@@ -295,13 +320,19 @@ class Manifest:
         if ref is None or unseal(key, ref.content).get("native") != branch.native:
             raise BranchNotFound(branch.name)
 
-    def write(self, branch: BranchName, successor: ManifestState, staged: Staged | None = None) -> ManifestState:
+    def write(
+        self,
+        branch: BranchName,
+        successor: ManifestState,
+        staged: Staged | None = None,
+        foreseen: NextVersion | None = None,
+    ) -> ManifestState:
         """Write a state as the next version; TableMoved if another writer has made that version. Its rows may be
-        staged already."""
+        staged already, and the version known."""
         hit("publish.before_stage")
         if staged is None:
             staged = self._stage(branch.native, encode(successor, branch.name), successor.version)
-        self._commit(branch.native, staged)
+        self._commit(branch.native, staged, foreseen)
         self._remember(branch.native, successor)
         return successor
 
@@ -312,19 +343,23 @@ class Manifest:
     def _stage(self, native: str | None, rows: pa.Table, version: int) -> Staged:
         """Stage rows as one version. That takes no more than any open version of the branch, and the one before
         may not be there yet."""
-        before = TableRef(layout.MANIFEST, native, version - 1)
+        handle = self._staging_handle(native, version - 1)
+        staged = stage_overwrite(handle, layout.MANIFEST, native, rows, "publish")
+        return at_version(staged, rows.schema, version - 1)
+
+    def _staging_handle(self, native: str | None, version: int) -> LanceDataset:
+        """An open version of the branch, for staging: that version, or an older one."""
         with self._lock:
-            handle, newest = self._staging.get(native), self._newest.get(native, before.version)
+            handle, newest = self._staging.get(native), self._newest.get(native, version)
         if handle is None:
-            handle = self._tables.open(replace(before, version=min(before.version, newest)))
+            handle = self._tables.open(TableRef(layout.MANIFEST, native, min(version, newest)))
             with self._lock:
                 self._staging[native] = handle
-        staged = stage_overwrite(handle, before.location, native, rows, "publish")
-        return at_version(staged, rows.schema, before.version)
+        return handle
 
-    def _commit(self, native: str | None, staged: Staged) -> None:
+    def _commit(self, native: str | None, staged: Staged, foreseen: NextVersion | None = None) -> None:
         hit("publish.before_commit")
-        done = self._tables.commit_staged(staged)
+        done = self._tables.commit_staged(staged, foreseen)
         hit("publish.after_commit")
         self._note(native, done.version)
 

@@ -13,6 +13,16 @@ from omnigraph.storage.control.local import LocalObjects
 from omnigraph.storage.control.remote import RemoteObjects
 
 
+class Ahead(Protocol):
+    """An object that waits to be put. It is put or dropped once."""
+
+    def put_if_absent(self) -> str | None:
+        """Put it if there is none; None if there is one."""
+
+    def drop(self) -> None:
+        """Leave nothing of it. Nothing happens if it was put."""
+
+
 class ObjectStore(Protocol):
     """What the rest of the system may do with control objects."""
 
@@ -27,6 +37,9 @@ class ObjectStore(Protocol):
 
     def put_if_absent(self, key: str, content: bytes) -> str | None:
         """Write the object if there is none; None if there is one."""
+
+    def write_ahead(self, key: str, content: bytes) -> Ahead:
+        """Do as much of a `put_if_absent` as can be done before its time has come."""
 
     def put_if_match(self, key: str, content: bytes, token: str) -> str | None:
         """Replace the content the token names; None if the object has changed or gone."""

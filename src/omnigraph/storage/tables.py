@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from omnigraph.storage.files.durability import sync_files
 from omnigraph.storage.files.successors import is_added, successor
 from omnigraph.storage.forkpoints import clear_torn_entries, fork_point, fork_points
 from omnigraph.storage.next_version import MOST_FRAGMENTS, is_computed, next_version
+from omnigraph.storage.objects import Ahead
 from omnigraph.storage.stage.changes import (
     OPERATION_PROPERTY,
     Staged,
@@ -36,6 +38,7 @@ from omnigraph.storage.stage.changes import (
     stage_overwrite,
 )
 from omnigraph.storage.stage.compaction import plan_compaction, stage_compaction
+from omnigraph.storage.together import in_shares
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import Delta, TableRef, TableVersions, described
 
@@ -65,11 +68,15 @@ class VersionOrigin:
 @dataclass(frozen=True, slots=True)
 class NextVersion:
     """A version of a table that can be put in its place: where it belongs, with the checksum of its file, and the
-    file."""
+    file, which may be on the disk already."""
 
     ref: TableRef
     content: bytes
+    ahead: Ahead | None = None
 
+
+_WAITING: Final = 4
+"""How many threads write files of versions ahead: most of the time each waits for the disk."""
 
 _REARRANGING: Final = frozenset({"Rewrite", "CreateIndex"})
 _MOST_REARRANGED: Final = 16
@@ -172,6 +179,16 @@ class Tables(TableVersions):
         checksum = f"{xxhash.xxh3_64_intdigest(made):016x}"
         return NextVersion(replace(read, version=read.version + 1, checksum=checksum), made)
 
+    def write_ahead(self, versions: Sequence[NextVersion]) -> list[NextVersion]:
+        """Bring the files of versions to the disk that will be put in their places one after the other."""
+
+        def written(version: NextVersion) -> NextVersion:
+            ref = version.ref
+            key = layout.version_file(ref.location, ref.branch, ref.version)
+            return replace(version, ahead=self.objects.write_ahead(key, version.content))
+
+        return in_shares(written, versions, _WAITING)
+
     def commit_staged(self, staged: Staged, foreseen: NextVersion | None = None) -> TableRef:
         """Make a staged change the next version of its table; TableMoved if there is a next version already.
 
@@ -182,7 +199,7 @@ class Tables(TableVersions):
         read = TableRef(staged.location, staged.branch, staged.read_version)
         content = self._computed_next(read, staged.transaction) if foreseen is None else foreseen.content
         if content is not None:
-            return self._put_next(read, content)
+            return self._put_next(read, content, None if foreseen is None else foreseen.ahead)
         is_strict = isinstance(staged.transaction.operation, LanceOperation.Overwrite)
         if not is_strict and self.moved(read):
             raise TableMoved(staged.location, staged.read_version)
@@ -248,12 +265,13 @@ class Tables(TableVersions):
             self._columns.learn(made, transaction)
         return made
 
-    def _put_next(self, read: TableRef, content: bytes) -> TableRef:
+    def _put_next(self, read: TableRef, content: bytes, ahead: Ahead | None) -> TableRef:
         """Put the file of the next version in its place; TableMoved if another one is there."""
         done = replace(read, version=read.version + 1, checksum=None)
         key = layout.version_file(done.location, done.branch, done.version)
         self._clear_torn(read)
-        if self.objects.put_if_absent(key, content) is None:
+        put = self.objects.put_if_absent(key, content) if ahead is None else ahead.put_if_absent()
+        if put is None:
             # A request that was repeated because its answer got lost finds what it put there itself.
             present = self.objects.get(key)
             if present is None or present.content != content:

@@ -55,9 +55,10 @@ def at_once(*calls: Callable[[], Any]) -> tuple[Any, ...]:
     return tuple(results)
 
 
-def in_shares(work: Callable[[One], Two], items: Sequence[One]) -> list[Two]:
-    """What a piece of work makes of each item, in their order, with as many threads as there are processors."""
-    shares = min(_SHARES, len(items))
+def in_shares(work: Callable[[One], Two], items: Sequence[One], threads: int = _SHARES) -> list[Two]:
+    """What a piece of work makes of each item, in their order, with as many threads as there are processors, or
+    as many as are given."""
+    shares = min(threads, len(items))
     if shares < 2:
         return [work(item) for item in items]
     made: tuple[list[Two], ...] = at_once(*(partial(_each, work, items[share::shares]) for share in range(shares)))

@@ -71,6 +71,9 @@ class RemoteObjects:
             return None
         return self.put_if_match(key, content, present.token)
 
+    def write_ahead(self, key: str, content: bytes) -> PutLater:
+        return PutLater(self, key, content)
+
     def put_if_match(self, key: str, content: bytes, token: str) -> str | None:
         with translated(self._shown):
             try:
@@ -151,6 +154,22 @@ class RemoteObjects:
         """The prefix of everything below, which no sibling of a longer name shares."""
         inner = prefix.strip("/")
         return f"{self._prefix}{inner}/" if inner else self._prefix
+
+
+class PutLater:
+    """An object that will be put: a bucket has no place where it could wait."""
+
+    def __init__(self, objects: RemoteObjects, key: str, content: bytes) -> None:
+        self._objects = objects
+        self._key = key
+        self._content = content
+
+    def put_if_absent(self) -> str | None:
+        """As the store's `put_if_absent`."""
+        return self._objects.put_if_absent(self._key, self._content)
+
+    def drop(self) -> None:
+        """Nothing was written."""
 
 
 def _memory_store(address: Address) -> MemoryStore:

@@ -115,6 +115,21 @@ def stage_overwrite(
     return staged_operation(handle, location, branch, overwrite, operation)
 
 
+def stage_overwrites(
+    handle: LanceDataset, location: str, branch: str | None, contents: Sequence[pa.Table], operation: str
+) -> list[Staged]:
+    """Stage several whole new contents of the same columns, with a row at least, of which one will follow the
+    other. Their files are brought to the disk together."""
+
+    def written(rows: pa.Table) -> Transaction:
+        return write_fragments(rows, handle, schema=rows.schema, mode="overwrite", return_transaction=True)
+
+    with translated(handle.uri):
+        overwrites = [cast("LanceOperation.Overwrite", each.operation) for each in in_shares(written, contents)]
+        settle_data(handle.uri, [fragment for each in overwrites for fragment in each.fragments])
+    return [staged_operation(handle, location, branch, each, operation) for each in overwrites]
+
+
 def at_version(change: Staged, schema: pa.Schema, version: int) -> Staged:
     """A staged whole content, with the metadata of a schema, on top of a version that may not be there yet."""
     operation = LanceOperation.Overwrite(schema, new_fragments(change))

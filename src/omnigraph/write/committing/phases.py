@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from omnigraph.errors import ManifestConflict, OmniError, TableMoved
 from omnigraph.failpoints import hit
@@ -24,10 +24,6 @@ from omnigraph.write.committing.entry import Settled
 from omnigraph.write.committing.outcomes import InDoubt
 from omnigraph.write.committing.rebasing import remember
 from omnigraph.write.upkeep.folding import Folding
-
-_SHARES: Final = 4
-"""How many threads write what will be published to a disk. Each waits for it most of the time, and more of them
-would take processors from each other."""
 
 
 def commit(
@@ -62,7 +58,7 @@ def _commit_all(repository: Repository, planned: list[Planned], known: Settled, 
     is_local = repository.address.scheme is Scheme.LOCAL
     if is_local and len(planned) > 1:
         planned = foreseen(repository, planned)
-    begun = _begin(repository, planned, known, lock)
+    planned, begun = _begin(repository, planned, known, lock)
     published: list[Sidecar] = []
     doubtful: Sidecar | None = None
     for each, prepared in zip(planned, begun, strict=True):
@@ -86,6 +82,8 @@ def _commit_all(repository: Repository, planned: list[Planned], known: Settled, 
             lock.answer(each.waiting)
         if not is_next or (following.successor is not None and following.successor is not state):
             break  # another process has published it: this one does not hold the lock any more
+    if len(published) < len(planned):
+        _drop(planned[len(published) :], begun[len(published) :])
     lock.commits += len(published)
     lock.settled = None
     if doubtful is None:
@@ -97,39 +95,59 @@ def _commit_all(repository: Repository, planned: list[Planned], known: Settled, 
     hit("write.after_sidecar_delete")
 
 
-def _begin(repository: Repository, planned: list[Planned], known: Settled, lock: CommitLock) -> list[Following]:
+def _begin(
+    repository: Repository, planned: list[Planned], known: Settled, lock: CommitLock
+) -> tuple[list[Planned], list[Following]]:
     """Phase A: write the sidecars of all changes. What will be published is prepared beside them, and the writes
     of the thread before come to their end."""
     sidecars = [each.sidecar for each in planned]
     if not sidecars[0].moves:
-        return [Following(known.state)]
-    is_remote = repository.address.scheme is Scheme.S3
-    calls = [
-        partial(
-            repository.manifest.follow,
-            each.sidecar.branch,
-            each.before,
-            each.after if is_remote or each.versions else None,
-        )
-        for each in planned
-    ]
-    shares = len(calls) if is_remote else _SHARES
-    run = at_once if len(planned) > 1 else partial(side_by_side, repository.address)
+        return planned, [Following(known.state)]
     try:
-        _, *made = run(
+        if planned[0].versions:
+            return _begin_ahead(repository, planned, lock)
+        follow, is_remote = repository.manifest.follow, repository.address.scheme is Scheme.S3
+        _, *made = side_by_side(
+            repository.address,
             partial(write_sidecars, repository.objects, sidecars),
-            *(partial(_one_by_one, calls[share::shares]) for share in range(min(shares, len(calls)))),
+            *(
+                partial(follow, each.sidecar.branch, each.before, each.after if is_remote else None)
+                for each in planned
+            ),
             *lock.take_deferred(),
         )
+        return planned, made[: len(planned)]
     except Exception:
         with suppress(OmniError):  # no table has moved: recovery undoes what stays
             delete_sidecars(repository.objects, sidecars[0].key)
         raise
-    return [made[place % shares][place // shares] for place in range(len(calls))]
 
 
-def _one_by_one(calls: Sequence[Callable[[], Following]]) -> list[Following]:
-    return [call() for call in calls]
+def _begin_ahead(
+    repository: Repository, planned: list[Planned], lock: CommitLock
+) -> tuple[list[Planned], list[Following]]:
+    """Phase A on a disk, of changes whose versions are known, at least those of the first: the files of these
+    versions, of the tables and of the manifest, are on the disk before the first of them gets its name."""
+    states = [(each.before, each.after) for each in planned if each.versions and each.after is not None]
+    versions = [version for each in planned for version in each.versions]
+    _, ahead, following, *_ = at_once(
+        partial(write_sidecars, repository.objects, [each.sidecar for each in planned]),
+        partial(repository.tables.write_ahead, versions),
+        partial(repository.manifest.follow_each, planned[0].sidecar.branch, states),
+        *lock.take_deferred(),
+    )
+    waiting = iter(ahead)
+    written = [replace(each, versions=tuple(next(waiting) for _ in each.versions)) for each in planned]
+    return written, [*following, *(Following(each.before) for each in planned[len(states) :])]
+
+
+def _drop(planned: list[Planned], begun: list[Following]) -> None:
+    """Remove the files of versions that were not put in their places."""
+    versions = [version for each in planned for version in each.versions]
+    versions += [each.version for each in begun if each.version is not None]
+    for version in versions:
+        if version.ahead is not None:
+            version.ahead.drop()
 
 
 def _leave(repository: Repository, doubtful: Sidecar, state: ManifestState) -> None:
