@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.faults.store import Rule, faulty_store
 from tests.processes import see_killed
-from tests.recovery.lines import INSERT, in_line, insert_and_die, insert_in_line
+from tests.recovery.lines import INSERT, in_line, insert_and_die, insert_behind, insert_in_line
 from tests.recovery.racers import errors
 from tests.recovery.scenes import PERSON, assert_settled, contents, new_graph, sidecars
 from tests.recovery.victims import connect
@@ -91,6 +91,32 @@ def test_the_same_row_twice_is_written_twice(local_store: Store) -> None:
     results = insert_in_line(graph, ["twin", "twin", "other"])
     assert len({result.commit.graph_commit_id for result in results}) == 3
     assert people(graph) == {"twin", "other"}
+    assert_settled(graph)
+
+
+def test_files_are_not_folded_behind_a_write_that_takes_rows_from_them(local_store: Store) -> None:
+    """The thread that commits for all replaces Ada, whose old row lies in one of eight small files."""
+    graph = new_graph(local_store)
+    early = [f"early{number}" for number in range(7)]
+    for name in early:
+        graph.mutate(INSERT, {"n": name})
+    insert_behind(graph, "Ada", NAMES)
+    assert [row[0] for row in contents(graph)[PERSON]] == sorted({"Ada", "Bo", *NAMES, *early})
+    assert_settled(graph)
+
+
+def test_rows_fold_the_files_that_writes_leave(local_store: Store) -> None:
+    """However many rows of commits there are, a table has few files, and each commit can be read."""
+    graph = new_graph(local_store)
+    names = [[f"{turn}-{number}" for number in range(6)] for turn in range(12)]
+    with graph._repository.locks.arriving("main"):
+        for each in names:
+            insert_in_line(graph, each)
+    assert people(graph) == {name for each in names for name in each}
+    handle = graph._repository.tables.open(graph.snapshot().tables[PERSON].ref)
+    assert len(handle.fragment_ids()) < 24
+    for commit in graph.commits(limit=40):
+        assert graph.snapshot(at=commit.graph_commit_id).manifest_version == commit.manifest_version
     assert_settled(graph)
 
 

@@ -24,10 +24,10 @@ from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.stage.changes import Staged
 from omnigraph.storage.tables import NextVersion, TableRef
 from omnigraph.write.base import Base
-from omnigraph.write.changes import Ready, WriteRequest
+from omnigraph.write.changes import Fold, Ready, WriteRequest
 from omnigraph.write.committing.entry import Settled, moved_tables
 from omnigraph.write.committing.outcomes import InDoubt
-from omnigraph.write.committing.rebasing import Delta, can_follow, moved_onto
+from omnigraph.write.committing.rebasing import Delta, can_follow, moved_onto, only_adds
 from omnigraph.write.committing.staging import are_new, stage_together, staged
 from omnigraph.write.upkeep.folding import Folding
 
@@ -72,8 +72,10 @@ def plan(
     try:
         row.extend(other for other in _joining(repository, own, known, lock) if lock.accept(other))
         leaving = repository.manifest.make_room(known.state, len(row))
+        is_left = not own.ready.is_staged
         _stage(repository, row, known, folding)
-        planned = list(_planned(repository, row, known, leaving, folding))
+        fold = folding.beside(known.state) if is_left and all(only_adds(each.ready) for each in row) else _nothing
+        planned = list(_planned(repository, row, known, leaving, fold))
     except BaseException:
         for other in row[1:]:
             lock.answer(other)
@@ -131,17 +133,16 @@ def _stage(repository: Repository, row: Sequence[Waiting], known: Settled, foldi
 
 
 def _planned(
-    repository: Repository, row: Sequence[Waiting], known: Settled, leaving: int, folding: Folding
+    repository: Repository, row: Sequence[Waiting], known: Settled, leaving: int, fold: Fold
 ) -> Iterator[Planned]:
     """The changes of a row, each on top of the state that the one before it will make. Those behind one of which
-    that is not known are left out."""
+    that is not known are left out. Small files are folded behind the last one."""
     state: ManifestState | None = known.state
     for place, each in enumerate(row):
         if state is None:
             return
         if place:
-            fold = folding.beside(known.state) if place == len(row) - 1 else _nothing
-            moved = moved_onto(each.ready, state, fold, each.operation_id)
+            moved = moved_onto(each.ready, state, fold if place == len(row) - 1 else _nothing, each.operation_id)
             if moved is None:
                 return
             each.ready = moved

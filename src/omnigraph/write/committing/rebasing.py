@@ -51,7 +51,7 @@ def can_follow(ready: Ready[Result], state: ManifestState, others: Sequence[Delt
     base, prepared = ready.base, ready.prepared
     if not prepared.is_blind or prepared.stages or prepared.schema is not None:
         return False
-    if state.schema != base.snapshot.schema_digest or not _only_adds(ready):
+    if state.schema != base.snapshot.schema_digest or not only_adds(ready):
         return False
     versions = range(base.snapshot.manifest_version + 1, state.version + 1)
     made = [base.repository.manifest.change_of(base.branch.native, version) for version in versions]
@@ -81,7 +81,7 @@ def _as_delta(remembered: object) -> Delta:
     return remembered
 
 
-def _only_adds(ready: Ready[Result]) -> bool:
+def only_adds(ready: Ready[Result]) -> bool:
     """Does a change add rows, and nothing else?"""
     has_removed = any(change.replaces or len(change.deletes) for change in ready.prepared.delta.values())
     return not has_removed and all(shrunk_fragments(one.table.staged) == {} for one in ready.staged)

@@ -168,7 +168,10 @@ class Folding:
     def _use(
         self, place: tuple[str, str | None], change: Staged, rewritten: Rewritten, operation: str
     ) -> tuple[Staged, ...]:
-        """What was written again, as the version after a change that leaves its rows as they were written."""
+        """What was written again, as the version after a change that leaves its rows as they were written. It is
+        used once: of several changes in a row the first takes it."""
+        if place in self._used:
+            return ()
         self._used.add(place)
         return (stage_fold(change, rewritten, operation),)
 
