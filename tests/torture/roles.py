@@ -7,9 +7,10 @@ from typing import Final, Literal
 
 from tests.torture.steps import Kind
 
-Role = Literal["writer", "editor", "keeper", "loader"]
-"""Writers change the graph in all ways there are. Editors change its rows and branches, keepers look after it, and
-loaders load on Spark: a load takes long, and would have to be repeated whenever the schema is changed."""
+Role = Literal["writer", "crowd", "editor", "keeper", "loader"]
+"""Writers change the graph in all ways there are. A crowd are threads of one process that change rows of one
+branch, so that one of them commits for the others. Editors change rows and branches, keepers look after the graph,
+and loaders load on Spark: a load takes long, and would have to be repeated whenever the schema is changed."""
 
 _EDITS: Final[dict[Kind, int]] = {
     "mutation": 8,
@@ -26,6 +27,7 @@ _EDITS: Final[dict[Kind, int]] = {
 
 WEIGHTS: Final[dict[Role, dict[Kind, int]]] = {
     "writer": {**_EDITS, "indices": 1, "optimize": 1, "schema": 2, "schema of all": 1},
+    "crowd": {"mutation": 16, "update": 2, "delete": 1},
     "editor": _EDITS,
     "keeper": {"optimize": 4, "indices": 2, "cleanup": 2, "maintain": 2, "doctor": 1},
     "loader": {"spark load": 1},
@@ -44,6 +46,6 @@ class Profile:
 
 
 PROFILES: Final = {
-    "writers": Profile(("writer",) * 4, 20.0, faults=True),
+    "writers": Profile(("writer", "writer", "writer", "crowd"), 20.0, faults=True),
     "maintenance": Profile(("editor", "editor", "keeper", "keeper", "loader"), 150.0, faults=False),
 }

@@ -9,7 +9,8 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import count
 from pathlib import Path
 
@@ -39,6 +40,9 @@ LOADED = 50
 PAUSE = 0.05
 """How long a process waits after an error, in seconds."""
 
+CROWD = 6
+"""How many threads a crowd has."""
+
 REST = 0.2
 """How long one waits after each step that looks after the graph."""
 
@@ -47,7 +51,14 @@ class Writer:
     """Writes random things to random branches. Every writer has tags of its own, and knows what became of them."""
 
     def __init__(
-        self, graph: Graph, name: str, seed: int, log: Log, weather: Weather = calm, role: Role = "writer"
+        self,
+        graph: Graph,
+        name: str,
+        seed: int,
+        log: Log,
+        weather: Weather = calm,
+        role: Role = "writer",
+        branches: Sequence[str] = tuple(BRANCHES),
     ) -> None:
         self._graph = graph
         self._name = name
@@ -56,7 +67,7 @@ class Writer:
         self._weather = weather
         self._weights = WEIGHTS[role]
         self._number = 0
-        self._alive: dict[str, list[tuple[str, int]]] = {branch: [] for branch in BRANCHES}
+        self._alive: dict[str, list[tuple[str, int]]] = {branch: [] for branch in branches}
 
     def step(self) -> OmniError | None:
         """Something at random: mostly new tags, sometimes a change or the end of an old one, or of a branch.
@@ -231,6 +242,8 @@ def live(store: Store, name: str, fate: Fate, log: Path) -> None:
 def _write_on(store: Store, name: str, fate: Fate, log: Path) -> None:
     weather, notes = _weather(fate, store, log), Log(log)
     graph = _opened(store, name, weather, notes)
+    if fate.role == "crowd":
+        _write_together(graph, name, fate, log)
     writer = Writer(graph, name, fate.seed, notes, weather, fate.role)
     chance = random.Random(fate.seed + 2)
     for number in count(1):
@@ -238,6 +251,22 @@ def _write_on(store: Store, name: str, fate: Fate, log: Path) -> None:
             fork_soon(graph, store, log.with_suffix(".fork"), chance.uniform(0.0, 0.1))
         told = writer.step()
         time.sleep(REST if fate.role == "keeper" else PAUSE if told is not None else 0.0)
+
+
+def _write_together(graph: Graph, name: str, fate: Fate, log: Path) -> None:
+    """Write in threads to one branch, each with a log of its own. What is not one of our errors ends it."""
+    branch = random.Random(fate.seed).choice(list(BRANCHES))
+
+    def write(number: int) -> None:
+        own = f"{name}-t{number}"
+        writer = Writer(graph, own, fate.seed + number, Log(log.with_stem(own)), role=fate.role, branches=[branch])
+        while True:
+            if writer.step() is not None:
+                time.sleep(PAUSE)
+
+    pool = ThreadPoolExecutor(CROWD)
+    for ended in as_completed([pool.submit(write, number) for number in range(CROWD)]):
+        ended.result()
 
 
 def _opened(store: Store, name: str, weather: Weather, notes: Log) -> Graph:
