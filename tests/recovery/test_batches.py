@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from tests.faults.store import Rule, faulty_store
 from tests.processes import see_killed
 from tests.recovery.lines import INSERT, in_line, insert_and_die, insert_behind, insert_in_line
-from tests.recovery.racers import errors
+from tests.recovery.racers import errors, once
 from tests.recovery.scenes import PERSON, assert_settled, contents, new_graph, sidecars
 from tests.recovery.victims import connect
 from tests.sampling import sampled
@@ -118,6 +119,35 @@ def test_rows_fold_the_files_that_writes_leave(local_store: Store) -> None:
     for commit in graph.commits(limit=40):
         assert graph.snapshot(at=commit.graph_commit_id).manifest_version == commit.manifest_version
     assert_settled(graph)
+
+
+def test_rows_go_on_where_the_manifest_has_no_room_for_more_commits(local_store: Store) -> None:
+    """Older commits are archived before a row, so that none of its writes has to be prepared again."""
+    graph = new_graph(local_store)
+    prepared: list[None] = []
+    with failpoints.armed("write.after_stage", lambda: prepared.append(None)):
+        for turn in range(5):
+            insert_in_line(graph, [f"{turn}-{number}" for number in range(11)])
+    assert len(prepared) == 55
+    commits = graph.commits(limit=100)
+    assert [commit.kind for commit in commits].count("mutation") == 55
+    assert all(commit.parents == (before.graph_commit_id,) for commit, before in pairwise(commits))
+    assert_settled(graph)
+
+
+def test_nothing_is_left_of_versions_that_did_not_get_their_turn(local_store: Store) -> None:
+    """Their files are written before, and removed when a write in front of them fails."""
+    graph = new_graph(local_store)
+    graph.mutate(INSERT, {"n": "first"})
+    with failpoints.armed("write.between_writes", once(_refuse)):
+        insert_in_line(graph, NAMES)
+    assert not [path for path in Path(local_store.uri).rglob("*") if "#" in path.name]
+    assert len(people(graph)) == 5
+    assert_settled(graph)
+
+
+def _refuse() -> None:
+    raise StorageUnavailable("the store", "it is gone")
 
 
 KILLED = {
