@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 from tests import stores
+from tests.copies import Copies
 from tests.sampling import examples
 from tests.stores import S3Server, Store
 
@@ -93,6 +94,12 @@ def s3_server() -> Iterator[S3Server]:
     """An S3-compatible server, started once and only if a test asks for it."""
     with stores.s3_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Copies:
+    """Graphs that are made once and copied for each test."""
+    return Copies(tmp_path_factory.mktemp("copies"))
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ The fifth obeys rules about single requests: see `tests.faults.store`.
 from __future__ import annotations
 
 import io
-import logging
 import math
 import sys
 import threading
@@ -18,18 +17,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from moto.core.models import DEFAULT_ACCOUNT_ID
-from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
+from moto.moto_server.werkzeug_app import create_backend_app
 from moto.s3.models import s3_backends
 from tests.faults.requests import faulty
-from werkzeug.serving import make_server
-
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-
-
-class KeepAlive(MotoRequestHandler):
-    """Connections stay open between requests."""
-
-    protocol_version = "HTTP/1.1"
+from tests.keptalive import Application, start_server
 
 
 def one_at_a_time(application: Application) -> Application:
@@ -107,7 +98,6 @@ class Copies:
 
 
 def main() -> None:
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     honest = one_at_a_time(create_backend_app("s3"))
     for application in (
         honest,
@@ -116,9 +106,7 @@ def main() -> None:
         moody(honest),
         faulty(honest, Copies(sys.argv[1])),
     ):
-        server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=KeepAlive)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        sys.stdout.write(f"{server.server_port}\n")
+        sys.stdout.write(f"{start_server(application)}\n")
     sys.stdout.flush()
     sys.stdin.read()
 

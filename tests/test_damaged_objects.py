@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.command import omnigraph as command
+from tests.copies import Copies
 from tests.sampling import quick_and_long
 
 import omnigraph
@@ -32,15 +33,18 @@ RUBBISH = {
 }
 
 
-@pytest.fixture
-def graph(tmp_path: Path) -> Graph:
-    """A graph with a row on main, and one more on each of the branches dev and other."""
-    graph = omnigraph.init(tmp_path / "g", SCHEMA)
+def make(place: Path) -> None:
+    graph = omnigraph.init(place, SCHEMA)
     graph.mutate(ADD, {"k": "main"})
     for branch in ("dev", "other"):
         graph.create_branch(branch)
         graph.mutate(ADD, {"k": branch}, branch=branch)
-    return graph
+
+
+@pytest.fixture
+def graph(copies: Copies, tmp_path: Path) -> Graph:
+    """A graph with a row on main, and one more on each of the branches dev and other."""
+    return copies.graph(make, tmp_path / "g")
 
 
 def rows(graph: Graph, branch: str) -> list[str]:

@@ -21,14 +21,23 @@ SCHEMA = f"{MOOD} {CITY} {KNOWS}"
 TYPES = ("node:City", "node:Person", "edge:Knows")
 
 
-@pytest.fixture
-def place(s3_server: S3Server) -> Iterator[Faults]:
+@pytest.fixture(scope="module")
+def made(s3_server: S3Server) -> Iterator[Faults]:
+    """A graph on the S3 server, which keeps a copy of it."""
     with faulty_store(s3_server) as faults:
         graph = omnigraph.init(faults.store.uri, SCHEMA, storage_options=faults.store.options)
         grow(graph, 3)
         graph.load([{"type": "City", "data": {"name": "Rome"}}], mode="append")
         graph.load([{"edge": "Knows", "from": "p0", "to": "p1"}], mode="append")
+        faults.save()
         yield faults
+
+
+@pytest.fixture
+def place(made: Faults) -> Faults:
+    """The graph as it was made."""
+    made.restore()
+    return made
 
 
 def grow(graph: Graph, rows: int, first: int = 0) -> None:

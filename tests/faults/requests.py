@@ -93,7 +93,6 @@ class _Faults:
                 self.late.append(environ)
             if rule.seconds:
                 threading.Timer(rule.seconds, self.release).start()
-        environ["werkzeug.socket"].shutdown(2)
         raise ConnectionAbortedError
 
     def release(self) -> int:

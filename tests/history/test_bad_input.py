@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.command import omnigraph as run
+from tests.copies import Copies
 from tests.history.truth import BASE, SCHEMA, write
 from tests.sampling import sampled
-from tests.stores import Store
 
 import omnigraph
 from omnigraph import Graph
@@ -30,17 +31,20 @@ from omnigraph.errors import (
 UNKNOWN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 
-@pytest.fixture
-def graph(local_store: Store) -> Graph:
-    """Main and dev disagree about Alice's age; a third branch was deleted."""
-    graph = omnigraph.init(local_store.uri, SCHEMA)
+def make(place: Path) -> None:
+    graph = omnigraph.init(place, SCHEMA)
     graph.load(BASE, mode="append")
     graph.create_branch("dev")
     graph.create_branch("gone")
     write(graph, "dev", "set age", 1)
     write(graph, "main", "set age", 2)
     write(graph, "gone", "set city", 0)
-    return graph
+
+
+@pytest.fixture
+def graph(copies: Copies, tmp_path: Path) -> Graph:
+    """Main and dev disagree about Alice's age; a third branch was deleted."""
+    return copies.graph(make, tmp_path / "g")
 
 
 def first(graph: Graph) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cli.command import omnigraph as run
+from tests.copies import Copies
 from tests.history.truth import BASE, SCHEMA, write
-from tests.stores import Store
 
 import omnigraph
 from omnigraph import AsyncGraph, Graph
@@ -18,18 +19,21 @@ from omnigraph.history.log import LogFilter
 from omnigraph.manifest.state import Commit
 
 
-@pytest.fixture
-def graph(local_store: Store) -> Graph:
-    """Two branches that were merged; the newest commit last: init, load, Eve on dev, age on main, merge."""
-    omnigraph.init(local_store.uri, SCHEMA, actor="ada")
-    graph = omnigraph.open(local_store.uri)
+def make(place: Path) -> None:
+    omnigraph.init(place, SCHEMA, actor="ada")
+    graph = omnigraph.open(place)
     graph.load(BASE, mode="append", actor="bo", message="first people")
     graph.create_branch("dev")
     write(graph, "dev", "add node", 1)
     write(graph, "main", "set age", 2)
     graph.tag("reviewed", at="dev")
     graph.merge("dev", actor="ada", message="looks good")
-    return graph
+
+
+@pytest.fixture
+def graph(copies: Copies, tmp_path: Path) -> Graph:
+    """Two branches that were merged; the newest commit last: init, load, Eve on dev, age on main, merge."""
+    return copies.graph(make, tmp_path / "g")
 
 
 def kinds(found: list[Any]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.cli.command import omnigraph as run
+from tests.copies import Copies
 from tests.history.test_diff import content
 from tests.history.truth import BASE, SCHEMA, write
 from tests.stores import Store
@@ -25,16 +26,19 @@ from omnigraph.errors import (
 )
 
 
-@pytest.fixture
-def graph(local_store: Store) -> Graph:
-    """Two branches that disagree about Alice's age."""
-    graph = omnigraph.init(local_store.uri, SCHEMA)
+def make(place: Path) -> None:
+    graph = omnigraph.init(place, SCHEMA)
     graph.load(BASE, mode="append")
     graph.create_branch("dev")
     write(graph, "dev", "set age", 1)
     write(graph, "dev", "add node", 5)
     write(graph, "main", "set age", 2)
-    return graph
+
+
+@pytest.fixture
+def graph(copies: Copies, tmp_path: Path) -> Graph:
+    """Two branches that disagree about Alice's age."""
+    return copies.graph(make, tmp_path / "g")
 
 
 def stored(plan: MergePlan) -> dict[str, Any]:

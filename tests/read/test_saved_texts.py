@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.copies import Copies
 from tests.read.test_saved_topology import DAMAGES
 from tests.stores import Store
 
@@ -61,8 +62,8 @@ def answers(graph: Graph) -> list[Any]:
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> Graph:
-    return made(tmp_path / "g")
+def graph(copies: Copies, tmp_path: Path) -> Graph:
+    return opened(copies.graph(made, tmp_path / "g"))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.copies import Copies
 from tests.stores import Store
 
 import omnigraph
@@ -58,13 +59,15 @@ def answers(graph: Graph) -> list[Any]:
         return [graph.query(f"query q() {{ {text} }}").rows for text in QUESTIONS]
 
 
-@pytest.fixture
-def graph(tmp_path: Path) -> Graph:
-    made = omnigraph.init(str(tmp_path / "g"), SCHEMA)
+def make(place: Path) -> None:
+    made = omnigraph.init(place, SCHEMA)
     made.load(list(records()), mode="append")
-    made = opened(made)
-    made.ensure_indices()
-    return made
+    opened(made).ensure_indices()
+
+
+@pytest.fixture
+def graph(copies: Copies, tmp_path: Path) -> Graph:
+    return opened(copies.graph(make, tmp_path / "g"))
 
 
 @pytest.fixture

@@ -77,14 +77,13 @@ OPENING = TYPES | {"checkout_latest", "checkout_version", "dataset", "get_fragme
 
 def committing_calls(source: str, *, in_storage: bool) -> list[str]:
     """What a module must not do, as `line: what`."""
-    tree = ast.parse(source)
-    things = _Things(tree)
-    found = {*_imports(tree, in_storage), *_uses(tree, things)}
+    nodes = list(ast.walk(ast.parse(source)))
+    found = {*_imports(nodes, in_storage), *_uses(nodes, _Things(nodes))}
     return [f"{line}: {what}" for line, what in sorted(found)]
 
 
-def _imports(tree: ast.AST, in_storage: bool) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _imports(nodes: list[ast.AST], in_storage: bool) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and _is_lance(node.module):
             parts = {alias.name for alias in node.names} | set((node.module or "").split(".")[1:])
             barred = ONLY_LANCE | {"*"} | (frozenset() if in_storage else STAGING)
@@ -99,8 +98,8 @@ def _imports(tree: ast.AST, in_storage: bool) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"imports {named} by name"
 
 
-def _uses(tree: ast.AST, things: _Things) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _uses(nodes: list[ast.AST], things: _Things) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         if isinstance(node, ast.Attribute):
             if node.attr in ONLY_LANCE or (node.attr in ON_LANCE and things.includes(node.value)):
                 yield node.lineno, node.attr
@@ -115,13 +114,13 @@ def _uses(tree: ast.AST, things: _Things) -> Iterator[tuple[int, str]]:
 class _Things:
     """The names in a module that stand for something of Lance's, and the functions that return such."""
 
-    def __init__(self, tree: ast.AST) -> None:
+    def __init__(self, nodes: list[ast.AST]) -> None:
         self._names = set(CUSTOMARY)
         self._opening = set(OPENING)
         known = 0
         while known != len(self._names):
             known = len(self._names)
-            for node in ast.walk(tree):
+            for node in nodes:
                 self._learn(node)
 
     def _learn(self, node: ast.AST) -> None:

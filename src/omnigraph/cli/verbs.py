@@ -6,6 +6,7 @@ import importlib
 import json
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
+from functools import cache
 from typing import Any, Final
 
 import typer
@@ -131,8 +132,10 @@ class _Imported(MutableMapping[str, Any]):
         return len(VERBS)
 
 
+@cache
 def _command(name: str, place: str) -> Any:
-    """The command of a verb, or the group of commands if it has verbs of its own."""
+    """The command of a verb, or the group of commands if it has verbs of its own. Making it takes longer than most
+    of what it does, so a process that runs several commands makes each once."""
     module, _, member = place.partition(":")
     found = getattr(importlib.import_module(f"omnigraph.cli.{module}"), member)
     holder = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

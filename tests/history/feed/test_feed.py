@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.copies import Copies
 from tests.history.feed.replica import SCHEMA, knows, person, place
 from tests.sampling import sampled
-from tests.stores import Store
 
 import omnigraph
 from omnigraph import AsyncGraph, ChangePage, Graph
 from omnigraph.errors import BranchNotFound, InvalidArgument, ParentlessCommit, RequestError, SnapshotNotFound
 
 
-@pytest.fixture
-def graph(local_store: Store) -> Graph:
-    """A graph with five commits: its creation, a load, an update, a delete with an edge, and an index."""
-    graph = omnigraph.init(local_store.uri, SCHEMA)
+def make(where: Path) -> None:
+    graph = omnigraph.init(where, SCHEMA)
     graph.load([person("Bo"), person("Ada", age=36), place("Rome"), knows("Ada", "Bo", id="k1")], mode="append")
     graph.mutate('query q() { update Person set { age: 37 } where name = "Ada" }', actor="act-1")
     graph.mutate('query q() { delete Person where name = "Bo" }')
     graph.ensure_indices()
-    return graph
+
+
+@pytest.fixture
+def graph(copies: Copies, tmp_path: Path) -> Graph:
+    """A graph with five commits: its creation, a load, an update, a delete with an edge, and an index."""
+    return copies.graph(make, tmp_path / "g")
 
 
 def shown(page: ChangePage) -> list[list[str]]:
