@@ -162,7 +162,7 @@ def _shown_bar() -> Iterator[Bar | None]:
 
 @contextmanager
 def _terminal() -> Iterator[IO[str]]:
-    """The terminal behind standard error, by a file of its own: while Java starts, standard error goes elsewhere."""
+    """The terminal behind standard error, as a file of its own: while Java starts, that goes elsewhere."""
     try:
         own = os.dup(sys.stderr.fileno())
     except (OSError, ValueError):

@@ -33,10 +33,8 @@ def fresh_id() -> str:
 
 
 def fresh_ids(count: int) -> pa.Array:
-    """That many new ids, up to 2**30, in ascending order: a time and 50 random bits for all, and a number for each.
-
-    As those of ULIDs of one moment, the numbers follow each other, so that the ids compress well.
-    """
+    """That many new ids, up to 2**30, in ascending order: a time and 50 random bits for all, and a number for
+    each. They are ULIDs of one moment, and compress well."""
     letters = np.frombuffer(bytearray(str(ULID()).encode() * count), np.uint16).reshape(count, _ID_PAIRS)
     numbers = np.arange(count, dtype=np.int32)
     for pair in _COUNTED:

@@ -263,7 +263,11 @@ def _attempt() -> int:
 def reason_of(error: BaseException) -> str:
     """The cause of a failed Spark action, without the stack traces of three languages around it."""
     text = str(error)
-    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError" or _UNANSWERED.fullmatch(text):
+    if (
+        isinstance(error, ConnectionError)
+        or type(error).__name__ == "Py4JNetworkError"
+        or _UNANSWERED.fullmatch(text)
+    ):
         return "Spark's Java process has ended; perhaps it had too little memory (spark.driver.memory)"
     missing = _MISSING.search(text)
     if missing is not None:
