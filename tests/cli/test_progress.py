@@ -88,6 +88,22 @@ def test_the_time_goes_on_while_a_job_says_nothing_and_an_interrupt_is_answered(
     assert "stopping in order; Ctrl-C once more stops at once" in seen
 
 
+REDIRECTED = WAIT.replace(
+    "    time.sleep(2.2)",
+    """    kept = os.dup(2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    time.sleep(2.2)""",
+).replace("    assert", "    os.dup2(kept, 2)\n    assert")
+
+
+@pytest.mark.long
+def test_the_bar_goes_on_and_an_interrupt_is_answered_while_standard_error_goes_to_a_file() -> None:
+    """As it does while Java starts, so that what Java says later goes there."""
+    seen = on_a_terminal(REDIRECTED)
+    assert "0:00:01" in seen
+    assert "stopping in order; Ctrl-C once more stops at once" in seen
+
+
 def test_nothing_in_a_pipe() -> None:
     code = SHOW.replace('job["listener"](', "(job['listener'] or (lambda _: None))(")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)

@@ -107,6 +107,8 @@ def test_new_ids_are_different_and_have_26_characters() -> None:
     age = dt.datetime.now(dt.UTC) - ULID.from_str(ids[-1]).datetime
     assert dt.timedelta(seconds=-1) < age < dt.timedelta(minutes=5)
     assert len(set("".join(value[10:] for value in ids))) == 32
+    assert ids[1:] == sorted(ids[1:])
+    assert not {value[:20] for value in ids} & {value[:20] for value in fresh_ids(1).to_pylist()}
     assert fresh_ids(0).equals(pa.array([], pa.string()))
 
 

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
 import omnigraph
 from omnigraph.errors import MissingExtra, SparkUnavailable
 from omnigraph.spark import pythons
 from omnigraph.spark.addresses import require_reachable
 from omnigraph.spark.choice import SparkChoice
+from omnigraph.spark.runner import reason_of
 from omnigraph.spark.sessions import spark_session
 
 
@@ -162,3 +164,14 @@ def test_the_callers_own_session_outside_of_an_environment_and_without_its_java(
     assert "Spark's Java process has ended" in failed
     assert refused.startswith("JobFailed starting: Spark's Java process has ended")
     assert left == "0 [{'n': 9}]"
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ("An error occurred while calling o31.sc", "Spark's Java process has ended"),
+        ("An error occurred while calling o31.sc. Trace:\njava.lang.Error: no", "java.lang.Error: no"),
+    ],
+)
+def test_a_call_that_java_did_not_answer_is_told_from_one_that_failed(told: str, reason: str) -> None:
+    assert reason_of(Py4JError(told)).startswith(reason)

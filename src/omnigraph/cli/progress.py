@@ -6,13 +6,14 @@ with `--quiet`, nothing is shown.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import IO, TYPE_CHECKING, Final, TypedDict
 
 import typer
 
@@ -49,7 +50,8 @@ def watched() -> Iterator[Watched]:
     cancellation = Cancellation()
     with ExitStack() as stack:
         bar = stack.enter_context(_shown_bar()) if is_shown() else None
-        stack.enter_context(_stopped_by_interrupt(cancellation))
+        answer = _say_that_it_stops if is_shown() else None
+        stack.enter_context(_stopped_by_interrupt(cancellation, answer))
         try:
             yield {"listener": None if bar is None else bar.listen, "cancellation": cancellation}
         except KeyboardInterrupt:
@@ -69,8 +71,13 @@ def is_shown() -> bool:
         return False
 
 
+def _say_that_it_stops() -> None:
+    with suppress(Exception):  # whatever it is, the job is cancelled
+        print_note("stopping in order; Ctrl-C once more stops at once")
+
+
 @contextmanager
-def _stopped_by_interrupt(cancellation: Cancellation) -> Iterator[None]:
+def _stopped_by_interrupt(cancellation: Cancellation, answer: Callable[[], None] | None) -> Iterator[None]:
     """Let the first Ctrl-C cancel, and the next one raise KeyboardInterrupt. Only a main thread has signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -80,9 +87,8 @@ def _stopped_by_interrupt(cancellation: Cancellation) -> Iterator[None]:
     def cancel(*_: object) -> None:
         cancellation.cancel()
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        if is_shown():
-            with suppress(Exception):  # whatever it is, the job is cancelled
-                print_note("stopping in order; Ctrl-C once more stops at once")
+        if answer is not None:
+            answer()
 
     signal.signal(signal.SIGINT, cancel)
     try:
@@ -150,6 +156,23 @@ def copying() -> Iterator[Callable[[CopyEvent], None] | None]:
 @contextmanager
 def _shown_bar() -> Iterator[Bar | None]:
     """A bar on standard error for as long as the job runs; None, and a warning, if it cannot be drawn."""
+    with _terminal() as terminal:
+        yield from _drawn_bar(terminal)
+
+
+@contextmanager
+def _terminal() -> Iterator[IO[str]]:
+    """The terminal behind standard error, as a file of its own: while Java starts, that goes elsewhere."""
+    try:
+        own = os.dup(sys.stderr.fileno())
+    except (OSError, ValueError):
+        yield sys.stderr
+        return
+    with open(own, "w", encoding=sys.stderr.encoding, errors="replace") as terminal:  # noqa: PTH123  a descriptor
+        yield terminal
+
+
+def _drawn_bar(terminal: IO[str]) -> Iterator[Bar | None]:
     progress = None
     try:
         from rich.console import Console
@@ -162,7 +185,7 @@ def _shown_bar() -> Iterator[Bar | None]:
             TextColumn("{task.fields[amounts]}"),
             TimeElapsedColumn(),
         )
-        progress = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
+        progress = Progress(*columns, console=Console(file=terminal), transient=True, auto_refresh=False)
         progress.start()
         live(progress.console)
     except Exception as error:  # noqa: BLE001  the job has not begun, and runs as well without a bar

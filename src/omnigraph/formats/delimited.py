@@ -132,7 +132,8 @@ def read_delimited(pieces: Iterable[Piece], form: Delimited, *, has_header: bool
     for number, piece in enumerate(pieces):
         data = piece.data.removeprefix(BOM_UTF8) if has_header and not number else piece.data
         if not piece.is_closed:
-            yield Block({}, [Unreadable(1, 1, _UNCLOSED)], record_lines(data, form.dialect, 0)[1])
+            lines = record_lines(data, form.dialect, 0)[1]
+            yield Block({}, [Unreadable(1, 1, _UNCLOSED)], lines, is_closed=False)
             continue
         header = header_end(data, form.dialect) if has_header else 0
         before = record_lines(data[:header], form.dialect, 0)[1]

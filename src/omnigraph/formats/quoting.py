@@ -8,6 +8,7 @@ opens a value, and NumPy finds the ends; elsewhere a pattern goes through the te
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -122,15 +123,32 @@ def record_lines(data: bytes, dialect: Dialect, records: int) -> tuple[Positions
     lines = _line_ends(data) + (len(data) > 0 and not data.endswith(b"\n"))
     if lines == records and not _has_lone_return(data):
         return np.arange(1, records + 1), lines
-    text, ends = np.frombuffer(data, np.uint8), record_ends(data, dialect)
+    ends = record_ends(data, dialect)
     if not len(ends):
         return ends, 0
-    newlines = np.searchsorted(np.flatnonzero(text == _NEWLINE), ends)
-    taken = np.diff(newlines, prepend=0) + (text[ends - 1] != _NEWLINE)
+    text, first = np.frombuffer(data, np.uint8), _first_lines(data, ends)
     starts = np.concatenate([[0], ends[:-1]])
     is_blank = (text[starts] == _NEWLINE) | (text[starts] == _RETURN)
-    first = 1 + np.cumsum(taken) - taken
-    return first[~is_blank], int(taken.sum())
+    return first[:-1][~is_blank], int(first[-1]) - 1
+
+
+def records_on(data: bytes, dialect: Dialect, lines: Collection[int]) -> dict[int, bytes]:
+    """The records that begin on some lines, from 1, without their line ends."""
+    ends = record_ends(data, dialect)
+    if not len(ends):
+        return {}
+    first = _first_lines(data, ends)[:-1]
+    found = np.flatnonzero(np.isin(first, list(lines)))
+    starts = np.concatenate([[0], ends[:-1]])
+    return {int(first[at]): data[starts[at] : ends[at]].rstrip(b"\r\n") for at in found}
+
+
+def _first_lines(data: bytes, ends: Positions) -> Positions:
+    """The lines, from 1, on which records begin, and the one behind them."""
+    text = np.frombuffer(data, np.uint8)
+    newlines = np.searchsorted(np.flatnonzero(text == _NEWLINE), ends)
+    taken = np.diff(newlines, prepend=0) + (text[ends - 1] != _NEWLINE)
+    return np.concatenate([[1], 1 + np.cumsum(taken)])
 
 
 def _line_ends(data: bytes) -> int:

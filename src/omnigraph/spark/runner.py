@@ -37,6 +37,8 @@ _LAST_TASKS_SECONDS: Final = 30.0
 """How long the runner waits for the tasks of a step that failed or was cancelled."""
 _LOCAL: Final = re.compile(r"local(\[[^,\]]*(,\s*(?P<attempts>\d+))?\])?")
 _CRASHED: Final = "Python worker exited unexpectedly"
+_UNANSWERED: Final = re.compile(r"An error occurred while calling \S+")
+"""All that Py4J says if Java ends during a call; of an error in Java it says more."""
 _MISSING: Final = re.compile(r"No module named '([A-Za-z_]+)")
 
 
@@ -261,7 +263,11 @@ def _attempt() -> int:
 def reason_of(error: BaseException) -> str:
     """The cause of a failed Spark action, without the stack traces of three languages around it."""
     text = str(error)
-    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+    if (
+        isinstance(error, ConnectionError)
+        or type(error).__name__ == "Py4JNetworkError"
+        or _UNANSWERED.fullmatch(text)
+    ):
         return "Spark's Java process has ended; perhaps it had too little memory (spark.driver.memory)"
     missing = _MISSING.search(text)
     if missing is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ from tests.sampling import examples
 
 import omnigraph
 from omnigraph.bulk.load.sources import reading
-from omnigraph.bulk.load.sources.cutting import cut_files
+from omnigraph.bulk.load.sources.cutting import certain_cuts, likely_cuts
 from omnigraph.bulk.load.sources.files import SourceFile
 from omnigraph.bulk.load.sources.reading import blocks_of
 from omnigraph.bulk.load.sources.slices import Slice, slices_of
+from omnigraph.bulk.runner import TaskResult
 from omnigraph.errors import ConstraintViolation, RecordError, SourceUnusable
 from omnigraph.formats import quoting
 from omnigraph.formats.dialect import Dialect
@@ -47,6 +49,10 @@ def found_in(slices: list[Slice]) -> Found:
             bad += [(one.line + before, one.reason) for one in block.unreadable]
             before += block.lines
     return rows, bad, before
+
+
+def ends_with_a_record(part: Slice) -> bool:
+    return all(block.is_closed for block in blocks_of(part, CATALOG))
 
 
 def expected_lines(text: str) -> list[int]:
@@ -110,11 +116,13 @@ def test_slices_and_portions_of_a_file_read_as_the_whole(text: str, chunk: int, 
         )
         whole = found_in([Slice(0, file, 0, size)])
         sizes = BulkSettings(slice_bytes=slice_bytes, smallest_slice=4)
-        parts = slices_of([file], 2, sizes, cut_files(InlineRunner(), [file], sizes))
+        parts = slices_of([file], 2, sizes, certain_cuts(InlineRunner(), [file], sizes))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(reading, "_CHUNK_BYTES", chunk)
             assert found_in([Slice(0, file, 0, size)]) == whole
             assert found_in(parts) == whole
+            likely = slices_of([file], 2, sizes, likely_cuts(InlineRunner(), [file], sizes))
+            assert found_in(likely) == whole or not all(map(ends_with_a_record, likely[:-1]))
     lines = sorted([line for line, _, _ in whole[0]] + [line for line, _ in whole[1]])
     assert lines == expected_lines(text.removeprefix("\ufeff"))[1:]
 
@@ -150,11 +158,58 @@ def test_a_plain_file_is_cut_and_one_with_a_quote_within_a_value_is_not(tmp_path
         size = path.stat().st_size
         file = SourceFile(str(path), size, Format.CSV, table_key="node:Thing", columns=COLUMNS)
         sizes = BulkSettings(slice_bytes=64, smallest_slice=4)
-        return len(slices_of([file], 2, sizes, cut_files(InlineRunner(), [file], sizes)))
+        return len(slices_of([file], 2, sizes, certain_cuts(InlineRunner(), [file], sizes)))
 
     assert parts("plain") > 4
     assert parts('"two\nlines"') > 4
     assert parts('5" nail') == 1
+
+
+def test_a_file_is_cut_by_the_beginnings_of_its_ranges_alone(tmp_path: Path) -> None:
+    path = tmp_path / "things.csv"
+    path.write_text("name,size\n" + '"two\nlines",1\n' * 200_000)
+    size = path.stat().st_size
+    file = SourceFile(str(path), size, Format.CSV, table_key="node:Thing", columns=COLUMNS)
+    sizes = BulkSettings(slice_bytes=1 << 20)
+    runner = CountingRunner()
+    assert likely_cuts(runner, [file], sizes) == certain_cuts(InlineRunner(), [file], sizes)
+    assert sum(runner.bytes) <= size // 3
+
+
+class CountingRunner(InlineRunner):
+    """Notes how many bytes its tasks have read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes: list[int] = []
+
+    def run(self, step: str, work: Callable[[Any], TaskResult[Any]], tasks: Sequence[Any]) -> list[Any]:
+        def counted(task: Any) -> TaskResult[Any]:
+            result = work(task)
+            self.bytes.append(result.bytes)
+            return result
+
+        return [counted(task).value for task in tasks]
+
+
+@pytest.mark.parametrize("max_errors", [None, 1])
+def test_a_file_whose_ranges_begin_like_records_but_are_parts_of_values_is_loaded(
+    tmp_path: Path, max_errors: int | None
+) -> None:
+    sizes = BulkSettings(small_load=0, slice_bytes=1 << 20, smallest_slice=1 << 20)
+    graph = omnigraph.init(
+        tmp_path / "g.omni", "node Thing { name: String?  size: I32? }", settings=Settings(bulk=sizes)
+    )
+    path = tmp_path / "things.csv"
+    long = "line,1\n" * 300_000
+    path.write_text(f'name,size\na,1\n"{long}",2\nb,3\n')
+    graph.load(nodes={"Thing": path}, mode="append", engine="local", max_errors=max_errors)
+    rows = graph.query("query q() { match { $t: Thing } return { $t.name as name, $t.size as size } }").rows
+    assert sorted((row["size"], row["name"]) for row in rows) == [(1, "a"), (2, long), (3, "b")]
+    path.write_text(path.read_text() + "c,x\n")
+    with pytest.raises(RecordError) as refused:
+        graph.load(nodes={"Thing": path}, mode="append", engine="local", max_errors=max_errors)
+    assert [problem.line for problem in refused.value.problems] == [300_005]
 
 
 @pytest.mark.parametrize("sizes", [BulkSettings(), TINY], ids=["in memory", "in slices"])

@@ -97,6 +97,16 @@ def test_what_is_proposed_is_a_schema_of_which_the_sources_fit(world: Path) -> N
         assert source.layout(catalog.edges[name])
 
 
+def test_two_columns_of_keys_are_ends_although_the_few_values_of_the_first_are_unique(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("name,born\nAnn,1990\nBo,1980\nCy,1970\n")
+    (tmp_path / "knows.csv").write_text("a,b,since\nAnn,Cy,2020\nCy,Bo,\n")
+    found = omnigraph.infer_schema([tmp_path / "people.csv", tmp_path / "knows.csv"])
+    assert "edge Know: Person -> Person {\n  since: I64?\n  @key(src, dst)\n}" in found.schema
+    (tmp_path / "capitals.csv").write_text("city,mayor,founded\nOslo,Ann,1048\nBergen,Cy,1070\n")
+    found = omnigraph.infer_schema([tmp_path / "people.csv", tmp_path / "capitals.csv"])
+    assert "node Capital {\n  city: String @key\n" in found.schema
+
+
 def test_records_that_name_their_types(tmp_path: Path) -> None:
     lines = [
         {"type": "Person", "data": {"name": "Ada", "tags": ["x"]}},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,30 @@ def test_one_row_that_is_left_out_leaves_another_in_the_way(tmp_path: Path, spar
     assert done.commit is not None
     assert done.commit.message == "left out 4 bad records"
     assert left_behind(graph) == []
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_bad_rows_of_csv_are_written_down_as_they_stand_in_the_file(tmp_path: Path, packed: str) -> None:
+    graph = omnigraph.init(tmp_path / "g.omni", SCHEMA)
+    path, bad = tmp_path / f"people.csv{packed}", tmp_path / "bad.jsonl"
+    text = (
+        "\ufeffname,mail,age\r\n"
+        'ada,"two\nlines",x\r\n'
+        "\r\n"
+        "bo,,7\r\n"
+        "cy,,1,2\r\n"
+        'dee,"a ""b"" c",999\r\n'
+        'eve,"never closed,3\r\n'
+    )
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    graph.load(nodes={"Person": path}, mode="append", engine="local", skip_bad=True, bad_records=bad)
+    assert [(line, record) for line, _, record in bad_in(bad)] == [
+        (2, 'ada,"two\nlines",x'),
+        (6, "cy,,1,2"),
+        (7, 'dee,"a ""b"" c",999'),
+        (8, 'eve,"never closed,3\r\n'),
+    ]
+    assert bad_in(bad)[0][1] == ["Person.age is I32?: 'x' is not an integer"]
 
 
 WRONG: list[Record | str] = [

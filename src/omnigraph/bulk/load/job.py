@@ -25,20 +25,21 @@ from omnigraph.bulk.jobs import destinations, job_record, planned_branch
 from omnigraph.bulk.load.checking.joins import KeyJoins
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.bulk.load.preparer import LoadPreparer, StagedInput
-from omnigraph.bulk.load.sources.cutting import cut_files
+from omnigraph.bulk.load.sources.cutting import Cuts, certain_cuts, likely_cuts
 from omnigraph.bulk.load.sources.files import SourceFile
-from omnigraph.bulk.load.sources.slices import rows_per_file, slices_of
+from omnigraph.bulk.load.sources.slices import Slice, rows_per_file, slices_of
 from omnigraph.bulk.load.staging.stager import SliceReport, StagePlan, stage_slice
 from omnigraph.bulk.pieces import require_shared
 from omnigraph.bulk.runner import Runner
 from omnigraph.embed.client import EmbeddingClient
 from omnigraph.embed.resumable import resumable
-from omnigraph.errors import BatchDone, BranchExists, BranchNotFound
+from omnigraph.errors import BatchDone, BranchExists, BranchNotFound, SourceUnusable
 from omnigraph.failpoints import hit
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.recovery.forks import discard_branch
 from omnigraph.recovery.jobs import RunningJob, running
+from omnigraph.settings import BulkSettings
 from omnigraph.storage import layout
 from omnigraph.write.base import Base, capture
 from omnigraph.write.protocol import WriteRequest, commit_write
@@ -177,9 +178,7 @@ def _plan(
 
 
 def _stage(engine: LoadEngine, plan: StagePlan, files: Sequence[SourceFile], options: LoadOptions) -> StagedInput:
-    cuts = cut_files(engine.runner, files, options.settings)
-    slices = slices_of(files, engine.runner.cores, options.settings, cuts)
-    reports = engine.runner.run("reading and staging", partial(stage_slice, plan), slices)
+    slices, reports = _stage_files(engine.runner, plan, files, options.settings)
     sources = [part.file.name for part in slices]
     for source in engine.rows:
         more = source.stage(plan, first=len(reports))
@@ -187,6 +186,32 @@ def _stage(engine: LoadEngine, plan: StagePlan, files: Sequence[SourceFile], opt
         sources += [source.name] * len(more)
     pa.default_memory_pool().release_unused()  # Arrow keeps what reading took, and no later step takes as much
     return StagedInput.of(reports, sources, slices, options.mode)
+
+
+def _stage_files(
+    runner: Runner, plan: StagePlan, files: Sequence[SourceFile], settings: BulkSettings
+) -> tuple[list[Slice], list[SliceReport]]:
+    """Stage files in slices; once more if large CSV files turn out not to have been cut at ends of records."""
+
+    def staged(cuts: Cuts) -> tuple[list[Slice], list[SliceReport]]:
+        slices = slices_of(files, runner.cores, settings, cuts)
+        return slices, runner.run("reading and staging", partial(stage_slice, plan), slices)
+
+    likely = likely_cuts(runner, files, settings)
+    try:
+        slices, reports = staged(likely)
+        if not any(_is_doubtful(part, report, likely) for part, report in zip(slices, reports, strict=True)):
+            return slices, reports
+    except SourceUnusable:
+        if not likely:
+            raise
+    return staged(certain_cuts(runner, files, settings))
+
+
+def _is_doubtful(part: Slice, report: SliceReport, likely: Cuts) -> bool:
+    """May a slice that others follow end elsewhere than with a record?"""
+    is_cut = part.file.name in likely and part.stop < part.file.size
+    return is_cut and (report.is_partial or not report.is_closed)
 
 
 def _commit(

@@ -49,11 +49,15 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The records of a range of bytes by table key, in the order of their first lines, and the unreadable ones."""
+    """The records of a range of bytes by table key, in the order of their first lines, and the unreadable ones.
+
+    One that is not ``is_closed`` ends within a record of CSV, in quotes.
+    """
 
     records: dict[str, TypedRecords]
     unreadable: list[Unreadable]
     lines: int
+    is_closed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ Pairs = Iterable[tuple[Positions, Positions]]
 """Pieces of near and far ends, none of which is missing."""
 _HALF: Final = 16
 _PIECE_PAIRS: Final = 1 << 19
-_HELD_PAIRS: Final = 1 << 23
+_HELD_PAIRS: Final = 1 << 22
 """About how many pairs are held beside the result, …"""
 _BUCKET_PAIRS: Final = 1 << 17
 """… and how many a bucket has, if rows have about equally many."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,11 +22,12 @@ import pyarrow as pa
 
 from omnigraph.bulk.load.checking.origins import Origins
 from omnigraph.bulk.load.sources.external import without_refused
-from omnigraph.bulk.load.sources.reading import blocks_of, portions
+from omnigraph.bulk.load.sources.reading import blocks_of, pieces, portions
 from omnigraph.bulk.load.sources.slices import Slice
 from omnigraph.bulk.load.staging.stager import StagePlan
 from omnigraph.bulk.runner import Runner, TaskResult
 from omnigraph.formats.jsonl.blocks import TypedRecords
+from omnigraph.formats.quoting import record_lines, records_on
 from omnigraph.formats.rows import with_fresh_ids
 from omnigraph.lang.schema.catalog import NodeType
 from omnigraph.storage import layout
@@ -156,7 +158,8 @@ def _write_slice(address: Address, plan: StagePlan, task: _BadSlice) -> TaskResu
     lines = 0
     for block in (without_refused(each, plan.blobs) for each in blocks_of(part, plan.catalog)):
         for bad in block.unreadable:
-            reasons.setdefault(lines + bad.line, []).append(f"column {bad.column}: {bad.reason}")
+            reason = bad.reason if part.file.format.is_table else f"column {bad.column}: {bad.reason}"
+            reasons.setdefault(lines + bad.line, []).append(reason)
         for key, records in block.records.items():
             first, others = read[key], rejected.get(key, {})
             read[key] += records.rows.num_rows
@@ -194,16 +197,36 @@ def _reasons(plan: StagePlan, records: TypedRecords, indexes: Sequence[int]) -> 
 
 
 def _texts(part: Slice, wanted: set[int]) -> dict[int, str]:
-    """The texts of some lines of JSON of a slice, cut if they are long. Rows of other formats have none, nor have
-    lines that are too long to be read."""
-    if part.file.format.is_table:
+    """The texts of the records on some lines of a slice, cut if they are long. Rows of Parquet and Arrow
+    have none, nor have lines that are too long to be read."""
+    if part.file.format.is_delimited:
+        found = _rows_on(part, wanted)
+    elif part.file.format.is_table:
         return {}
-    texts: dict[int, str] = {}
+    else:
+        found = _lines_on(part, wanted)
+    return {line: text[:_LONGEST_TEXT].decode(errors="replace") for line, text in found}
+
+
+def _lines_on(part: Slice, wanted: set[int]) -> Iterator[tuple[int, bytes]]:
+    """Lines of JSON."""
     before = 0
     for portion in portions(part):
         lines = portion.data.removesuffix(b"\n").split(b"\n") if portion.data else []
         for number in wanted & set(range(before + 1, before + len(lines) + 1)):
-            line = lines[number - before - 1].removesuffix(b"\r")
-            texts[number] = line[:_LONGEST_TEXT].decode(errors="replace")
+            yield number, lines[number - before - 1].removesuffix(b"\r")
         before += len(lines) + (portion.overlong is not None)
-    return texts
+
+
+def _rows_on(part: Slice, wanted: set[int]) -> Iterator[tuple[int, bytes]]:
+    """The rows of CSV that begin on some lines; one with an open quote is the rest of its file."""
+    before = 0
+    for piece in pieces(part):
+        lines = record_lines(piece.data, part.file.dialect, 0)[1]
+        here = [line - before for line in wanted if before < line <= before + lines]
+        if here and piece.is_closed:
+            for line, text in records_on(piece.data, part.file.dialect, here).items():
+                yield before + line, text.removeprefix(BOM_UTF8)
+        elif here:
+            yield before + 1, piece.data
+        before += lines

@@ -17,6 +17,7 @@ from omnigraph.bulk.load.inference.types import Guess, guess_type
 _KEY_NAMES: Final = ("id", "key", "code", "uuid", "slug", "iata", "icao", "isbn", "sku", "email", "name", "title")
 _SOURCES: Final = ("from", "src", "source", "origin", "start", "parent", "subject")
 _TARGETS: Final = ("to", "dst", "dest", "destination", "target", "end", "child", "object")
+_ENDS: Final = 2
 _KNOWN_SHARE: Final = 0.6
 """So many of the different values of a column are keys of a table if the column refers to it."""
 
@@ -64,7 +65,10 @@ def relate(samples: Sequence[Sample]) -> Relations:
     edges: dict[str, tuple[Table, Reference, Reference]] = {}
     references: dict[str, list[Reference]] = {}
     for name, table in tables.items():
-        found = _references(table, {other: t for other, t in keyed.items() if other != name or t.key is None})
+        others = {other: t for other, t in keyed.items() if other != name}
+        if _is_key_of_others(table, others):
+            table = Table(table.sample, table.guesses)
+        found = _references(table, others)
         found += _references_to_itself(table) if table.key is not None else []
         ends = _ends(table, found)
         if ends is not None:
@@ -100,6 +104,14 @@ def _with_key(sample: Sample) -> Table:
     first = sample.rows.column_names[0] if sample.rows.column_names else None
     key = next((name for name in ranked if _key_rank(name, sample.name) < len(_KEY_NAMES) or name == first), None)
     return Table(sample, guesses, key)
+
+
+def _is_key_of_others(table: Table, others: Mapping[str, Table]) -> bool:
+    """Does a key that has no name of a key refer to another table, as a second column does? Then both are ends."""
+    if table.key is None or _key_rank(table.key, table.sample.name) <= len(_KEY_NAMES):
+        return False
+    found = _references(Table(table.sample, table.guesses), others)
+    return len(found) >= _ENDS and any(ref.column == table.key for ref in found)
 
 
 def _key_rank(column: str, table: str) -> int:
@@ -184,6 +196,6 @@ def _ends(table: Table, found: Sequence[Reference]) -> tuple[Reference, Referenc
     targets = [ref for ref in found if _end_of(ref.column) == "to"]
     if sources and targets:
         return sources[0], targets[0]
-    if table.key is None and len(found) >= 2:
+    if table.key is None and len(found) >= _ENDS:
         return found[0], found[1]
     return None

@@ -1,6 +1,8 @@
-"""Where large CSV files are cut: at ends of records, which a quick pass over the quotes of each range finds.
+"""Where large CSV files are cut: at ends of records, although values in quotes may hold line ends.
 
-A cut is made only where it is certain. A file with a quote in the middle of a value stays in one piece.
+A look at the first quotes of each range nearly always tells where a record ends. Who reads the slices finds out
+whether each ends with a record; if one does not, a pass over all quotes finds cuts that are certain. A file with a
+quote in the middle of a value stays in one piece.
 """
 
 from __future__ import annotations
@@ -22,20 +24,41 @@ _PORTION_BYTES: Final = 1 << 18
 _Range = tuple[SourceFile, int, int]
 
 
-def cut_files(runner: Runner, files: Sequence[SourceFile], settings: BulkSettings) -> Mapping[str, Sequence[int]]:
-    """The ends of records at which the CSV files are cut that are larger than a slice, by their names."""
+Cuts = Mapping[str, Sequence[int]]
+"""Positions of files, by their names."""
+
+
+def likely_cuts(runner: Runner, files: Sequence[SourceFile], settings: BulkSettings) -> Cuts:
+    """Where CSV files that are larger than a slice are cut, by the beginnings of their ranges: most likely, but
+    not for sure, at ends of records."""
+    ranges = _ranges(runner, files, settings)
+    beginnings = [(file, start, min(stop, start + _PORTION_BYTES)) for file, start, stop in ranges]
+    return {name: _likely(found) for name, found in _scans(runner, beginnings).items()}
+
+
+def certain_cuts(runner: Runner, files: Sequence[SourceFile], settings: BulkSettings) -> Cuts:
+    """The ends of records at which CSV files that are larger than a slice are cut, by all of their quotes."""
+    return {name: _cuts(found) for name, found in _scans(runner, _ranges(runner, files, settings)).items()}
+
+
+def _ranges(runner: Runner, files: Sequence[SourceFile], settings: BulkSettings) -> list[_Range]:
+    """The ranges of the files that are to be cut."""
     size = slice_size(files, runner.cores, settings)
-    tasks: list[_Range] = []
+    found: list[_Range] = []
     for file in files:
         ranges = even_ranges(file.size, size)
         if file.format.is_delimited and file.compression is None and len(ranges) > 1:
-            tasks += [(file, start, stop) for start, stop in ranges]
-    if not tasks:
-        return {}
+            found += [(file, start, stop) for start, stop in ranges]
+    return found
+
+
+def _scans(runner: Runner, ranges: Sequence[_Range]) -> dict[str, list[QuotedRange]]:
+    """What ranges say about quotes, by the names of their files."""
     found: dict[str, list[QuotedRange]] = {}
-    for (file, _, _), scan in zip(tasks, runner.run("finding rows", _scan, tasks), strict=True):
+    scans = runner.run("finding rows", _scan, ranges) if ranges else ()
+    for (file, _, _), scan in zip(ranges, scans, strict=True):
         found.setdefault(file.name, []).append(scan)
-    return {name: _cuts(ranges) for name, ranges in found.items()}
+    return found
 
 
 def _scan(task: _Range) -> TaskResult[QuotedRange]:
@@ -65,3 +88,12 @@ def _cuts(ranges: Sequence[QuotedRange]) -> list[int]:
             ends.append(end)
         way ^= found.is_odd
     return ends
+
+
+def _likely(beginnings: Sequence[QuotedRange]) -> list[int]:
+    """The first end of a record in each range but the first, if its quotes fit only one way in which it may begin;
+    none if the quotes of any range fit no way."""
+    if not all(any(found.is_sure) for found in beginnings):
+        return []
+    ends = (found.first_end[not found.is_sure[0]] for found in beginnings[1:])
+    return [end for end in ends if end is not None]

@@ -16,7 +16,7 @@ from omnigraph.bulk.load.sources.slices import Slice
 from omnigraph.bulk.meters import note
 from omnigraph.bulk.ranges import Lines, read_ranges, unpacked
 from omnigraph.formats.columnar import numbered_ends, read_columns
-from omnigraph.formats.delimited import Delimited, read_delimited, whole_records
+from omnigraph.formats.delimited import Delimited, Piece, read_delimited, whole_records
 from omnigraph.formats.format import Format
 from omnigraph.formats.jsonl.blocks import Block, Unreadable, read_block
 from omnigraph.formats.jsonl.flat import FlatForm, read_flat_block
@@ -61,6 +61,12 @@ def portions(part: Slice) -> Iterator[Lines]:
         yield from unpacked(file.name, file.options, file.compression, part.read_bytes)
 
 
+def pieces(part: Slice) -> Iterator[Piece]:
+    """The whole records of a slice of CSV, as many at a time as are read at a time."""
+    with opened(part.file) as stream:
+        yield from whole_records(_chunks(part, stream), part.file.dialect, part.file.name)
+
+
 def _line_blocks(part: Slice, catalog: Catalog) -> Iterator[Block]:
     file, form = part.file, None
     if file.table_key is not None:
@@ -98,9 +104,7 @@ def _delimited_blocks(part: Slice, catalog: Catalog) -> Iterator[Block]:
     assert file.table_key is not None  # noqa: S101  such files get their type when they are found
     form = Delimited(catalog.entity(file.table_key), file.dialect, file.names, file.columns)
     has_header = file.dialect.names is None and part.start == 0
-    with opened(file) as stream:
-        pieces = whole_records(_chunks(part, stream), file.dialect, file.name)
-        yield from read_delimited(pieces, form, has_header=has_header)
+    yield from read_delimited(pieces(part), form, has_header=has_header)
 
 
 def _chunks(part: Slice, stream: pa.NativeFile) -> Iterator[bytes]:

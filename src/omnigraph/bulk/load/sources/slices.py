@@ -59,7 +59,7 @@ def slices_of(
     settings: BulkSettings,
     cuts: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> list[Slice]:
-    """The files in slices. ``cuts`` are the ends of records at which CSV files are cut; others stay whole."""
+    """The files in slices. ``cuts`` are the positions at which CSV files are cut; others stay whole."""
     target = slice_size(files, cores, settings)
     slices: list[Slice] = []
     for file in files:

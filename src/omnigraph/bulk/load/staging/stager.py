@@ -70,8 +70,8 @@ class SliceReport:
     Lines are counted from the start of the slice. ``invalid`` has the positions of records that break a rule by
     themselves, among the records of their type, if the plan needs them; ``invalid_tables`` names the tables of
     such records. ``copied_bytes`` are those of blobs that came from elsewhere. A slice ``is_partial`` if its task
-    stopped at the limit of errors. ``row_lines`` has the lines of readable records by table, for sources that
-    cannot be read again to find them; a range where none is missing.
+    stopped at the limit of errors; one that is not ``is_closed`` ends within a record. ``row_lines`` has the lines
+    of readable records by table, for sources that cannot be read again to find them; a range where none is missing.
     """
 
     slice: int
@@ -89,6 +89,7 @@ class SliceReport:
     invalid: dict[str, list[int]] = field(default_factory=dict)
     invalid_tables: set[str] = field(default_factory=set)
     is_partial: bool = False
+    is_closed: bool = True
     row_lines: dict[str, range | npt.NDArray[np.int64]] = field(default_factory=dict)
 
     @property
@@ -115,6 +116,7 @@ class SliceStager:
 
     def add_block(self, block: Block) -> None:
         """Stage the records of some lines."""
+        self.report.is_closed = block.is_closed
         block = without_refused(block, self.plan.blobs)
         before = self.report.lines
         self._note_unreadable(block.unreadable, before)
@@ -197,7 +199,7 @@ class SliceStager:
         rows = pa.concat_tables(self._held.pop(key))
         target = _nullable_where_needed(self.plan.targets[key], rows)
         if key not in self._explicit_ids:
-            target = compressed(target, "id", "none")
+            target = compressed(target, "id", "lz4")
         for end in ("src", "dst"):
             target = compressed(target, end, "lz4") if end in rows.column_names else target
         files = -(-rows.num_rows // self.plan.rows_per_file)
