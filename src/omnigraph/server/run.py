@@ -122,6 +122,7 @@ def run_server(
         ws="none",
         http=Connection,
         proxy_headers=False,
+        backlog=_BACKLOG if inherited is None else 1,
         ssl_certfile=listening.certificate,
         ssl_keyfile=listening.key,
         timeout_graceful_shutdown=int(server.settings.shutdown_seconds),
