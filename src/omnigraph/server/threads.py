@@ -106,6 +106,8 @@ class Threads:
     async def close(self) -> None:
         """Stop what can be stopped, and wait for the rest."""
         self.stop()
+        while self._waiting or self._running:
+            await asyncio.sleep(_SHORT)
         for _ in self._threads:
             self._called.put(False)
         for thread in self._threads:
