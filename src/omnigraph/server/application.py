@@ -84,7 +84,9 @@ class Server:
         self._admission = Admission(self.settings)
         self._routes = RouteFinder(ROUTES)
         self._living = Starlette(lifespan=self._lifespan)
-        self._reads = Threads("read", self.settings.read_threads, self.settings.short_reads)
+        is_remote = any(graph.address.startswith("s3://") for graph in served.graphs.values())
+        short = self.settings.short_remote if is_remote else self.settings.short_local
+        self._reads = Threads("read", self.settings.read_threads, self.settings.short_reads, short)
         self._writes = Threads("write", self.settings.write_threads)
         self._streams = ThreadPoolExecutor(self.settings.streams, "omnigraph-stream")
 

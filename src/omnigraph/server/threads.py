@@ -20,8 +20,7 @@ from typing import Any, Final, Generic, TypeVar
 from omnigraph.read.limits import Cancellation
 
 R = TypeVar("R")
-_SHORT: Final = 0.002
-"""Work that has run for so many seconds makes room for other work."""
+_PAUSE: Final = 0.002
 
 
 @dataclass(slots=True, eq=False)
@@ -54,11 +53,12 @@ class _Job(Generic[R]):
 
 
 class Threads:
-    """A pool of up to ``count`` threads, in which ``together`` short pieces of work run at a time. One event loop
-    uses it."""
+    """A pool of up to ``count`` threads, in which ``together`` pieces of work run at a time that have run for less
+    than ``short`` seconds. One event loop uses it."""
 
-    def __init__(self, name: str, count: int, together: int | None = None) -> None:
+    def __init__(self, name: str, count: int, together: int | None = None, short: float = 0.01) -> None:
         self._name = name
+        self._short = short
         self._count = count
         self._together = count if together is None else min(together, count)
         self._threads: list[threading.Thread] = []
@@ -92,7 +92,7 @@ class Threads:
             self._waiting.append(job)
             is_called = self._call(loop)
         if not is_called and self._looking is None:
-            self._looking = loop.call_later(_SHORT, self._look, loop)
+            self._looking = loop.call_later(self._short, self._look, loop)
         return job.future
 
     def stop(self) -> None:
@@ -107,7 +107,7 @@ class Threads:
         """Stop what can be stopped, and wait for the rest."""
         self.stop()
         while self._waiting or self._running:
-            await asyncio.sleep(_SHORT)
+            await asyncio.sleep(_PAUSE)
         for _ in self._threads:
             self._called.put(False)
         for thread in self._threads:
@@ -130,7 +130,7 @@ class Threads:
         """Let work that has run for a while make room, as long as other work waits."""
         self._looking = None
         with self._lock:
-            begun = time.monotonic() - _SHORT
+            begun = time.monotonic() - self._short
             long = {job for job in self._running if job.started <= begun} - self._long
             self._long |= long
             self._awake -= len(long)
@@ -138,7 +138,7 @@ class Threads:
                 if not self._call(loop):
                     break
             if self._waiting:
-                self._looking = loop.call_later(_SHORT, self._look, loop)
+                self._looking = loop.call_later(self._short, self._look, loop)
 
     def _work(self, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread: do what waits each time it is called, until there is nothing more to come."""
