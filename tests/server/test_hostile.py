@@ -18,6 +18,8 @@ from tests.sampling import examples, quick_and_long
 from tests.server.hostile import Request, bent, requests, send, send_bytes, some, whole
 from tests.server.running import ADD, NAMES, Served, make_graph, serving
 
+from omnigraph.server.connections import LONGEST_HEAD
+
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
@@ -151,6 +153,54 @@ def test_a_body_without_a_length_is_cut_off_at_the_limit(graph_place: Path) -> N
         for _ in range(8):
             caller.sendall(b"800\r\n" + b" " * 0x800 + b"\r\n")
         assert caller.recv(12) == b"HTTP/1.1 413"
+
+
+CHUNKED = b"POST /graphs/default/query HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        (b"GET /healthz HTTP/1.1\r\nHost: x\r\n", b"A: b\r\n" * 1_000),
+        (b"GET /healthz HTTP/1.1\r\nA: ", b"a" * 8_000),
+        (b"GET /", b"a" * 8_000),
+        (CHUNKED + b"0\r\n", b"A: b\r\n" * 1_000),
+        (CHUNKED + b"1;", b"a" * 8_000),
+    ],
+    ids=["headers", "a header", "a path", "trailers", "an extension of a chunk"],
+)
+def test_a_request_that_never_gets_to_the_point_is_cut_off(served: Served, begin: bytes, piece: bytes) -> None:
+    """The parser would keep all of it in memory, of any caller and without a token."""
+    with socket.create_connection(("127.0.0.1", served.port), 30) as caller:
+        caller.sendall(begin)
+        sent = 0
+        try:
+            while sent < 64 << 20:
+                sent += caller.send(piece)
+        except OSError:
+            pass
+        assert sent < 64 << 20
+
+
+def test_a_head_that_is_too_long_is_a_431(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", served.port), 30) as caller:
+        caller.sendall(b"GET /healthz HTTP/1.1\r\nA: " + b"a" * LONGEST_HEAD)
+        head, _, body = received(caller).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 431 ")
+    assert (json.loads(body)["code"], json.loads(body)["outcome"]) == ("too_large", "nothing_written")
+
+
+def test_what_comes_behind_a_body_is_no_header(graph_place: Path) -> None:
+    """A proxy that looks at the headers of a request would not have seen it."""
+    with (
+        serving(graph_place) as server,
+        socket.create_connection(("127.0.0.1", server.port), 30) as caller,
+    ):
+        body = json.dumps({"query": NAMES}).encode()
+        head = CHUNKED.replace(b"Host: x", b"Host: x\r\nConnection: close\r\nContent-Type: application/json")
+        token = b"Authorization: Bearer token-of-ada"
+        caller.sendall(head + b"%x\r\n%b\r\n0\r\n%b\r\n\r\n" % (len(body), body, token))
+        assert received(caller).startswith(b"HTTP/1.1 401 ")
 
 
 @pytest.mark.parametrize("codec", ["gzip", "zstd"])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from tests.server.running import ADD, NAMES, SCHEMA, Served, make_graph, serving
 import omnigraph
 from omnigraph.errors import GraphNotFound, RequestError
 from omnigraph.server.graphs import addresses, open_graphs
+from omnigraph.server.workers import SharedSocket
 
 ENDLESS = (
     "query endless() { match { $a: Person  $b: Person  $c: Person  $a.age <= $b.age  $b.age <= $c.age }"
@@ -167,6 +170,24 @@ def certified(folder: Path) -> tuple[str, str]:
         )
     )
     return str(files[0]), str(files[1])
+
+
+def test_workers_take_turns_at_connections_that_come_together() -> None:
+    """Else the first worker to wake would take all of them, and do their work with one processor. As many wait as
+    the supervisor has said."""
+    with socket.create_server(("127.0.0.1", 0), backlog=8) as listening, ExitStack() as stack:
+        listening.setblocking(False)
+        workers = [SharedSocket(os.dup(listening.fileno()), others_turn=3_600) for _ in range(2)]
+        for one in workers:
+            stack.enter_context(one).listen(1)
+        for _ in range(4):
+            stack.enter_context(socket.create_connection(listening.getsockname(), 30))
+        for one in workers:
+            stack.enter_context(one.accept()[0])
+            with pytest.raises(BlockingIOError):
+                one.accept()
+        for _ in range(2):
+            stack.enter_context(listening.accept()[0])
 
 
 def test_workers_tell_the_sum_of_their_counts(graph_place: Path) -> None:

@@ -126,7 +126,7 @@ class ResourceLimit(DataError):
         self.actual = actual
 
     def __str__(self) -> str:
-        return f"{self.resource}: {self.actual:,} is more than the limit of {self.limit:,}; split the write"
+        return f"{self.resource}: {self.actual:,} is more than the limit of {self.limit:,}; send less at a time"
 
     def as_json(self) -> dict[str, Any]:
         limit = {"resource": self.resource, "limit": self.limit, "actual": self.actual}

@@ -1,42 +1,25 @@
-"""The way of a request through the server: token, graph, admission, body, engine, answer."""
+"""The way of a request through the server: route, token, graph, admission, body, engine, reply."""
 
 from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import cached_property, partial
 from typing import Any, Final, TypeVar
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route as StarletteRoute
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from omnigraph.errors import InvalidArgument, MediaUnsupported, OmniError, RangeUnsatisfiable, TooManyRequests
+from omnigraph.errors import InvalidArgument, MediaUnsupported, OmniError
 from omnigraph.graph import Graph, reservations
 from omnigraph.history.feed.pages import ChangePage
-from omnigraph.messages.failures import CODES, failure_body, status_of
-from omnigraph.messages.values import MEDIA_TYPE as VALUES
-from omnigraph.messages.values import encode_value
 from omnigraph.read.limits import Cancellation
 from omnigraph.server.admission import Admission
-from omnigraph.server.answers.calls import (
-    BYTES,
-    JSON,
-    NDJSON,
-    Answer,
-    Call,
-    Followed,
-    Found,
-    Rendered,
-    Streamed,
-    Text,
-)
+from omnigraph.server.answers.calls import BYTES, NDJSON, Followed, Rendered, Streamed
 from omnigraph.server.answers.stored import Stored
 from omnigraph.server.graphs import ServedGraphs
 from omnigraph.server.observing.logs import Log, write_log
@@ -45,25 +28,21 @@ from omnigraph.server.observing.requests import BEGUN, Observed, request_id_of
 from omnigraph.server.observing.traces import Traces
 from omnigraph.server.permits import Permits
 from omnigraph.server.policies import ServerPolicies
+from omnigraph.server.requests import Admitted, forms
 from omnigraph.server.routes.actions import asked
+from omnigraph.server.routes.finding import RouteFinder
 from omnigraph.server.routes.openapi import openapi_document
-from omnigraph.server.routes.parameters import Place, parse_body, parse_query, require_all
+from omnigraph.server.routes.parameters import Place, parse_query
 from omnigraph.server.routes.route import IDEMPOTENCY_KEY, Access, Route
 from omnigraph.server.routes.table import ROUTES
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.threads import Threads
 from omnigraph.server.tokens import Tokens
-from omnigraph.server.transfer.bodies import (
-    accepted,
-    announced,
-    codec_for,
-    media_type,
-    packed,
-    read_body,
-    unpacked,
-)
+from omnigraph.server.transfer.bodies import accepted, announced, codec_for, media_type, read_body, unpacked
 from omnigraph.server.transfer.events import MEDIA_TYPE as EVENTS
 from omnigraph.server.transfer.events import events
+from omnigraph.server.transfer.heads import Head
+from omnigraph.server.transfer.replies import LEFT, crashed, failed, send_reply, unrouted
 from omnigraph.server.transfer.spool import Content, spooled_body
 from omnigraph.server.transfer.streams import CallerGone, Stream
 from omnigraph.server.workers import metrics_folder
@@ -71,8 +50,8 @@ from omnigraph.server.workers import metrics_folder
 R = TypeVar("R")
 _UNCACHED: Final = {"Cache-Control": "no-store"}
 _SWEEP_SECONDS: Final = 3_600
-_SLASHED: Final = {"branch": "{branch:path}", "tag": "{tag:path}", "commit": "{commit:path}"}
-"""Names that may have slashes in them."""
+_WATCHED_AFTER: Final = 0.05
+"""So many seconds a read may take before it is looked whether its caller still waits."""
 
 
 class Server:
@@ -103,7 +82,11 @@ class Server:
         self._views: dict[tuple[str, str], Graph] = {}
         self.log = log
         self._admission = Admission(self.settings)
-        self._reads = Threads("read", self.settings.read_threads)
+        self._routes = RouteFinder(ROUTES)
+        self._living = Starlette(lifespan=self._lifespan)
+        is_remote = any(graph.address.startswith("s3://") for graph in served.graphs.values())
+        short = self.settings.short_remote if is_remote else self.settings.short_local
+        self._reads = Threads("read", self.settings.read_threads, self.settings.short_reads, short)
         self._writes = Threads("write", self.settings.write_threads)
         self._streams = ThreadPoolExecutor(self.settings.streams, "omnigraph-stream")
 
@@ -127,21 +110,7 @@ class Server:
     @cached_property
     def application(self) -> Observed:
         """The server as an ASGI application."""
-        routes = [
-            StarletteRoute(
-                _template(route), partial(self._endpoint, route), methods=[route.method], name=route.name
-            )
-            for route in ROUTES
-        ]
-        handlers: dict[Any, Callable[[Request, Exception], Awaitable[Response]]] = {
-            HTTPException: _refused,
-            OmniError: _failed,
-            CallerGone: _nobody_left,
-            Exception: _crashed,
-        }
-        inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
-        inner.router.redirect_slashes = False
-        return Observed(inner, self.metrics, self.log, self._traces)
+        return Observed(self._reply, self.metrics, self.log, self._traces)
 
     @asynccontextmanager
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
@@ -178,41 +147,76 @@ class Server:
         if self._traces is not None:
             await asyncio.to_thread(self._traces.close)
 
-    async def _endpoint(self, route: Route, request: Request) -> Response:
-        """Answer one request."""
-        request.scope["omnigraph.route"] = route.path
+    async def _reply(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or take part in the start and the end of the server."""
+        if scope["type"] != "http":
+            await self._living(scope, receive, send)
+            return
+        found = self._routes.find(scope["method"], scope["path"])
+        reply: Rendered | StreamingResponse
+        try:
+            if found is None:
+                allowed = self._routes.allowed(scope["path"])
+                reply = unrouted(scope["method"], scope["path"], allowed, request_id_of(scope))
+            else:
+                route, scope["path_params"] = found
+                reply = await self._answer(route, scope, receive)
+        except OmniError as error:
+            reply = failed(error, request_id_of(scope))
+        except CallerGone:
+            reply = LEFT
+        except Exception:
+            await send_reply(send, crashed(request_id_of(scope)))
+            raise
+        if isinstance(reply, Rendered):
+            await send_reply(send, reply)
+        else:
+            await reply(scope, receive, send)
+
+    async def _answer(self, route: Route, scope: Scope, receive: Receive) -> Rendered | StreamingResponse:
+        """The reply to a request that has a route."""
+        scope["omnigraph.route"] = route.path
+        request = self._admitted(route, scope)
+        with self._admission.write(request.actor, request.size) if request.is_write else nullcontext():
+            answer = await self._worked(request, scope, receive)
+        match answer:
+            case Rendered():
+                return answer
+            case Streamed():
+                return await self._streamed(answer, request)
+            case Followed() if request.head.method == "HEAD":
+                return Rendered(b"", EVENTS, headers=_UNCACHED)
+            case Followed():
+                return StreamingResponse(await self._followed(answer), media_type=EVENTS, headers=_UNCACHED)
+
+    def _admitted(self, route: Route, scope: Scope) -> Admitted:
+        """A request whose head is all right, and which the policy lets in as far as it can tell."""
+        head = Head.of(scope)
         actor = None
         if route.access is not Access.OPEN and self._tokens is not None:
-            actor = self._tokens.actor(request.headers.getlist("authorization"))
-        request.scope["omnigraph.actor"] = actor
-        form = accepted(request.headers.get("accept"), _forms(route))
-        values = self._values(route, request)
+            actor = self._tokens.actor(head.all("authorization"))
+        scope["omnigraph.actor"] = actor
+        form = accepted(head.get("accept"), forms(route))
+        values = self._values(route, head, scope["path_params"])
         limit = self.settings.load_bytes if route.is_large else self.settings.body_bytes
-        size = announced(request, limit)
+        size = announced(head, limit)
         is_write = route.access is Access.WRITE or self._invokes_mutation(route, values)
         if self._permits is not None and route.action is not None and actor is not None:
             self._permits.require(asked(route, actor, values), values)
-        async with AsyncExitStack() as spool:
-            spool.enter_context(self._admission.write(actor, size) if is_write else nullcontext())
-            content = await spool.enter_async_context(self._content(route, request, limit))
-            stop = Cancellation()
-            prepare = partial(_call, self, route, actor, values, form, content, stop)
-            codec = codec_for(request.headers.get("accept-encoding"))
+        codec = codec_for(head.get("accept-encoding"))
+        return Admitted(self, route, head, actor, values, form, codec, limit, size, is_write, Cancellation())
+
+    async def _worked(self, request: Admitted, scope: Scope, receive: Receive) -> Rendered | Streamed | Followed:
+        """Read the body of a request, and do what is asked. A write that has begun runs to its end."""
+        route = request.route
+        async with self._content(request, receive) as content:
+            work = partial(request.answer, content)
             if not route.runs_in_thread:
-                return self._response(_render(route.run(prepare()), form, codec))
-            work = partial(_answered, route, prepare, form, codec)
-            if is_write:
-                request.scope[BEGUN] = True
-                answer = await self._writes.run(work)
-            else:
-                answer = await _unless_gone(request, self._reads.run(work, stop))
-            if isinstance(answer, Streamed):
-                return await self._streamed(answer, codec, stop)
-            if isinstance(answer, Followed) and request.method == "HEAD":
-                return Response(media_type=EVENTS, headers=_UNCACHED)
-            if isinstance(answer, Followed):
-                return StreamingResponse(await self._followed(answer), media_type=EVENTS, headers=_UNCACHED)
-            return self._response(answer)
+                return work()
+            if request.is_write:
+                scope[BEGUN] = True
+                return await self._writes.run(work)
+            return await _unless_gone(self._reads.begin(work, request.stop), receive, request.stop)
 
     def graph_for(self, name: str, actor: str | None) -> Graph:
         """A graph as an actor may use it: with a policy it is a view of the actor's own."""
@@ -231,42 +235,47 @@ class Server:
         found = self.stored.get(values["graph"], {}).get(values["query"])
         return found is not None and found.is_mutation
 
-    def _values(self, route: Route, request: Request) -> dict[str, Any]:
+    def _values(self, route: Route, head: Head, named: Mapping[str, str]) -> dict[str, Any]:
         """The values of a request's path, query string and headers. The graph is looked for first."""
         values: dict[str, Any] = {}
         if route.is_about_a_graph:
-            self._served.find(request.path_params["graph"])
+            self._served.find(named["graph"])
         for each in route.parameters:
             if each.place is Place.PATH:
-                values[each.key] = each.checked(request.path_params[each.name])
-            elif each.place is Place.HEADER and each.name in request.headers:
-                values[each.key] = each.parsed(request.headers.getlist(each.name))
-        if route.access is Access.WRITE and IDEMPOTENCY_KEY in request.headers and not route.takes_keys:
+                values[each.key] = each.checked(named[each.name])
+            elif each.place is Place.HEADER and (given := head.all(each.name)):
+                values[each.key] = each.parsed(given)
+        if route.access is Access.WRITE and head.all(IDEMPOTENCY_KEY) and not route.takes_keys:
             raise InvalidArgument(IDEMPOTENCY_KEY, "this route takes none: what is deleted is deleted once")
-        return values | parse_query(route.parameters, request.query_params.multi_items())
+        return values | parse_query(route.parameters, head.pairs())
+
+    def _content(self, request: Admitted, receive: Receive) -> AbstractAsyncContextManager[Content]:
+        """The body of a request, in the form that the route takes; records are in a file, not in memory."""
+        if request.route.takes == NDJSON and media_type(request.head.get("content-type")) == NDJSON:
+            return spooled_body(request.head, receive, request.limit, self.settings.body_seconds)
+        if not request.size:
+            return nullcontext(b"")
+        return self._held(request, receive)
 
     @asynccontextmanager
-    async def _content(self, route: Route, request: Request, limit: int) -> AsyncIterator[Content]:
-        """The body of a request, in the form that the route takes; records are in a file, not in memory."""
-        given = media_type(request.headers.get("content-type"))
-        if route.takes == NDJSON and given == NDJSON:
-            async with spooled_body(request, limit, self.settings.body_seconds) as spooled:
-                yield spooled
-            return
-        content = await read_body(request, limit, self.settings.body_seconds)
-        if route.takes is None and content:
+    async def _held(self, request: Admitted, receive: Receive) -> AsyncIterator[Content]:
+        """A body in memory."""
+        takes, limit = request.route.takes, request.limit
+        content = await read_body(receive, limit, self.settings.body_seconds)
+        if takes is None and content:
             raise InvalidArgument("body", "this route takes none")
-        if route.takes not in (None, BYTES) and content and given != route.takes:
-            raise MediaUnsupported(given[:80] or "no content type", [route.takes])
-        encoding = request.headers.get("content-encoding")
-        if encoding is not None and route.takes is not None:
+        given = media_type(request.head.get("content-type"))
+        if takes not in (None, BYTES) and content and given != takes:
+            raise MediaUnsupported(given[:80] or "no content type", [takes])
+        encoding = request.head.get("content-encoding")
+        if encoding is not None and takes is not None:
             content = await self._reads.run(partial(unpacked, content, encoding, limit))
         yield content
 
-    async def _streamed(self, answer: Streamed, codec: str | None, stop: Cancellation) -> Response:
+    async def _streamed(self, answer: Streamed, request: Admitted) -> StreamingResponse:
         self._admission.begin_stream()
-        codec = None if answer.as_is else codec
-        stream = Stream(answer.write, codec, self._streams, self.settings.body_seconds, stop)
+        codec = None if answer.as_is else request.codec
+        stream = Stream(answer.write, codec, self._streams, self.settings.body_seconds, request.stop)
         pieces = await stream.start(self._admission.end_stream)
         headers = dict(answer.headers)
         if codec is not None:
@@ -288,123 +297,27 @@ class Server:
 
         return sent()
 
-    def _response(self, answer: Rendered) -> Response:
-        return Response(answer.content, answer.status, dict(answer.headers), answer.media_type)
 
+async def _unless_gone(work: asyncio.Future[R], receive: Receive, stop: Cancellation) -> R:
+    """What a read gives. It is stopped if its caller goes away meanwhile, which is looked at if it takes long."""
+    watching: list[asyncio.Task[None]] = []
 
-def _template(route: Route) -> str:
-    """A route's path for Starlette."""
-    path = route.path
-    for name, slashed in _SLASHED.items():
-        path = path.replace(f"{{{name}}}", slashed)
-    return path
-
-
-def _forms(route: Route) -> tuple[str, ...]:
-    """The forms of a route's answer; JSON may also be Python values, for remote graphs of this program."""
-    return (*route.gives, VALUES) if route.gives[0] == JSON else tuple(route.gives)
-
-
-def _call(
-    server: Server,
-    route: Route,
-    actor: str | None,
-    values: dict[str, Any],
-    form: str,
-    content: Content,
-    stop: Cancellation,
-) -> Call:
-    """The call that a request makes, with the values of a JSON body."""
-    if route.takes == JSON:
-        values = values | parse_body(route.parameters, bytes(content))
-        content = b""
-    require_all(route.parameters, values)
-    return Call(server, actor, values, form, content, route.name, stop)
-
-
-def _answered(
-    route: Route, prepare: Callable[[], Call], form: str, codec: str | None
-) -> Rendered | Streamed | Followed:
-    """In a thread: read the body, do what is asked, and make bytes of the answer, unless it is streamed."""
-    answer = route.run(prepare())
-    return answer if isinstance(answer, Streamed | Followed) else _render(answer, form, codec)
-
-
-def _render(answer: Answer, form: str, codec: str | None) -> Rendered:
-    """An answer as bytes, packed if the caller takes it so."""
-    match answer:
-        case Rendered() if answer.as_is:
-            return answer
-        case Rendered(content, kind, status, headers):
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
             pass
-        case Text(text, kind):
-            content, status, headers = text.encode(), 200, {}
-        case Found(value, as_json, status, headers):
-            kind = VALUES if form == VALUES and value is not None else JSON
-            shown = encode_value(value) if kind == VALUES else as_json()
-            content = json.dumps(shown, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
-        case Streamed() | Followed():
-            raise TypeError("a streamed answer is not made in memory")
-    content, more = packed(content, codec)
-    return Rendered(content, kind, status, {**headers, **more})
+        stop.cancel()
+        if not work.done():
+            work.set_exception(CallerGone())
 
-
-async def _unless_gone(request: Request, work: Awaitable[R]) -> R:
-    """Await work, but stop it if the caller goes away meanwhile."""
-    working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(request.receive())
+    timer = asyncio.get_running_loop().call_later(
+        _WATCHED_AFTER, lambda: watching.append(asyncio.ensure_future(watch()))
+    )
     try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return await working
-        working.cancel()
-        raise CallerGone
+        return await work
+    except asyncio.CancelledError:
+        stop.cancel()
+        raise
     finally:
-        leaving.cancel()
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    """The answer to a request that ended with an error of ours."""
-    assert isinstance(error, OmniError)  # noqa: S101  the handler is for these
-    status = status_of(error)
-    headers = {}
-    if isinstance(error, TooManyRequests):
-        headers["Retry-After"] = str(error.retry_after)
-    if isinstance(error, RangeUnsatisfiable):
-        headers["Content-Range"] = f"bytes */{error.length}"
-    if status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
-    return _json_response(failure_body(error, request_id_of(request.scope)), status, headers)
-
-
-async def _nobody_left(_: Request, __: Exception) -> Response:
-    """The answer that no caller waits for; its status is for the log."""
-    return Response(status_code=499)
-
-
-async def _crashed(request: Request, _: Exception) -> Response:
-    """The answer to a request that failed for a reason that is not the caller's to know; the log has it."""
-    body = {
-        "code": CODES[500],
-        "error": "the server failed; its log has the reason",
-        "outcome": "unknown",
-        "request_id": request_id_of(request.scope),
-    }
-    return _json_response(body, 500, {})
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    """The answer to a request that matches no route."""
-    assert isinstance(error, HTTPException)  # noqa: S101  the handler is for these
-    body = {
-        "code": CODES.get(error.status_code, "bad_request"),
-        "error": f"{request.method} {request.url.path[:200]}: {error.detail}; GET /openapi.json lists the routes",
-        "outcome": "nothing_written",
-        "request_id": request_id_of(request.scope),
-    }
-    return _json_response(body, error.status_code, dict(error.headers or {}))
-
-
-def _json_response(body: Mapping[str, Any], status: int, headers: Mapping[str, str]) -> Response:
-    content = json.dumps(body, ensure_ascii=False).encode(errors="backslashreplace")
-    return Response(content, status, dict(headers), JSON)
+        timer.cancel()
+        for task in watching:
+            task.cancel()

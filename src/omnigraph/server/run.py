@@ -18,6 +18,7 @@ import uvicorn
 
 from omnigraph.errors import RequestError
 from omnigraph.server.application import Server
+from omnigraph.server.connections import Connection
 from omnigraph.server.observing.logs import take_messages, write_log
 from omnigraph.server.reloading import OperatorFiles, Reloaded
 from omnigraph.server.workers import Supervisor
@@ -119,6 +120,9 @@ def run_server(
         server_header=False,
         lifespan="on",
         ws="none",
+        http=Connection,
+        proxy_headers=False,
+        backlog=_BACKLOG if inherited is None else 1,
         ssl_certfile=listening.certificate,
         ssl_keyfile=listening.key,
         timeout_graceful_shutdown=int(server.settings.shutdown_seconds),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,7 +29,14 @@ class ServerSettings:
     """Callers at a time that follow changes as events."""
     stream_from: int = 8 << 20
     """A result of more bytes than this is streamed."""
-    read_threads: int = min(32, (os.cpu_count() or 1) + 4)
+    read_threads: int = 32
+    """Reads at a time, most of which wait for the store or compute without Python's lock."""
+    short_reads: int = 1
+    """Reads at a time that have only just begun: more of them would take Python's lock from each other."""
+    short_local: float = 0.01
+    """So many seconds a read has only just begun, …"""
+    short_remote: float = 0.001
+    """… and so many if it asks an object store, whose answers take longer than all the rest."""
     write_threads: int = 32
     """Writes at a time, of all actors; most of them wait for the store or for each other."""
     key_seconds: float = 86_400.0

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 from omnigraph.errors import RequestError
 from omnigraph.server.observing.logs import Log
@@ -28,6 +28,8 @@ METRICS: Final = "OMNIGRAPH_SERVER_METRICS"
 """The variable that tells workers the folder in which each keeps its counts."""
 _MAIN: Final = "from omnigraph.cli.main import main; main()"
 _PAUSE: Final = 0.1
+_OTHERS_TURN: Final = 0.0002
+"""A worker that has accepted a connection lets so many seconds pass before the next one."""
 _SHORTEST_LIFE: Final = 5.0
 """A worker that dies sooner after its start than so many seconds is started again only after a while."""
 _LONGEST_PAUSE: Final = 10.0
@@ -40,7 +42,7 @@ def inherited_socket() -> socket.socket | None:
         return None
     listening, pipe = (int(number) for number in given.split(","))
     threading.Thread(target=_stop_with_supervisor, args=(pipe,), daemon=True).start()
-    return socket.socket(fileno=listening)
+    return SharedSocket(listening)
 
 
 def metrics_folder() -> Path | None:
@@ -53,6 +55,27 @@ def _stop_with_supervisor(pipe: int) -> None:
     """Stop this process as an operator would, when the other end of a pipe is closed."""
     os.read(pipe, 1)
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+class SharedSocket(socket.socket):
+    """The listening socket of several workers. Of connections that come together each takes one, and then lets the
+    others take some, so that they are not all taken by the first to wake."""
+
+    def __init__(self, fileno: int, others_turn: float = _OTHERS_TURN) -> None:
+        super().__init__(fileno=fileno)
+        self._others_turn = others_turn
+        self._ready = 0.0
+
+    def listen(self, _: int = 0, /) -> None:
+        """Do nothing: the supervisor listens already, with room for more than a worker accepts at a time."""
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection; BlockingIOError if there is none, or others are to take it."""
+        if time.monotonic() < self._ready:
+            raise BlockingIOError
+        accepted = super().accept()
+        self._ready = time.monotonic() + self._others_turn
+        return accepted
 
 
 class Supervisor:

@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
-from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive
 
 from omnigraph.errors import MediaUnsupported, RequestError, RequestIncomplete, ResourceLimit
+from omnigraph.server.transfer.heads import Head
 
 _PACKED_FROM: Final = 1_024
 """Smaller answers are not worth the work of packing them."""
@@ -59,41 +60,41 @@ def _quality(options: Sequence[str]) -> float:
     return 1.0
 
 
-def announced(request: Request, limit: int) -> int:
+def announced(head: Head, limit: int) -> int:
     """How many bytes a body has by its header, or may have without one; ResourceLimit if that is too much."""
-    given = request.headers.get("content-length")
+    given = head.get("content-length")
     if given is None:
-        return limit if "transfer-encoding" in request.headers else 0
+        return limit if "transfer-encoding" in head.headers else 0
     size = int(given) if given.isascii() and given.isdecimal() else limit + 1
     if size > limit:
         raise ResourceLimit("bytes of a request's body", limit, size)
     return size
 
 
-async def read_body(request: Request, limit: int, seconds: float) -> bytes:
+async def read_body(receive: Receive, limit: int, seconds: float) -> bytes:
     """The bytes of a body; never more than the limit is held."""
-    return b"".join([piece async for piece in body_pieces(request, limit, seconds)])
+    return b"".join([piece async for piece in body_pieces(receive, limit, seconds)])
 
 
-async def body_pieces(request: Request, limit: int, seconds: float) -> AsyncIterator[bytes]:
+async def body_pieces(receive: Receive, limit: int, seconds: float) -> AsyncIterator[bytes]:
     """The pieces of a body as they arrive. RequestIncomplete if it takes too long, RequestError if its end never
     comes, ResourceLimit if there are more bytes than the limit."""
     size, deadline = 0, asyncio.get_running_loop().time() + seconds
-    pieces = request.stream()
-    try:
-        while True:
+    while True:
+        try:
             async with asyncio.timeout_at(deadline):
-                piece = await anext(pieces, None)
-            if piece is None:
-                return
-            size += len(piece)
-            if size > limit:
-                raise ResourceLimit("bytes of a request's body", limit, size)
-            yield piece
-    except TimeoutError:
-        raise RequestIncomplete(size, seconds) from None
-    except ClientDisconnect:
-        raise RequestError("the caller went away before the body had arrived") from None
+                message = await receive()
+        except TimeoutError:
+            raise RequestIncomplete(size, seconds) from None
+        if message["type"] == "http.disconnect":
+            raise RequestError("the caller went away before the body had arrived")
+        piece: bytes = message.get("body", b"")
+        size += len(piece)
+        if size > limit:
+            raise ResourceLimit("bytes of a request's body", limit, size)
+        yield piece
+        if not message.get("more_body", False):
+            return
 
 
 def unpacked(content: bytes, encoding: str | None, limit: int) -> bytes:

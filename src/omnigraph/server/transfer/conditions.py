@@ -12,6 +12,7 @@ _TAG: Final = re.compile(r'(W/)?"([^"]*)"')
 _RANGE: Final = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)[ \t]*", re.IGNORECASE)
 _ANY: Final = "*"
 _LONGEST_NUMBER: Final = 18
+_LARGEST: Final = 10**_LONGEST_NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,14 @@ def single_tag(header: str) -> str | None:
     return found[0][1] if len(found) == 1 and not found[0][0] else None
 
 
+def _number(digits: str) -> int | None:
+    """A number as a header has it; None if it is left out. No blob has as many bytes as the largest says."""
+    digits, given = digits.lstrip("0"), bool(digits)
+    if len(digits) > _LONGEST_NUMBER:
+        return _LARGEST
+    return int(digits or "0") if given else None
+
+
 def wanted_span(header: str | None, if_range: str | None, etag: str, size: int) -> Span | None:
     """The one range that a caller asks for; None for all bytes.
 
@@ -63,15 +72,15 @@ def wanted_span(header: str | None, if_range: str | None, etag: str, size: int) 
     if header is None or (if_range is not None and not matches(if_range, etag)):
         return None
     found = _RANGE.fullmatch(header.strip())
-    if found is None or not any(found.groups()) or any(len(each) > _LONGEST_NUMBER for each in found.groups()):
+    if found is None or not any(found.groups()):
         return None
-    first, last = found.groups()
-    if first:
-        start, end = int(first), int(last) + 1 if last else size
-        if last and int(last) < start:
+    first, last = (_number(digits) for digits in found.groups())
+    if first is not None:
+        start, end = first, size if last is None else last + 1
+        if last is not None and last < start:
             return None
     else:
-        start, end = max(0, size - int(last)), size
+        start, end = max(0, size - (last or 0)), size
     if start >= size or start >= end:
         raise RangeUnsatisfiable(header.strip(), size, start, end)
     return Span(start, min(end, size), size)

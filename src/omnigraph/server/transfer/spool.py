@@ -11,10 +11,11 @@ from tempfile import TemporaryFile
 from typing import BinaryIO, Final
 
 import pyarrow as pa
-from starlette.requests import Request
+from starlette.types import Receive
 
 from omnigraph.errors import MediaUnsupported, RequestError, ResourceLimit
 from omnigraph.server.transfer.bodies import CODECS, body_pieces
+from omnigraph.server.transfer.heads import Head
 
 _PIECE: Final = 1 << 20
 """So many bytes are held in memory before they are written."""
@@ -23,18 +24,18 @@ Content = bytes | mmap.mmap
 
 
 @asynccontextmanager
-async def spooled_body(request: Request, limit: int, seconds: float) -> AsyncIterator[Content]:
+async def spooled_body(head: Head, receive: Receive, limit: int, seconds: float) -> AsyncIterator[Content]:
     """The body of a request, unpacked, in a file that is gone afterwards. The caller is read from no faster than
     the file is written."""
     with TemporaryFile(prefix="omnigraph-") as file:
         held = bytearray()
-        async for piece in body_pieces(request, limit, seconds):
+        async for piece in body_pieces(receive, limit, seconds):
             held += piece
             if len(held) >= _PIECE:
                 await asyncio.to_thread(file.write, bytes(held))
                 held.clear()
         file.write(held)
-        name = (request.headers.get("content-encoding") or "identity").strip().lower()
+        name = (head.get("content-encoding") or "identity").strip().lower()
         if name == "identity":
             yield _mapped(file)
             return
