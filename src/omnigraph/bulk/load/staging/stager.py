@@ -71,7 +71,7 @@ class SliceReport:
     themselves, among the records of their type, if the plan needs them; ``invalid_tables`` names the tables of
     such records. ``copied_bytes`` are those of blobs that came from elsewhere. A slice ``is_partial`` if its task
     stopped at the limit of errors; one that is not ``is_closed`` ends within a record. ``row_lines`` has the lines
-    of readable records by table, for sources that cannot be read again to find them; a range where none is missing.
+    of readable records by table, for sources that cannot be read again to find them; a range if none is missing.
     """
 
     slice: int
