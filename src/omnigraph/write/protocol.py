@@ -140,12 +140,7 @@ def _prepare_and_commit(
                         return ready, mine.end
                     continue
                 hit("write.after_lock")
-                conflict = find_conflict(request, ready, lock)
-                if isinstance(conflict, ManifestConflict):
-                    state, _, _ = settle(repository, request.branch, lock)
-                    moved = rebased(ready, state, folding, operation_id)
-                    ready = ready if moved is None else moved
-                    conflict = conflict if moved is None else find_conflict(request, moved, lock)
+                ready, conflict = _revalidated(ready, request, folding, operation_id, lock)
                 if conflict is None:
                     return _commit(repository, Waiting(request, operation_id, ready), lock, job_lock, folding)
                 if not _is_retried(ready, conflict):
@@ -164,6 +159,18 @@ def _prepare_and_commit(
         discard(ready)
     with locks.turn(name) as lock:
         return _prepare_under_lock(repository, request, prepare, folding, lock, job_lock, operation_id, cleanups)
+
+
+def _revalidated(
+    ready: Ready[Result], request: WriteRequest, folding: Folding, operation_id: str, lock: CommitLock
+) -> tuple[Ready[Result], OmniError | None]:
+    """A change under the lock, on top of the newest state if it is the same there, and what speaks against it."""
+    conflict = find_conflict(request, ready, lock)
+    if not isinstance(conflict, ManifestConflict):
+        return ready, conflict
+    state, _, _ = settle(ready.base.repository, request.branch, lock)
+    moved = rebased(ready, state, folding, operation_id)
+    return (ready, conflict) if moved is None else (moved, find_conflict(request, moved, lock))
 
 
 def _commit(

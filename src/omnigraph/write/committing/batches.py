@@ -98,37 +98,37 @@ def _joining(repository: Repository, own: Waiting, known: Settled, lock: CommitL
     for other in _unmoved(repository, own, known, lock):
         if len(found) == MOST_TOGETHER - 1:
             break
-        if not _may_join(other, own, known.state, taken) or any(
-            len(one.versions) > 1 for one in other.ready.staged
-        ):
+        has_folded = any(len(one.versions) > 1 for one in other.ready.staged)
+        if has_folded or not _may_join(other, own, known.state, taken):
             continue
         if can_follow(other.ready, known.state, deltas):
             found.append(other)
             deltas.append(other.ready.prepared.delta)
             taken.add(other.request.graph_commit_id)
     left = [other for other in found if not other.ready.is_staged]
-    base = Base(repository, own.request.branch, repository.snapshot(own.request.branch, known.state))
-    old = {
-        id(other)
-        for other, is_new in zip(left, are_new(base, [each.ready for each in left]), strict=True)
-        if not is_new
-    }
-    return [other for other in found if id(other) not in old]
+    is_new = are_new(_base(repository, own, known), [other.ready for other in left])
+    old = [other for other, new in zip(left, is_new, strict=True) if not new]
+    return [other for other in found if other not in old]
+
+
+def _base(repository: Repository, own: Waiting, known: Settled) -> Base:
+    """The newest state of the branch, as a base to stage on."""
+    branch = own.request.branch
+    return Base(repository, branch, repository.snapshot(branch, known.state))
 
 
 def _stage(repository: Repository, row: Sequence[Waiting], known: Settled, folding: Folding) -> None:
     """Stage those changes of a row that are not staged yet."""
+    own = row[0]
     left = [each for each in row if not each.ready.is_staged]
     if not left:
         return
-    own = row[0]
-    base = Base(repository, own.request.branch, repository.snapshot(own.request.branch, known.state))
+    base = _base(repository, own, known)
     if left[0] is own and not are_new(base, [own.ready])[0]:
         own.ready = staged(replace(own.ready, base=base), own.request, folding.reuse, own.operation_id)
         left = left[1:]
-    for each, ready in zip(
-        left, stage_together(base, [(each.ready, each.operation_id) for each in left]), strict=True
-    ):
+    made = stage_together(base, [(each.ready, each.operation_id) for each in left])
+    for each, ready in zip(left, made, strict=True):
         each.ready = ready
 
 
