@@ -194,24 +194,29 @@ class Manifest:
         return self._swap(branch, successor, lock, following)
 
     def make_room(self, state: ManifestState, coming: int) -> int:
-        """Archive commits before the first of several commits that follow a state, so that all of them can be
-        foreseen. How many the next state does not list any more."""
+        """Archive the oldest commits of a state before the first of several commits that follow it, so that all of
+        these can be foreseen. So many of the states to come may leave out one commit each."""
         if coming == 1 or len(state.commits) + coming <= COMMIT_TAIL:
             return 0
-        leaving = state.commits[:_ARCHIVE_BATCH]
+        leaving = state.commits[:coming]
         self.archive.append(leaving)
         hit("publish.after_archive")
         return len(leaving)
 
     def foresee(
-        self, branch: BranchName, current: ManifestState, change: Change, draft: CommitDraft, leaving: int = 0
+        self,
+        branch: BranchName,
+        current: ManifestState,
+        change: Change,
+        draft: CommitDraft,
+        is_leaving: bool = False,
     ) -> ManifestState | None:
-        """The state after a change of one that cannot change before; None if commits are archived in between.
-        Its oldest commits, ``leaving`` of them, are in the archive already."""
-        if len(current.commits) - leaving >= COMMIT_TAIL:
+        """The state after a change of one that cannot change before; None if commits are archived in between. With
+        ``is_leaving`` the oldest commit is left out: it is in the archive already."""
+        if len(current.commits) - is_leaving >= COMMIT_TAIL:
             return None
         after = apply(current, branch, change, draft)
-        return replace(after, commits=after.commits[leaving:]) if leaving else after
+        return replace(after, commits=after.commits[1:]) if is_leaving else after
 
     def follow(self, branch: BranchName, current: ManifestState, successor: ManifestState | None) -> Following:
         """Prepare what will be published after a state, if it is foreseen: the rows of the next state are written

@@ -16,8 +16,8 @@ from omnigraph.storage.control.remote import RemoteObjects
 class Ahead(Protocol):
     """An object that waits to be put. It is put or dropped once."""
 
-    def put_if_absent(self) -> str | None:
-        """Put it if there is none; None if there is one."""
+    def put_if_absent(self) -> bool:
+        """Put it if there is none; False if there is one."""
 
     def drop(self) -> None:
         """Leave nothing of it. Nothing happens if it was put."""

@@ -270,8 +270,8 @@ class Tables(TableVersions):
         done = replace(read, version=read.version + 1, checksum=None)
         key = layout.version_file(done.location, done.branch, done.version)
         self._clear_torn(read)
-        put = self.objects.put_if_absent(key, content) if ahead is None else ahead.put_if_absent()
-        if put is None:
+        is_put = ahead.put_if_absent() if ahead else self.objects.put_if_absent(key, content) is not None
+        if not is_put:
             # A request that was repeated because its answer got lost finds what it put there itself.
             present = self.objects.get(key)
             if present is None or present.content != content:

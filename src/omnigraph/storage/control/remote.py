@@ -164,9 +164,9 @@ class PutLater:
         self._key = key
         self._content = content
 
-    def put_if_absent(self) -> str | None:
-        """As the store's `put_if_absent`."""
-        return self._objects.put_if_absent(self._key, self._content)
+    def put_if_absent(self) -> bool:
+        """Put it if there is none; False if there is one."""
+        return self._objects.put_if_absent(self._key, self._content) is not None
 
     def drop(self) -> None:
         """Nothing was written."""

@@ -36,17 +36,39 @@ def checksum(paths: Iterable[StrPath]) -> int:
     """The checksum of files in order, 64 bits."""
     total = xxhash.xxh3_64()
     for path in paths:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            size = os.fstat(descriptor).st_size
-            if size > _READ_AT_ONCE:
-                with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as content:
-                    total.update(content)
-            else:
-                total.update(os.pread(descriptor, size, 0))
-        finally:
-            os.close(descriptor)
+        _add(total, path)
     return total.intdigest()
+
+
+def checksum_of_whole(path: StrPath, size: int | None, blobs: Sequence[Path] = ()) -> int:
+    """The checksum of a Lance file and its blobs, read once; IncompleteFile unless it has the size it was written
+    with and ends as such files do."""
+    total = xxhash.xxh3_64()
+    try:
+        found, end = _add(total, path)
+    except FileNotFoundError:
+        found, end = 0, b""
+    if (size is not None and found != size) or end != _MAGIC:
+        raise IncompleteFile(os.fspath(path), size, found)
+    for blob in blobs:
+        _add(total, blob)
+    return total.intdigest()
+
+
+def _add(total: xxhash.xxh3_64, path: StrPath) -> tuple[int, bytes]:
+    """Add the content of a file to a checksum; its size, and its last bytes."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(descriptor).st_size
+        if size <= _READ_AT_ONCE:
+            content = os.pread(descriptor, size, 0)
+            total.update(content)
+            return size, content[-len(_MAGIC) :]
+        with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as mapped:
+            total.update(mapped)
+            return size, mapped[-len(_MAGIC) :]
+    finally:
+        os.close(descriptor)
 
 
 def is_whole(path: StrPath) -> bool:
@@ -71,10 +93,11 @@ def require_whole(path: StrPath, size: int | None) -> None:
         raise IncompleteFile(os.fspath(path), size, found)
 
 
-def name_by_content(path: str, blobs: Sequence[Path]) -> str:
-    """Rename a data file, and the folder of its blobs, so that the name carries the checksum of both."""
-    stem = path.removesuffix(".lance")
-    named = f"{stem}-{checksum([path, *blobs]):016x}"
+def name_by_content(path: str, size: int | None) -> str:
+    """Rename a data file that was just written, and the folder of its blobs, so that the name carries the checksum
+    of both; IncompleteFile unless the file is whole."""
+    stem, blobs = path.removesuffix(".lance"), blob_files(path)
+    named = f"{stem}-{checksum_of_whole(path, size, blobs):016x}"
     if blobs:
         os.rename(stem, named)
     os.rename(path, f"{named}.lance")

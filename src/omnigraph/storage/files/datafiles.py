@@ -23,8 +23,9 @@ from omnigraph.errors import IncompleteFile, JobFailed
 from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
+from omnigraph.storage.files.checksums import name_by_content
 from omnigraph.storage.files.durability import sync_files
-from omnigraph.storage.files.staged import settle_data, settle_data_file
+from omnigraph.storage.files.staged import settle_data
 from omnigraph.storage.objects import ObjectStore, open_objects
 from omnigraph.storage.unavailable import translated
 
@@ -135,7 +136,7 @@ def _write(target: Destination, job: str, rows: pa.Table) -> tuple[str, int]:
     draft.parent.mkdir(parents=True)
     try:
         _write_to(str(draft), target, rows)
-        whole = _require_rows(Path(settle_data_file(str(draft), None)), rows.num_rows)
+        whole = _require_rows(Path(name_by_content(str(draft), None)), rows.num_rows)
         folder = Path(target.folder, _DATA)
         folder.mkdir(parents=True, exist_ok=True)
         settled = whole.rename(folder / whole.name)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from omnigraph.errors import RequestError
+from omnigraph.storage.together import in_shares
 from omnigraph.storage.unavailable import unavailable
 
 StrPath = str | os.PathLike[str]
@@ -83,8 +83,7 @@ def _each(paths: list[str]) -> None:
     if len(paths) == 1:
         _sync_named(paths[0])
         return
-    with ThreadPoolExecutor(min(_THREADS, len(paths))) as pool:
-        list(pool.map(_sync_named, paths))
+    in_shares(_sync_named, paths, _THREADS)
 
 
 def _sync_named(path: str) -> None:

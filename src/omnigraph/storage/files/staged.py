@@ -56,16 +56,10 @@ def settle_new_files(uri: str, changes: Iterable[tuple[FragmentMetadata, Fragmen
 def _settle(folder: Path, files: Iterable[DataFile]) -> None:
     settled: list[StrPath] = []
     for file in files:
-        path = settle_data_file(f"{folder}/data/{name_of(file)}", file.file_size_bytes)
+        path = name_by_content(f"{folder}/data/{name_of(file)}", file.file_size_bytes)
         file._path = path.rpartition("/")[2]
         settled += [path, *blob_files(path)]
     sync_files(settled, folder)
-
-
-def settle_data_file(path: str, size: int | None) -> str:
-    """Check a data file that was just written, and name it by its content; the caller syncs it."""
-    require_whole(path, size)
-    return name_by_content(path, blob_files(path))
 
 
 def settle_deletions(uri: str, fragments: Iterable[FragmentMetadata]) -> list[FragmentMetadata]:

@@ -77,17 +77,29 @@ def stage_appends(
 ) -> list[Staged]:
     """Stage rows that are known to be new as several changes, each with the id of its operation.
 
-    A few threads write the files, which are then brought to the disk together.
+    Their files are brought to the disk together.
     """
     with translated(handle.uri):
-        written = [
-            [*each] for each in in_shares(lambda part: write_fragments(part[0], handle, mode="append"), parts)
-        ]
+        written = _write_apart(handle, [rows for rows, _ in parts], "append")
         settle_data(handle.uri, [fragment for fragments in written for fragment in fragments])
     return [
         staged_operation(handle, location, branch, LanceOperation.Append(fragments), operation)
         for fragments, (_, operation) in zip(written, parts, strict=True)
     ]
+
+
+def _write_apart(handle: LanceDataset, parts: Sequence[pa.Table], mode: str) -> list[list[FragmentMetadata]]:
+    """The fragments of several tables of rows, none of which shares a file with another.
+
+    Lance begins a file whenever one has as many rows as it may have, so tables of the same length are one call.
+    Those of different lengths are written by a few threads.
+    """
+    rows = parts[0].num_rows
+    if any(part.num_rows != rows for part in parts):
+        return [[*each] for each in in_shares(lambda part: write_fragments(part, handle, mode=mode), parts)]
+    together = write_fragments(pa.concat_tables(parts), handle, mode=mode, max_rows_per_file=rows)
+    assert [each.physical_rows for each in together] == [rows] * len(parts)  # noqa: S101  what it was asked for
+    return [[each] for each in together]
 
 
 def stage_overwrite(
@@ -121,13 +133,13 @@ def stage_overwrites(
     """Stage several whole new contents of the same columns, with a row at least, of which one will follow the
     other. Their files are brought to the disk together."""
 
-    def written(rows: pa.Table) -> Transaction:
-        return write_fragments(rows, handle, schema=rows.schema, mode="overwrite", return_transaction=True)
-
     with translated(handle.uri):
-        overwrites = [cast("LanceOperation.Overwrite", each.operation) for each in in_shares(written, contents)]
-        settle_data(handle.uri, [fragment for each in overwrites for fragment in each.fragments])
-    return [staged_operation(handle, location, branch, each, operation) for each in overwrites]
+        written = _write_apart(handle, contents, "overwrite")
+        settle_data(handle.uri, [fragment for fragments in written for fragment in fragments])
+    return [
+        staged_operation(handle, location, branch, LanceOperation.Overwrite(rows.schema, fragments), operation)
+        for rows, fragments in zip(contents, written, strict=True)
+    ]
 
 
 def at_version(change: Staged, schema: pa.Schema, version: int) -> Staged:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from ulid import ULID
@@ -23,11 +24,12 @@ from omnigraph.recovery.sidecar import Sidecar
 from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.stage.changes import Staged
 from omnigraph.storage.tables import NextVersion, TableRef
+from omnigraph.storage.together import at_once
 from omnigraph.write.base import Base
 from omnigraph.write.changes import Fold, Ready, WriteRequest
 from omnigraph.write.committing.entry import Settled, moved_tables
 from omnigraph.write.committing.outcomes import InDoubt
-from omnigraph.write.committing.rebasing import Delta, can_follow, moved_onto, only_adds
+from omnigraph.write.committing.rebasing import Footprint, can_follow, moved_onto, only_adds
 from omnigraph.write.committing.staging import are_new, stage_together, staged
 from omnigraph.write.upkeep.folding import Folding
 
@@ -57,8 +59,8 @@ class Planned:
     sidecar: Sidecar
     before: ManifestState
     after: ManifestState | None
-    leaving: int = 0
-    """How many commits, which are archived already, the state after it does not list any more."""
+    is_leaving: bool = False
+    """Is the oldest commit archived already, so that the state after it leaves it out?"""
     versions: tuple[NextVersion, ...] = ()
     """The versions of its tables, where they are known before they are made."""
 
@@ -71,10 +73,7 @@ def plan(
     row = [own]
     try:
         row.extend(other for other in _joining(repository, own, known, lock) if lock.accept(other))
-        leaving = repository.manifest.make_room(known.state, len(row))
-        is_left = not own.ready.is_staged
-        _stage(repository, row, known, folding)
-        fold = folding.beside(known.state) if is_left and all(only_adds(each.ready) for each in row) else _nothing
+        leaving, fold = _staged_beside(repository, row, known, folding)
         planned = list(_planned(repository, row, known, leaving, fold))
     except BaseException:
         for other in row[1:]:
@@ -93,7 +92,7 @@ def _joining(repository: Repository, own: Waiting, known: Settled, lock: CommitL
     if not own.ready.is_staged:
         lock.await_offers(MOST_TOGETHER - 1)
     found: list[Waiting] = []
-    deltas: list[Delta] = [prepared.delta]
+    before = Footprint().and_then(prepared.delta)
     taken = {own.request.graph_commit_id}
     for other in _unmoved(repository, own, known, lock):
         if len(found) == MOST_TOGETHER - 1:
@@ -101,9 +100,9 @@ def _joining(repository: Repository, own: Waiting, known: Settled, lock: CommitL
         has_folded = any(len(one.versions) > 1 for one in other.ready.staged)
         if has_folded or not _may_join(other, own, known.state, taken):
             continue
-        if can_follow(other.ready, known.state, deltas):
+        if can_follow(other.ready, known.state, before):
             found.append(other)
-            deltas.append(other.ready.prepared.delta)
+            before = before.and_then(other.ready.prepared.delta)
             taken.add(other.request.graph_commit_id)
     left = [other for other in found if not other.ready.is_staged]
     is_new = are_new(_base(repository, own, known), [other.ready for other in left])
@@ -117,7 +116,22 @@ def _base(repository: Repository, own: Waiting, known: Settled) -> Base:
     return Base(repository, branch, repository.snapshot(branch, known.state))
 
 
-def _stage(repository: Repository, row: Sequence[Waiting], known: Settled, folding: Folding) -> None:
+def _staged_beside(
+    repository: Repository, row: Sequence[Waiting], known: Settled, folding: Folding
+) -> tuple[int, Fold]:
+    """Stage what is not staged of a row. Beside that archive commits that it leaves no room for, and write small
+    files again that the last change may fold. How many commits were archived, and what to fold."""
+    make_room = partial(repository.manifest.make_room, known.state, len(row))
+    if row[0].ready.is_staged or not all(only_adds(each.ready) for each in row):
+        _stage(repository, row, known)
+        return make_room(), _nothing
+    added = {key for each in row for key in each.ready.prepared.tables}
+    refs = [known.state.tables[key].ref for key in sorted(added)]
+    _, leaving, fold = at_once(partial(_stage, repository, row, known), make_room, partial(folding.beside, refs))
+    return leaving, fold if all(only_adds(each.ready) for each in row) else _nothing
+
+
+def _stage(repository: Repository, row: Sequence[Waiting], known: Settled) -> None:
     """Stage those changes of a row that are not staged yet."""
     own = row[0]
     left = [each for each in row if not each.ready.is_staged]
@@ -125,7 +139,7 @@ def _stage(repository: Repository, row: Sequence[Waiting], known: Settled, foldi
         return
     base = _base(repository, own, known)
     if left[0] is own and not are_new(base, [own.ready])[0]:
-        own.ready = staged(replace(own.ready, base=base), own.request, folding.reuse, own.operation_id)
+        own.ready = staged(replace(own.ready, base=base), own.request, _nothing, own.operation_id)
         left = left[1:]
     made = stage_together(base, [(each.ready, each.operation_id) for each in left])
     for each, ready in zip(left, made, strict=True):
@@ -146,7 +160,7 @@ def _planned(
             if moved is None:
                 return
             each.ready = moved
-        planned = _foreseen_by(repository, each, state, leaving if not place else 0)
+        planned = _foreseen_by(repository, each, state, place < leaving)
         if len(row) > 1:
             planned = replace(planned, sidecar=replace(planned.sidecar, row=row[0].operation_id))
         yield planned
@@ -157,7 +171,7 @@ def _nothing(_ref: TableRef, _change: Staged, _operation: str) -> tuple[Staged, 
     return ()
 
 
-def _foreseen_by(repository: Repository, waiting: Waiting, before: ManifestState, leaving: int) -> Planned:
+def _foreseen_by(repository: Repository, waiting: Waiting, before: ManifestState, is_leaving: bool) -> Planned:
     request, ready = waiting.request, waiting.ready
     message = request.message if ready.prepared.message is None else ready.prepared.message
     wanted = request.graph_commit_id or str(ULID())
@@ -165,8 +179,8 @@ def _foreseen_by(repository: Repository, waiting: Waiting, before: ManifestState
     moves = tuple(one.move for one in ready.staged)
     schema = ready.prepared.schema
     sidecar = Sidecar(waiting.operation_id, request.writer, request.branch.ref, draft, moves, schema=schema)
-    after = repository.manifest.foresee(sidecar.branch, before, sidecar.change, draft, leaving)
-    return Planned(waiting, sidecar, before, after, leaving)
+    after = repository.manifest.foresee(sidecar.branch, before, sidecar.change, draft, is_leaving)
+    return Planned(waiting, sidecar, before, after, is_leaving)
 
 
 def foreseen(repository: Repository, planned: list[Planned]) -> list[Planned]:
@@ -189,7 +203,9 @@ def foreseen(repository: Repository, planned: list[Planned]) -> list[Planned]:
             newest[place] = made
             versions.append(made)
         change = with_checksums(each.sidecar, [version.ref for version in versions])
-        after = repository.manifest.foresee(each.sidecar.branch, before, change, each.sidecar.draft, each.leaving)
+        after = repository.manifest.foresee(
+            each.sidecar.branch, before, change, each.sidecar.draft, each.is_leaving
+        )
         found.append(replace(each, before=before, after=after, versions=tuple(versions)))
     return found + planned[len(found) :]
 

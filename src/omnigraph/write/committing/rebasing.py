@@ -7,8 +7,8 @@ checks. Anything else is prepared again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
@@ -31,11 +31,27 @@ MOST_ROWS: Final = 1_000
 Delta = Mapping[str, TableDelta]
 
 
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What changes touch that are made one after the other: the ids of the rows that they write, by table, and the
+    tables that they take rows from."""
+
+    ids: Mapping[str, pa.Array] = field(default_factory=dict)
+    shrunk: frozenset[str] = frozenset()
+
+    def and_then(self, delta: Delta) -> Footprint:
+        """What is touched with one more change."""
+        added = {key: change.ids for key, change in delta.items()}
+        both = {key: pa.concat_arrays([self.ids[key], added[key]]) for key in added if key in self.ids}
+        shrunk = (key for key, change in delta.items() if change.replaces or len(change.deletes))
+        return Footprint({**self.ids, **added, **both}, self.shrunk.union(shrunk))
+
+
 def remember(repository: Repository, native: str | None, version: int, prepared: Prepared[Result]) -> None:
     """Keep the change that made a version of a branch, for writers that have prepared theirs before."""
     rows = sum(change.upserts.num_rows + len(change.deletes) for change in prepared.delta.values())
     if rows <= MOST_ROWS and not prepared.stages and prepared.schema is None:
-        repository.manifest.remember_change(native, version, prepared.delta)
+        repository.manifest.remember_change(native, version, Footprint().and_then(prepared.delta))
 
 
 def rebased(
@@ -43,10 +59,10 @@ def rebased(
 ) -> Ready[Result] | None:
     """A change on top of a newer state, staged or not; None if it has to be prepared again."""
     folding.begin()
-    return moved_onto(ready, state, folding.reuse, operation_id) if can_follow(ready, state, ()) else None
+    return moved_onto(ready, state, folding.reuse, operation_id) if can_follow(ready, state, Footprint()) else None
 
 
-def can_follow(ready: Ready[Result], state: ManifestState, others: Sequence[Delta]) -> bool:
+def can_follow(ready: Ready[Result], state: ManifestState, others: Footprint) -> bool:
     """Would a change be the same on top of a newer state, and after other changes that will be made there?"""
     base, prepared = ready.base, ready.prepared
     if not prepared.is_blind or prepared.stages or prepared.schema is not None:
@@ -56,8 +72,8 @@ def can_follow(ready: Ready[Result], state: ManifestState, others: Sequence[Delt
     versions = range(base.snapshot.manifest_version + 1, state.version + 1)
     made = [base.repository.manifest.change_of(base.branch.native, version) for version in versions]
     return all(
-        other is not None and _is_independent(prepared.delta, _as_delta(other), base.catalog)
-        for other in (*made, *others)
+        other is not None and _is_independent(prepared.delta, _as_footprint(other), base.catalog)
+        for other in (*made, others)
     )
 
 
@@ -76,8 +92,8 @@ def moved_onto(ready: Ready[Result], state: ManifestState, fold: Fold, operation
     return None if len(staged) != len(ready.staged) else replace(ready, base=newer, staged=staged)
 
 
-def _as_delta(remembered: object) -> Delta:
-    assert isinstance(remembered, Mapping)  # noqa: S101  only `remember` puts something there
+def _as_footprint(remembered: object) -> Footprint:
+    assert isinstance(remembered, Footprint)  # noqa: S101  only `remember` puts something there
     return remembered
 
 
@@ -87,20 +103,19 @@ def only_adds(ready: Ready[Result]) -> bool:
     return not has_removed and all(shrunk_fragments(one.table.staged) == {} for one in ready.staged)
 
 
-def _is_independent(added: Delta, other: Delta, catalog: Catalog) -> bool:
-    """Is it the same whether rows are added before another change or after it?"""
+def _is_independent(added: Delta, other: Footprint, catalog: Catalog) -> bool:
+    """Is it the same whether rows are added before other changes or after them?"""
     for table_key, change in added.items():
         entity = catalog.entity(table_key)
-        if isinstance(entity, EdgeType):
-            ends = (other.get(f"node:{entity.source}"), other.get(f"node:{entity.target}"))
-            if any(end is not None and (end.replaces or len(end.deletes)) for end in ends):
-                return False
-        before = other.get(table_key)
-        if before is None:
-            continue
-        if before.replaces or len(before.deletes) or entity.uniques or _is_counted(entity):
+        ends = (f"node:{entity.source}", f"node:{entity.target}") if isinstance(entity, EdgeType) else ()
+        if not other.shrunk.isdisjoint(ends):
             return False
-        if _any_in(change.ids, before.ids):
+        written = other.ids.get(table_key)
+        if written is None:
+            continue
+        if table_key in other.shrunk or entity.uniques or _is_counted(entity):
+            return False
+        if _any_in(change.ids, written):
             return False
     return True
 

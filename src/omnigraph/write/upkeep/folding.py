@@ -22,7 +22,6 @@ from typing import Final
 from lance import LanceDataset
 
 from omnigraph.errors import OmniError, RequestError
-from omnigraph.manifest.state import ManifestState
 from omnigraph.settings import WriteSettings
 from omnigraph.storage import layout
 from omnigraph.storage.files.datafiles import has_blobs
@@ -140,30 +139,45 @@ class Folding:
     def fold(self, ref: TableRef, change: Staged, operation: str) -> tuple[Staged, ...]:
         """Write small files of a table again, beside a staged change of its rows: what is to be committed after
         the change. Nothing if there is nothing to fold, or it fails."""
-        place = ref.location, ref.branch
         shrunk = shrunk_fragments(change)
-        if shrunk is not None and place not in self._seen and is_on(self._settings) and self._is_alone(place):
-            self._seen[place] = None
-            folded: tuple[Staged, ...] = ()
-            with suppress(OmniError):
-                rewritten = self._seen[place] = self._write(ref, shrunk)
-                folded = () if rewritten is None else self._use(place, change, rewritten, operation)
-            with suppress(OmniError):
-                self._tails[place] = index_tail(self._tables, ref, shrunk, self._settings)
-                return self._with_tail(ref, change, folded, operation)
-            return folded
+        if shrunk is not None and self._begin_at(ref, shrunk):
+            return self._behind(ref, change, operation)
         return self.reuse(ref, change, operation)
 
-    def beside(self, state: ManifestState) -> Fold:
-        """Folds files that the tables have in a state, for a change that is put on top of later versions. Those
-        only add files."""
-        now = {(pin.location, pin.table_branch): pin.ref for pin in state.tables.values()}
+    def beside(self, refs: Iterable[TableRef]) -> Fold:
+        """Write small files of tables again, as they are in these versions, for changes that will be put on top of
+        later ones, which only add files."""
+        begun = {(ref.location, ref.branch): ref for ref in refs if self._begin_at(ref, {})}
 
         def fold(ref: TableRef, change: Staged, operation: str) -> tuple[Staged, ...]:
-            there = now.get((ref.location, ref.branch))
-            return () if there is None else self.fold(there, change, operation)
+            there = begun.get((ref.location, ref.branch))
+            return () if there is None else self._behind(there, change, operation)
 
         return fold
+
+    def _begin_at(self, ref: TableRef, shrunk: Shrunk) -> bool:
+        """Write small files of a table again and index what is large enough, if this write has not been there and
+        no other one is."""
+        place = ref.location, ref.branch
+        if place in self._seen or not is_on(self._settings) or not self._is_alone(place):
+            return False
+        self._seen[place] = None
+        with suppress(OmniError):
+            self._seen[place] = self._write(ref, shrunk)
+        with suppress(OmniError):
+            self._tails[place] = index_tail(self._tables, ref, shrunk, self._settings)
+        return True
+
+    def _behind(self, ref: TableRef, change: Staged, operation: str) -> tuple[Staged, ...]:
+        """What was written of a table, as versions after a change."""
+        place = ref.location, ref.branch
+        rewritten = self._seen.get(place)
+        folded: tuple[Staged, ...] = ()
+        with suppress(OmniError):
+            folded = () if rewritten is None else self._use(place, change, rewritten, operation)
+        with suppress(OmniError):
+            return self._with_tail(ref, change, folded, operation)
+        return folded
 
     def _use(
         self, place: tuple[str, str | None], change: Staged, rewritten: Rewritten, operation: str
@@ -195,7 +209,7 @@ class Folding:
         self, ref: TableRef, change: Staged, folded: tuple[Staged, ...], operation: str
     ) -> tuple[Staged, ...]:
         """What was folded, and then the segments of indexes that were built in this attempt."""
-        built = self._tails[ref.location, ref.branch]
+        built = self._tails.get((ref.location, ref.branch))
         if not built:
             return folded
         last = folded[-1] if folded else change
