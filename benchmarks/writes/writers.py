@@ -1,8 +1,13 @@
-"""Commits per second with several writers: threads of one process, and processes on one branch or on one each."""
+"""Commits per second with several writers: threads of one process, and processes on one branch or on one each.
+
+Everything takes turns, in as many rounds as a place allows, and medians are shown. What one writer reaches is
+measured in the same rounds, in a process that has written before.
+"""
 
 from __future__ import annotations
 
 import multiprocessing as mp
+import statistics
 import tempfile
 import threading
 import time
@@ -24,25 +29,48 @@ DELAY: Final = 0.02
 """By how many seconds a distant store answers later than a near one."""
 
 _COMMITS: Final = {"local disk": 192, "S3, 20 ms": 64}
+_ROUNDS: Final = {"local disk": 3, "S3, 20 ms": 1}
+_THREADS: Final = (1, 4, 16)
+_PROCESSES: Final = ((1, False), (4, False), (8, False), (4, True), (8, True))
 
 
 def writers(out: Console) -> None:
     """Commits per second of 1, 4 and 16 threads and 1, 4 and 8 processes."""
     for place, commits in _COMMITS.items():
-        table = Table("writers", "commits/s", "of one writer", "CPU ms/commit", title=f"Several writers, {place}")
         with _places(place) as (root, options):
-            rates: dict[str, float] = {}
-            for number in (1, 4, 16):
-                rate, spent = _threads(f"{root}/t{number}.omni", options, number, commits // number)
-                first = rates.setdefault("threads", rate)
-                table.add_row(f"{number} threads", f"{rate:.1f}", f"{rate / first:.2f}", f"{1000 * spent:.1f}")
-            for number, apart in ((1, False), (4, False), (8, False), (4, True), (8, True)):
-                uri = f"{root}/p{number}{apart}.omni"
-                rate = _processes(uri, options, number, commits // number, apart)
-                first = rates.setdefault("processes", rate)
-                where = ", a branch each" if apart else ""
-                table.add_row(f"{number} processes{where}", f"{rate:.1f}", f"{rate / first:.2f}", "")
-        out.print(table)
+            _threads(f"{root}/before.omni", options, 1, 16)
+            threads: dict[int, list[tuple[float, float]]] = {number: [] for number in _THREADS}
+            processes: dict[tuple[int, bool], list[float]] = {each: [] for each in _PROCESSES}
+            for turn in range(_ROUNDS[place]):
+                for number, found in threads.items():
+                    found.append(_threads(f"{root}/t{number}-{turn}.omni", options, number, commits // number))
+                for (number, apart), rates in processes.items():
+                    uri = f"{root}/p{number}{apart}{turn}.omni"
+                    rates.append(_processes(uri, options, number, commits // number, apart))
+        out.print(_table(place, threads, processes))
+
+
+def _table(
+    place: str,
+    threads: dict[int, list[tuple[float, float]]],
+    processes: dict[tuple[int, bool], list[float]],
+) -> Table:
+    """The median of each kind of writers, and of its relation to one writer in the same round."""
+    table = Table("writers", "commits/s", "of one writer", "CPU ms/commit", title=f"Several writers, {place}")
+    alone = [rate for rate, _ in threads[1]]
+    for number, found in threads.items():
+        rates = [rate for rate, _ in found]
+        spent = statistics.median(seconds for _, seconds in found)
+        table.add_row(f"{number} threads", *_medians(rates, alone), f"{1000 * spent:.1f}")
+    for (number, apart), rates in processes.items():
+        where = ", a branch each" if apart else ""
+        table.add_row(f"{number} processes{where}", *_medians(rates, processes[1, False]), "")
+    return table
+
+
+def _medians(rates: list[float], alone: list[float]) -> tuple[str, str]:
+    ratios = [rate / one for rate, one in zip(rates, alone, strict=True)]
+    return f"{statistics.median(rates):.1f}", f"{statistics.median(ratios):.2f}"
 
 
 @contextmanager

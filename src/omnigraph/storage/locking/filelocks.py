@@ -17,6 +17,10 @@ from omnigraph.storage.locking.patience import Patience, process_name
 
 _FIRST_PAUSE: Final = 0.0005
 _LONGEST_PAUSE: Final = 0.004
+_LONGEST_PAUSE_IN_LINE: Final = 0.015
+"""Only one process at a time waits for a lock itself. The others wait for its gate, and look more and more rarely:
+each look takes processor time from the one that has the lock."""
+
 _ATTEMPTS: Final = 20
 _LOCKS_OF_THE_KERNEL: Final = Path("/proc/locks")
 
@@ -33,9 +37,9 @@ class LockFile:
             self._descriptor: int | None = _opened(path)
             LockFile._open.add(self)
 
-    def lock(self, how: int, patience: Patience) -> bool:
+    def lock(self, how: int, patience: Patience, longest_pause: float = _LONGEST_PAUSE) -> bool:
         """Lock the file; False if patience is over first."""
-        return self._descriptor is not None and _locked(self._descriptor, how, patience)
+        return self._descriptor is not None and _locked(self._descriptor, how, patience, longest_pause)
 
     def is_there(self) -> bool:
         """Is the open file the one that others would open?"""
@@ -158,9 +162,8 @@ class FileLocks:
         while True:
             with _closing(f"{self._folder}/{name}.lock") as lock:
                 with _closing(f"{self._folder}/{name}.gate") as gate:
-                    for file in (gate, lock):
-                        if not file.lock(how, patience):
-                            raise patience.timeout(shown, lock.holder())
+                    if not (gate.lock(how, patience, _LONGEST_PAUSE_IN_LINE) and lock.lock(how, patience)):
+                        raise patience.timeout(shown, lock.holder())
                 if lock.is_there():
                     yield HeldFile(lock, shown)
                     return
@@ -198,7 +201,7 @@ def _opened(path: str) -> int:
         raise StorageUnavailable(os.path.dirname(path), f"cannot lock: {error.strerror}") from error
 
 
-def _locked(descriptor: int, how: int, patience: Patience) -> bool:
+def _locked(descriptor: int, how: int, patience: Patience, longest_pause: float = _LONGEST_PAUSE) -> bool:
     """Lock a file; False if patience is over first."""
     pause = _FIRST_PAUSE
     while True:
@@ -208,7 +211,7 @@ def _locked(descriptor: int, how: int, patience: Patience) -> bool:
             if not patience.left:
                 return False
             patience.pause(pause)
-            pause = min(pause * 1.5, _LONGEST_PAUSE)
+            pause = min(pause * 1.5, longest_pause)
         else:
             return True
 
