@@ -121,6 +121,18 @@ def test_a_file_with_many_deleted_rows_is_written_again(local_store: Store) -> N
     assert len(names(graph)) == 200
 
 
+def test_writes_that_take_the_lock_first_fold_as_well(local_store: Store) -> None:
+    """Once its process has lost a race, a writer takes the lock before it prepares. Most writes of a branch that
+    several processes write to are of that kind."""
+    with new_graph(local_store) as graph:
+        add(graph, "Ada")
+        for turn in range(24):
+            graph._repository.locks.note_contention("main")
+            graph.mutate(INSERT, {"n": f"p{turn}"})
+            assert len(files(graph)) <= 9
+        assert sum(files(graph)) == len(names(graph)) == 25
+
+
 def test_edges_too(local_store: Store) -> None:
     graph = new_graph(local_store)
     add(graph, "Ada", "Bo")

@@ -32,6 +32,7 @@ from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit
 from omnigraph.policy.actions import Action
 from omnigraph.recovery.heal import heal_branch
+from omnigraph.storage.address import Scheme
 from omnigraph.storage.locks import CommitLock, Held
 from omnigraph.write.base import Base
 from omnigraph.write.changes import Fold as Fold
@@ -222,7 +223,9 @@ def _prepare_under_lock(
             _finish_empty(repository, request, lock)
             return ready, None
         if not can_be_left(ready, request):
-            ready = staged(ready, request, folding.reuse, operation_id)
+            is_local = repository.address.scheme is Scheme.LOCAL
+            fold = folding.fold if request.is_quick and is_local else folding.reuse
+            ready = staged(ready, request, fold, operation_id)
         conflict = find_conflict(request, ready, lock)
         if conflict is None:
             return _commit(repository, Waiting(request, operation_id, ready), lock, job_lock, folding)

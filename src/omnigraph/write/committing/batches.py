@@ -120,9 +120,18 @@ def _staged_beside(
     repository: Repository, row: Sequence[Waiting], known: Settled, folding: Folding
 ) -> tuple[int, Fold]:
     """Stage what is not staged of a row. Beside that archive commits that it leaves no room for, and write small
-    files again that the last change may fold. How many commits were archived, and what to fold."""
+    files again that the last change may fold. How many commits were archived, and what to fold.
+
+    A change that is alone folds as any other does, though under the lock: on a branch of several processes most
+    writes take the lock first, and if they did not fold, its tables would fall apart into files.
+    """
+    own = row[0]
+    if len(row) == 1 and not own.ready.is_staged:
+        own.ready = replace(own.ready, base=_base(repository, own, known))
+        own.ready = staged(own.ready, own.request, folding.fold, own.operation_id)
+        return 0, _nothing
     make_room = partial(repository.manifest.make_room, known.state, len(row))
-    if row[0].ready.is_staged or not all(only_adds(each.ready) for each in row):
+    if own.ready.is_staged or not all(only_adds(each.ready) for each in row):
         _stage(repository, row, known)
         return make_room(), _nothing
     added = {key for each in row for key in each.ready.prepared.tables}
