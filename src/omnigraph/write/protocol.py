@@ -136,9 +136,10 @@ def _prepare_and_commit(
             mine = Waiting(request, operation_id, ready)
             with locks.turn_or_answer(name, mine if job_lock is None else None, arrival) as lock:
                 if lock is None:
-                    ready, operation_id = mine.ready, str(ULID())
+                    ready = mine.ready
                     if mine.end is not None:
                         return ready, mine.end
+                    operation_id = str(ULID())
                     continue
                 hit("write.after_lock")
                 ready, conflict = _revalidated(ready, request, folding, operation_id, lock)
