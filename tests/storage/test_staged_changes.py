@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 from tests.storage.rows import LOCATION, SCHEMA, ages, change, changed, people, populated, row_ids, with_row_ids
 from tests.stores import Store
 
-from omnigraph.storage.stage.changes import stage_changes
+from omnigraph.storage.stage.changes import stage_appends, stage_changes
 from omnigraph.storage.stage.indexes import IndexSpec, stage_create_index
 from omnigraph.storage.stage.lookups import locate_rows
 from omnigraph.storage.tables import TableRef, Tables
@@ -221,3 +222,23 @@ class TestIndexes:
         nearest = {"column": "place", "q": pa.array([7, 0], pa.float32()), "k": 3}
         near = tables.open(ref).scanner(columns=["id", "_distance"], nearest=nearest).to_table()
         assert set(near["id"].to_pylist()) == {"6", "7", "8"}
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 2), (1, 3, 2)], ids=str)
+def test_changes_that_are_staged_together_share_no_file(
+    tables: Tables, ref: TableRef, sizes: tuple[int, ...]
+) -> None:
+    """Each can be committed without those behind it, whether Lance wrote them with one call or with several."""
+    parts = [{f"{part}-{row}": part for row in range(size)} for part, size in enumerate(sizes)]
+    staged = stage_appends(
+        tables.open(ref),
+        ref.location,
+        ref.branch,
+        [(people(rows), f"change {part}") for part, rows in enumerate(parts)],
+    )
+    expected = dict(ABCD)
+    for one, rows in zip(staged, parts, strict=True):
+        moved = replace(one.transaction, read_version=ref.version)
+        ref = tables.commit_staged(replace(one, read_version=ref.version, transaction=moved))
+        expected |= rows
+        assert ages(tables.scan(ref)) == expected
