@@ -112,6 +112,12 @@ def test_new_ids_are_different_and_have_26_characters() -> None:
     assert fresh_ids(0).equals(pa.array([], pa.string()))
 
 
+def test_ids_made_in_one_millisecond_differ() -> None:
+    """The ULIDs of one process count on within a millisecond; ids of two calls then had the same beginning."""
+    made = [value for _ in range(2000) for value in fresh_ids(3).to_pylist()]
+    assert len(set(made)) == len(made)
+
+
 @pytest.mark.parametrize("given", [["a", None, "b", None], [None, None], ["a"], []])
 def test_new_ids_for_rows_without_one(given: list[str | None]) -> None:
     rows = pa.table({"id": pa.array(given, pa.string()), "n": pa.array(range(len(given)))})
