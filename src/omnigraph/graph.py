@@ -23,6 +23,8 @@ from omnigraph.keywords import (
 )
 from omnigraph.lang.query.compile import CompiledMutation, compile_mutation, compile_query, compile_read
 from omnigraph.lang.schema.lookup import table_keys
+from omnigraph.manifest.refs.branches import Branch
+from omnigraph.manifest.refs.tags import Tag
 from omnigraph.manifest.state import MAIN
 from omnigraph.policy.actions import Action
 from omnigraph.read.limits import Cancellation, Limits
@@ -532,6 +534,18 @@ def reservations(graph: Graph) -> Reservations:
     from omnigraph.write.reservations import Reservations
 
     return Reservations(graph._repository)
+
+
+def create_branch_for(
+    graph: Graph, request: str | None, name: str, from_: str | None, actor: str | None
+) -> Branch:
+    """`Graph.create_branch` of a server, for the id that its caller has reserved."""
+    return graph._create_branch(name, from_, actor, request)
+
+
+def tag_for(graph: Graph, request: str | None, name: str, at: At, actor: str | None) -> Tag:
+    """`Graph.tag` of a server, for the id that its caller has reserved."""
+    return graph._tag(name, at, actor, request)
 
 
 def with_instead(graph: Graph, instead: Mapping[Action, Action | None]) -> Graph:

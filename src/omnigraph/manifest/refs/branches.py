@@ -135,11 +135,13 @@ class Branches:
         lock: CommitLock,
         creator: str | None = None,
         incarnation: str | None = None,
+        request: str | None = None,
     ) -> Branch:
         """Create a branch at the parent's newest state. The caller holds the control lock.
 
         The ref is written last: until then there is only a native branch that nothing refers to. A load that
-        stages files for the branch before it exists chooses its ``incarnation``.
+        stages files for the branch before it exists chooses its ``incarnation``. A caller that may have to
+        ask again finds its ``request`` in the branch.
         """
         trimmed, origin = self.check_create(name, parent)
         state = self._manifest.latest(origin.native)
@@ -154,6 +156,7 @@ class Branches:
             fork_commit=None if state.head is None else state.head.graph_commit_id,
             created_at=dt.datetime.now(dt.UTC),
             creator=creator,
+            request=request,
         )
         hit("branch_create.before_native")
         self._tables.fork(TableRef(layout.MANIFEST, origin.native, state.version), native)

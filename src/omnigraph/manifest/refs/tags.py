@@ -98,9 +98,18 @@ class Tags:
         return check_new_tag(name, live)
 
     def create(
-        self, name: str, commit: Commit, branches: list[str], lock: CommitLock, creator: str | None = None
+        self,
+        name: str,
+        commit: Commit,
+        branches: list[str],
+        lock: CommitLock,
+        creator: str | None = None,
+        incarnation: str | None = None,
     ) -> Tag:
-        """Name a commit. The caller holds the control lock, and has made sure that the commit's state is there."""
+        """Name a commit. The caller holds the control lock, and has made sure that the commit's state is there.
+
+        A caller that may have to ask again chooses the tag's ``incarnation``, and finds it there.
+        """
         tag = Tag(
             self.check_create(name, branches),
             commit.graph_commit_id,
@@ -108,7 +117,7 @@ class Tags:
             commit.manifest_version,
             dt.datetime.now(dt.UTC),
             creator,
-            fresh_id(),
+            incarnation or fresh_id(),
         )
         hit("tag_create.before_ref")
         lock.verify()
