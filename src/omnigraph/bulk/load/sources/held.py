@@ -133,12 +133,17 @@ def _converted(tables: Callable[[], Iterator[pa.Table]], name: str) -> Iterator[
     except pa.ArrowException as error:
         reason = "; ".join(str(part) for part in error.args).partition("\n")[0].partition(". Detail: ")[0]
         raise SourceUnusable(name, f"Arrow cannot read it: {reason}") from error
+    except UnicodeEncodeError as error:
+        half = f"U+{ord(error.object[error.start]):04X}"
+        raise SourceUnusable(name, f"a text has {half}, half of a character, which UTF-8 cannot hold") from error
 
 
 def _of_pandas(frame: Any) -> pa.Table:
-    """A DataFrame of pandas without its index."""
+    """A DataFrame of pandas without its index. Arrow has no columns that leave zeros out."""
     if not frame.columns.is_unique:
         raise pa.ArrowInvalid(f"a column is there twice: {', '.join(map(str, frame.columns))}")
+    sparse = [name for name in frame.columns if hasattr(frame[name], "sparse")]
+    frame = frame.assign(**{name: frame[name].sparse.to_dense() for name in sparse}) if sparse else frame
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except pa.ArrowException:
