@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,8 @@ TOKEN: Final = "OMNIGRAPH_SERVER_BEARER_TOKEN"  # noqa: S105  the name of a vari
 AWS_SECRET: Final = "OMNIGRAPH_SERVER_BEARER_TOKENS_AWS_SECRET"  # noqa: S105  the name of a variable
 DEFAULT_ACTOR: Final = "default"
 _RESERVED: Final = "omnigraph:"
-_HASH: Final = re.compile(r"sha256:([0-9a-f]{64})")
+_HASH: Final = re.compile(r"sha256:(.*)", re.IGNORECASE)
+_DIGITS: Final = re.compile(r"[0-9a-fA-F]{64}")
 _SCHEME: Final = "bearer "
 
 
@@ -72,7 +74,7 @@ def read_tokens(file: Path | None, environment: Mapping[str, str]) -> Tokens | N
 def parse_tokens(text: str, source: str) -> Tokens:
     """Tokens that are written as `{"actor": "token"}`, where `sha256:…` stands for a token by its hash."""
     try:
-        given = json.loads(text)
+        given = json.loads(text, object_pairs_hook=partial(_members, source))
     except ValueError as error:
         raise RequestError(f"{source} is not JSON: {error}") from None
     if not isinstance(given, dict) or not given:
@@ -80,11 +82,23 @@ def parse_tokens(text: str, source: str) -> Tokens:
     return _tokens(given, source)
 
 
+def _members(source: str, pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """The members of an object, none of them twice: one of the two would be a token that nobody may use."""
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        if name in found:
+            raise RequestError(f"{source} has '{name[:40]}' twice; give each actor one token")
+        found[name] = value
+    return found
+
+
 def _tokens(given: Mapping[str, object], source: str) -> Tokens:
     actors: dict[bytes, str] = {}
     for actor, written in given.items():
         token = _checked(actor, written, source)
         hashes = _HASH.fullmatch(token)
+        if hashes and not _DIGITS.fullmatch(hashes[1]):
+            raise RequestError(f"{source}: the hash of '{actor}' is not 64 hexadecimal digits")
         hashed = bytes.fromhex(hashes[1]) if hashes else _hashed(token)
         if hashed in actors:
             raise RequestError(f"{source} has one token for both '{actors[hashed]}' and '{actor}'")
