@@ -38,6 +38,13 @@ def number_argument(name: str, value: object) -> int:
     return value
 
 
+def seconds_argument(name: str, value: object) -> float:
+    """How long something may take."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise InvalidArgument(name, f"it is a number above 0, not {described(value)}")
+    return value
+
+
 def described(value: object) -> str:
     """What a value is, in a few words that can be printed."""
     return (

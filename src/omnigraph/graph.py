@@ -8,7 +8,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Unpack
 
-from omnigraph.arguments import LONGEST_MESSAGE, optional_text, text_argument
+from omnigraph.arguments import (
+    LONGEST_MESSAGE,
+    number_argument,
+    optional_text,
+    seconds_argument,
+    text_argument,
+)
 from omnigraph.blobs import GraphWithBlobs
 from omnigraph.bulk.engines import Engine
 from omnigraph.keywords import (
@@ -78,6 +84,10 @@ class Graph(MaintainedGraph, GraphWithBlobs):
         it from another thread. On Spark, which a session or an address chooses as well as the engine's name, it
         gives the same rows, also of graphs that one machine cannot hold.
         """
+        if timeout is not None:
+            seconds_argument("timeout", timeout)
+        if memory_limit is not None:
+            number_argument("memory_limit", memory_limit)
         state = self.snapshot(branch, at=at)
         compiled = compile_read(text_argument("text", text), state.catalog, optional_text("name", name))
         self._allow_tables(Action.READ, state.branch, compiled.operation.reads)

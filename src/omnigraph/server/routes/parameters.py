@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Final
 
-from omnigraph.arguments import described, shortened, text_argument
+from omnigraph.arguments import described, seconds_argument, shortened, text_argument
 from omnigraph.errors import InvalidArgument, RequestError
 
 
@@ -91,8 +91,7 @@ class Parameter:
             case Kind.NUMBER if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63:
                 raise InvalidArgument(self.name, f"it is a whole number, not {described(value)}")
             case Kind.SECONDS:
-                if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-                    raise InvalidArgument(self.name, f"it is a number above 0, not {described(value)}")
+                return seconds_argument(self.name, value)
                 return float(value)
             case Kind.FLAG if not isinstance(value, bool):
                 raise InvalidArgument(self.name, f"it is true or false, not {described(value)}")

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.arguments import described
-from omnigraph.bulk.load.inputs import json_line
+from omnigraph.bulk.load.inputs import numbered_line
 from omnigraph.bulk.load.sources.finding import TypedData
-from omnigraph.errors import BadValue, InvalidArgument, SourceUnusable
+from omnigraph.errors import InvalidArgument, SourceUnusable
 from omnigraph.formats.cells import RowErrors
 from omnigraph.formats.columnar import numbered_ends, read_columns
 from omnigraph.formats.dialect import Layout
@@ -262,10 +262,7 @@ def _json_chunks(records: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
     lines: list[bytes] = []
     size = 0
     for number, record in enumerate(records, 1):
-        try:
-            lines.append(json_line(record))
-        except BadValue as error:
-            raise BadValue(f"record {number}: {error.reason}") from error
+        lines.append(numbered_line(number, record))
         size += len(lines[-1]) + 1
         if size >= _CHUNK_BYTES:
             yield b"\n".join(lines)
