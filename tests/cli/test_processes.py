@@ -93,3 +93,56 @@ def test_output_that_cannot_be_written_is_told() -> None:
         ran = subprocess.run([*COMMAND, "version"], stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
     assert ran.returncode != 0
     assert b"No space left" in ran.stderr
+
+
+RECORD = b'{"type": "Pilot", "data": {"call": "fay", "status": "active"}}'
+LOAD = ("load", "--data", "-", "--mode", "merge")
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+@pytest.mark.parametrize("out", ["full", "closed"])
+def test_a_load_whose_report_cannot_be_written_is_made(folder: Path, out: str, more: tuple[str, ...]) -> None:
+    """It says so, without a traceback: who takes it for a failed load would load it twice."""
+    before = omnigraph("commit", "list", cwd=folder).out.count("\n")
+    target = "> /dev/full" if out == "full" else ">&-"
+    ran = subprocess.run(
+        ["sh", "-c", f'"$@" {target}', "sh", *COMMAND, *LOAD, *more],
+        input=RECORD,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        check=False,
+        timeout=60,
+    )
+    assert omnigraph("commit", "list", cwd=folder).out.count("\n") == before + 1
+    assert b"Traceback" not in ran.stderr
+    if out == "full":
+        assert ran.returncode == 1
+        assert b"No space left on device; what the command has done stays done" in ran.stderr
+    else:
+        assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("target", ["/dev/full", "&-"])
+def test_what_goes_to_standard_error_does_not_decide_how_a_command_ends(folder: Path, target: str) -> None:
+    for args, code in ((LOAD, 0), (("snapshot", "--branch", "nowhere"), 1)):
+        ran = subprocess.run(
+            ["sh", "-c", f'"$@" 2>{target}', "sh", *COMMAND, *args],
+            input=RECORD,
+            stdout=subprocess.PIPE,
+            cwd=folder,
+            check=False,
+            timeout=60,
+        )
+        assert ran.returncode == code
+
+
+def test_a_large_result_that_finds_no_room_is_told(folder: Path) -> None:
+    rows = b"\n".join(RECORD.replace(b"fay", b"f" + b"x" * number) for number in range(1, 200))
+    assert omnigraph(*LOAD, stdin=rows, cwd=folder).code == 0
+    for args in (("export",), ("query", "-e", "query q() { match { $p: Pilot } return { $p.call } }")):
+        with Path("/dev/full").open("wb") as full:
+            ran = subprocess.run(
+                [*COMMAND, *args], stdout=full, stderr=subprocess.PIPE, cwd=folder, check=False, timeout=60
+            )
+        assert ran.returncode == 1
+        assert ran.stderr.startswith(b"error: standard output cannot be written: No space left on device")

@@ -13,6 +13,7 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from omnigraph.cli.scope.capabilities import LEGEND
+from omnigraph.cli.streams import UNWRITTEN, OutputFailed, take_over, tell
 from omnigraph.cli.verbs import VerbGroup
 
 _OBJECTS_PER_COLLECTION: Final = 50_000
@@ -50,10 +51,14 @@ def root(
 
 def main() -> NoReturn:
     """Run the command line, and end the process with it."""
+    take_over()
     try:
         run()
     except SystemExit as end:
         leave(end)
+    except OutputFailed as failure:
+        tell(failure)
+        os._exit(UNWRITTEN)
     leave(SystemExit(0))
 
 
@@ -77,6 +82,9 @@ def leave(end: SystemExit) -> NoReturn:
     try:
         sys.stdout.flush()
         sys.stderr.flush()
+    except OutputFailed as failure:
+        tell(failure)
+        os._exit(end.code or UNWRITTEN)
     except (OSError, ValueError):
         raise end from None  # Python says what is wrong with the stream
     os._exit(end.code or 0)
