@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -146,3 +147,19 @@ def test_a_large_result_that_finds_no_room_is_told(folder: Path) -> None:
             )
         assert ran.returncode == 1
         assert ran.stderr.startswith(b"error: standard output cannot be written: No space left on device")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_lines_go_out_as_they_are_written(unbuffered: str) -> None:
+    program = """
+import os, sys
+from omnigraph.cli.streams import take_over
+take_over()
+sys.stderr.write("said\\n")
+os._exit(0)
+"""
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], stderr=subprocess.PIPE, env=environment, check=True, timeout=60
+    )
+    assert ran.stderr == b"said\n"

@@ -66,13 +66,12 @@ def _open_closed() -> None:
 
 
 def _text(raw: io.FileIO, before: TextIO | None) -> io.TextIOWrapper:
-    """A text stream over a raw one, like the one before it; None is one that was closed."""
+    """A text stream over a raw one, like the one before it; None is one that was closed. What was not buffered, as
+    with PYTHONUNBUFFERED, goes out line by line, so that nothing is lost if only a part of it can be written."""
     old = before if isinstance(before, io.TextIOWrapper) else None
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding="utf-8" if old is None else old.encoding,
         errors="backslashreplace" if old is None else old.errors,
-        newline=None,
-        line_buffering=raw.isatty() if old is None else old.line_buffering,
-        write_through=old is not None and old.write_through,
+        line_buffering=old is None or old.line_buffering or old.write_through,
     )
