@@ -51,7 +51,7 @@ def test_the_environment_may_have_them_instead(tmp_path: Path) -> None:
         ('{"": "x"}', "actor's name"),
         ('{"omnigraph:recovery": "x"}', "actor's name"),
         ('{"ada": "x", "bob": "x"}', "both 'ada' and 'bob'"),
-        ('{"ada": "x", "ada": "y"}', "'ada' twice"),
+        ('{"ada": "x", "ada": "y"}', "'ada' is given twice"),
         ('{"ada": "sha256:abc"}', "the hash of 'ada' is not 64 hexadecimal digits"),
         ('{"ada": "SHA256:' + "0" * 65 + '"}', "the hash of 'ada'"),
     ],

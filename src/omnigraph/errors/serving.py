@@ -19,7 +19,8 @@ class Unauthorized(RequestError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"{self.reason}; send the header `Authorization: Bearer TOKEN` with a token of this server"
+        header = "send the header `Authorization: Bearer TOKEN` with a token of this server"
+        return f"{self.reason}; {header} (in Python token=…, for commands OMNIGRAPH_BEARER_TOKEN or `omnigraph login`)"
 
 
 class GraphNotServed(RequestError):

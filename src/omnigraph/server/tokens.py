@@ -8,11 +8,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
-from omnigraph.arguments import LONGEST_ACTOR
+from omnigraph.arguments import LONGEST_ACTOR, unique_members
 from omnigraph.errors import RequestError, Unauthorized
 
 TOKENS_FILE: Final = "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE"
@@ -74,22 +73,12 @@ def read_tokens(file: Path | None, environment: Mapping[str, str]) -> Tokens | N
 def parse_tokens(text: str, source: str) -> Tokens:
     """Tokens that are written as `{"actor": "token"}`, where `sha256:…` stands for a token by its hash."""
     try:
-        given = json.loads(text, object_pairs_hook=partial(_members, source))
+        given = json.loads(text, object_pairs_hook=unique_members)
     except ValueError as error:
         raise RequestError(f"{source} is not JSON: {error}") from None
     if not isinstance(given, dict) or not given:
         raise RequestError(f'{source} has no tokens; write {{"ACTOR": "TOKEN"}}')
     return _tokens(given, source)
-
-
-def _members(source: str, pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """The members of an object, none of them twice: one of the two would be a token that nobody may use."""
-    found: dict[str, object] = {}
-    for name, value in pairs:
-        if name in found:
-            raise RequestError(f"{source} has '{name[:40]}' twice; give each actor one token")
-        found[name] = value
-    return found
 
 
 def _tokens(given: Mapping[str, object], source: str) -> Tokens:

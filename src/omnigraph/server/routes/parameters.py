@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Final
 
-from omnigraph.arguments import described, seconds_argument, shortened, text_argument
+from omnigraph.arguments import described, seconds_argument, shortened, text_argument, unique_members
 from omnigraph.errors import InvalidArgument, RequestError
 
 
@@ -170,7 +170,7 @@ def _known(name: str, named: Mapping[str, Parameter], where: str) -> str:
 def _json(content: bytes) -> object:
     """JSON that is not nested so deeply that working on it would exhaust the stack."""
     try:
-        value = json.loads(content, parse_constant=_refuse_constant)
+        value = json.loads(content, object_pairs_hook=unique_members, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise RequestError(f"the body is not JSON: {shortened(reason)}") from None
