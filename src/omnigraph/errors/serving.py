@@ -20,7 +20,8 @@ class Unauthorized(RequestError):
 
     def __str__(self) -> str:
         header = "send the header `Authorization: Bearer TOKEN` with a token of this server"
-        return f"{self.reason}; {header} (in Python token=…, for commands OMNIGRAPH_BEARER_TOKEN or `omnigraph login`)"
+        otherwise = "in Python token=…, for commands OMNIGRAPH_BEARER_TOKEN or `omnigraph login`"
+        return f"{self.reason}; {header} ({otherwise})"
 
 
 class GraphNotServed(RequestError):
