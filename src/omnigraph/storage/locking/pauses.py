@@ -14,7 +14,7 @@ _LEAST: Final = 1 / 6
 
 
 class Pauses:
-    """The last few pauses between the end of a write and the beginning of the next, whichever threads they were."""
+    """The last few pauses between the end of a write and the beginning of the next, of whichever threads."""
 
     def __init__(self) -> None:
         self._ended: float | None = None
