@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls: type | None = None, /, **options: bool) -> Any:
-        """What `dataclasses.dataclass` is; later for classes with slots that ask for nothing unusual."""
-        if cls is None and options.get("slots") and options.keys() <= _USUAL:
-            return partial(_deferred, options.get("frozen", False), options.get("eq", True))
+        """What `dataclasses.dataclass` is; later for classes that ask for nothing unusual."""
+        if cls is None and options and options.keys() <= _USUAL:
+            return partial(
+                _deferred, options.get("slots", False), options.get("frozen", False), options.get("eq", True)
+            )
         return dataclasses.dataclass(cls, **options)
 
 
@@ -33,7 +35,8 @@ _USUAL: Final = {"frozen", "slots", "eq"}
 _OWN: Final = frozenset(
     ("__init__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__getstate__", "__setstate__", "__slots__")
 )
-_PSEUDO: Final = ("ClassVar", "typing.ClassVar", "InitVar", "KW_ONLY", "dataclasses.")
+_OF_THE_CLASS: Final = ("ClassVar", "typing.ClassVar")
+_PSEUDO: Final = ("InitVar", "KW_ONLY", "dataclasses.")
 _FIELDS: Final = "__dataclass_fields__"
 _PARAMS: Final = "__dataclass_params__"
 _SIGNATURE: Final = "__signature__"
@@ -54,19 +57,12 @@ class _Later:
         return getattr(owner if instance is None else instance, self._name)
 
 
-def _deferred(frozen: bool, eq: bool, cls: type) -> type:
-    """The class with slots. Its `__init__` is written when it is first called, everything else when it is first
-    asked for."""
+def _deferred(slots: bool, frozen: bool, eq: bool, cls: type) -> type:
+    """The class. Its `__init__` is written when it is first called, everything else when it is first asked for."""
     written = dict(cls.__dict__)
-    annotations: dict[str, object] = written.get("__annotations__", {})
+    annotations = {name: of for name, of in written.get("__annotations__", {}).items() if not _is_of_the_class(of)}
     if not _OWN.isdisjoint(written) or any(map(_is_pseudo, annotations.values())) or _has_standard_base(cls):
-        return dataclasses.dataclass(frozen=frozen, eq=eq, slots=True)(cls)
-    for name in ("__dict__", "__weakref__"):
-        written.pop(name, None)
-    inherited = {name for base in cls.__mro__[1:] for name in getattr(base, "__slots__", ())}
-    body = {name: value for name, value in written.items() if name not in annotations}
-    body["__slots__"] = tuple(name for name in annotations if name not in inherited)
-    body[_VALUES] = {name: written.get(name, MISSING) for name in annotations}
+        return dataclasses.dataclass(frozen=frozen, eq=eq, slots=slots)(cls)
 
     def initialize() -> None:
         with _lock:
@@ -77,7 +73,7 @@ def _deferred(frozen: bool, eq: bool, cls: type) -> type:
         with _lock:
             initialize()
             if isinstance(made.__dict__[_FIELDS], _Later):
-                _describe(made, frozen, eq)
+                _describe(made, slots, frozen, eq)
 
     def __init__(self: object, *args: object, **named: object) -> None:  # noqa: N807  it stands in for that
         initialize()
@@ -85,14 +81,60 @@ def _deferred(frozen: bool, eq: bool, cls: type) -> type:
 
     later = [_FIELDS, _PARAMS, _SIGNATURE, *(["__eq__", "__hash__"] if eq else [])]
     later += [] if "__repr__" in written else ["__repr__"]
-    body |= {"__init__": __init__} | {name: _Later(name, describe) for name in later}
+    added: dict[str, Any] = {_VALUES: {name: written.get(name, MISSING) for name in annotations}}
+    added |= {"__init__": __init__} | {name: _Later(name, describe) for name in later}
     if eq and not frozen:
-        body["__hash__"] = None
-    if frozen:
-        body |= _FROZEN
-    made = type(cls)(cls.__name__, cls.__bases__, body)
+        added["__hash__"] = None
+    if slots:
+        made = _with_slots(cls, written, annotations, added | (_FROZEN if frozen else {}))
+    else:
+        made = _with_defaults(cls, added | (_frozen(cls, annotations) if frozen else {}))
+    return made
+
+
+def _with_slots(cls: type, written: dict[str, Any], annotations: dict[str, object], added: dict[str, Any]) -> type:
+    """A class in the place of another, with slots for its fields."""
+    inherited = {name for base in cls.__mro__[1:] for name in getattr(base, "__slots__", ())}
+    left_out = {"__dict__", "__weakref__", *annotations}
+    body = {name: value for name, value in written.items() if name not in left_out}
+    body["__slots__"] = tuple(name for name in annotations if name not in inherited)
+    made = type(cls)(cls.__name__, cls.__bases__, body | added)
     made.__qualname__ = cls.__qualname__
     return made
+
+
+def _with_defaults(cls: type, added: dict[str, Any]) -> type:
+    """The class itself, whose fields have no slots and whose attributes are the defaults of its fields."""
+    for name, value in added[_VALUES].items():
+        if isinstance(value, Field):
+            if value.default is MISSING:
+                delattr(cls, name)
+            else:
+                setattr(cls, name, value.default)
+    for name, value in added.items():
+        setattr(cls, name, value)
+    return cls
+
+
+def _frozen(cls: type, annotations: dict[str, object]) -> dict[str, Any]:
+    """What keeps the fields of a class without slots as they are; a subclass may have others of its own."""
+
+    def __setattr__(self: object, name: str, value: object) -> None:  # noqa: N807
+        if type(self) is cls or name in annotations:
+            _refuse_assignment(self, name, value)
+        super(cls, self).__setattr__(name, value)  # type: ignore[arg-type]
+
+    def __delattr__(self: object, name: str) -> None:  # noqa: N807
+        if type(self) is cls or name in annotations:
+            _refuse_deletion(self, name)
+        super(cls, self).__delattr__(name)  # type: ignore[arg-type]
+
+    return {"__setattr__": __setattr__, "__delattr__": __delattr__}
+
+
+def _is_of_the_class(annotation: object) -> bool:
+    """Does an annotation tell of an attribute that all instances share?"""
+    return isinstance(annotation, str) and annotation.startswith(_OF_THE_CLASS)
 
 
 def _is_pseudo(annotation: object) -> bool:
@@ -104,7 +146,7 @@ def _has_standard_base(cls: type) -> bool:
     return any(_FIELDS in base.__dict__ and _VALUES not in base.__dict__ for base in cls.__mro__[1:])
 
 
-def _describe(made: type, frozen: bool, eq: bool) -> None:
+def _describe(made: type, slots: bool, frozen: bool, eq: bool) -> None:
     """Give a class what the standard library gives to one of the same text, but for its `__init__`."""
     fields: dict[str, Field[Any]] = {}
     for base in reversed(made.__mro__):
@@ -112,7 +154,7 @@ def _describe(made: type, frozen: bool, eq: bool) -> None:
             own: Any = value if isinstance(value, Field) else dataclasses.field(default=value)
             own.name, own.type, own.kw_only, own._field_type = name, base.__annotations__[name], False, _PLAIN
             fields[name] = own
-    methods: dict[str, Any] = {_PARAMS: _params(frozen, eq), _FIELDS: fields}
+    methods: dict[str, Any] = {_PARAMS: _params(slots, frozen, eq), _FIELDS: fields}
     if eq:
         hashed = [each.name for each in fields.values() if (each.compare if each.hash is None else each.hash)]
         methods["__eq__"] = _equality([each.name for each in fields.values() if each.compare])
@@ -125,10 +167,10 @@ def _describe(made: type, frozen: bool, eq: bool) -> None:
 
 
 @cache
-def _params(frozen: bool, eq: bool) -> object:
+def _params(slots: bool, frozen: bool, eq: bool) -> object:
     """What the standard library notes about such a class."""
     sample = type("Sample", (), {"__doc__": "A class without fields."})
-    params: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(sample).__dict__[_PARAMS]
+    params: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(sample).__dict__[_PARAMS]
     params.init, params.repr, params.eq, params.frozen = True, True, eq, frozen
     return params
 
