@@ -1,7 +1,8 @@
-"""Dataclasses whose methods are written late: `__init__` at the first instance, the others when they are needed.
+"""Dataclasses whose methods are written late: `__init__` once there are some instances, others when they are used.
 
 The standard library compiles six functions for each dataclass as soon as its module is imported. A program that
-asks one question imports some three hundred dataclasses and uses a third of them: most of that time is wasted.
+asks one question imports some two hundred dataclasses, uses half of them, and most of those once or twice: their
+first instances are filled field by field, which takes a few microseconds, and writing `__init__` takes fifty.
 `dataclass` here is the standard one to type checkers and to all who use the classes; modules that a first query
 imports take theirs from here.
 """
@@ -16,7 +17,7 @@ from functools import cache, partial
 from operator import attrgetter
 from reprlib import recursive_repr
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -43,6 +44,8 @@ _SIGNATURE: Final = "__signature__"
 _VALUES: Final = "__record_values__"
 _PLAIN: Final = dataclasses._FIELD  # type: ignore[attr-defined]  # the kind that every field here has
 _UNSET: Final = dataclasses._HAS_DEFAULT_FACTORY  # type: ignore[attr-defined]  # <factory> in signatures
+_FEW: Final = 12
+"""So many instances of a class are filled field by field."""
 _lock: Final = threading.RLock()
 
 
@@ -58,16 +61,19 @@ class _Later:
 
 
 def _deferred(slots: bool, frozen: bool, eq: bool, cls: type) -> type:
-    """The class. Its `__init__` is written when it is first called, everything else when it is first asked for."""
+    """The class. Its `__init__` is written once there are some instances, everything else when it is asked for."""
     written = dict(cls.__dict__)
     annotations = {name: of for name, of in written.get("__annotations__", {}).items() if not _is_of_the_class(of)}
     if not _OWN.isdisjoint(written) or any(map(_is_pseudo, annotations.values())) or _has_standard_base(cls):
         return dataclasses.dataclass(frozen=frozen, eq=eq, slots=slots)(cls)
 
+    instances = 0
+    plan: _Plan | None = None
+
     def initialize() -> None:
         with _lock:
             if made.__dict__["__init__"] is __init__:
-                _initialize(made, frozen)
+                _initialize(made, _plan_of(made), frozen)
 
     def describe() -> None:
         with _lock:
@@ -76,6 +82,14 @@ def _deferred(slots: bool, frozen: bool, eq: bool, cls: type) -> type:
                 _describe(made, slots, frozen, eq)
 
     def __init__(self: object, *args: object, **named: object) -> None:  # noqa: N807  it stands in for that
+        nonlocal instances, plan
+        instances += 1
+        if instances <= _FEW:
+            plan = plan or _plan_of(made)
+            if _is_filled(self, plan, args, named, frozen):
+                if plan.post:
+                    self.__post_init__()  # type: ignore[attr-defined]
+                return
         initialize()
         made.__init__(self, *args, **named)  # type: ignore[misc]
 
@@ -178,8 +192,22 @@ def _params(slots: bool, frozen: bool, eq: bool) -> object:
 _GIVEN, _MADE_IF_UNSET, _ALWAYS_MADE, _CONSTANT, _ABSENT = "gmacn"
 
 
-def _initialize(made: type, frozen: bool) -> None:
-    """Give a class its `__init__`: code that is compiled once for classes of the same shape, with its names."""
+class _Plan(NamedTuple):
+    """What an instance of a class is made of."""
+
+    fields: list[tuple[str, str, object, Any]]
+    """By field: its name, where its value comes from, its default, and what makes it if it is not given."""
+    taken: list[str]
+    """The fields that can be given, …"""
+    defaults: list[object]
+    """… and the defaults of the last of them."""
+    types: dict[str, object]
+    post: bool
+    """Is there something to do behind?"""
+
+
+def _plan_of(made: type) -> _Plan:
+    """What an instance of a class is made of, with the mistakes that the standard library finds in a class."""
     values: dict[str, Any] = {}
     types: dict[str, Any] = {}
     for base in reversed(made.__mro__):
@@ -187,30 +215,59 @@ def _initialize(made: type, frozen: bool) -> None:
         if own:
             values |= own
             types |= base.__annotations__
-    shape, taken = "", []
+    fields = [(name, *_source_of(name, value)) for name, value in values.items()]
+    taken: list[str] = []
     defaults: list[object] = []
-    known: dict[str, object] = {"assign": object.__setattr__, "UNSET": _UNSET}
-    for index, (name, value) in enumerate(values.items()):
-        kind, default, source = _source_of(name, value)
-        shape += kind
-        known[f"made{index}"] = source
+    for name, kind, default, _ in fields:
         if kind in (_GIVEN, _MADE_IF_UNSET):
             taken.append(name)
             if default is not MISSING:
                 defaults.append(default)
             elif defaults:
                 raise TypeError(f"field {name} without default follows one with a default in {made.__qualname__}")
-    code = _compiled(shape, frozen, hasattr(made, "__post_init__"))
-    names = {f"a{index}": name for index, name in enumerate(values)}
+    setattr(made, "__match_args__", tuple(taken))  # noqa: B010
+    return _Plan(fields, taken, defaults, types, hasattr(made, "__post_init__"))
+
+
+def _is_filled(
+    record: object, plan: _Plan, args: tuple[object, ...], named: dict[str, object], frozen: bool
+) -> bool:
+    """Give an instance the values of its fields; False if they cannot be those of the arguments."""
+    taken = plan.taken
+    given = dict(zip(taken, args, strict=False))
+    if len(args) > len(taken) or not (named.keys() <= set(taken)) or not given.keys().isdisjoint(named):
+        return False
+    given |= named
+    assign = object.__setattr__ if frozen else setattr
+    for name, kind, default, source in plan.fields:
+        value = given.get(name, default)
+        if kind == _GIVEN:
+            if value is MISSING:
+                return False
+        elif kind == _CONSTANT:
+            value = source
+        elif kind == _ABSENT:
+            continue
+        elif value is _UNSET:
+            value = source()
+        assign(record, name, value)
+    return True
+
+
+def _initialize(made: type, plan: _Plan, frozen: bool) -> None:
+    """Give a class its `__init__`: code that is compiled once for classes of the same shape, with its names."""
+    code = _compiled("".join([kind for _, kind, _, _ in plan.fields]), frozen, plan.post)
+    names = {f"a{index}": name for index, (name, *_) in enumerate(plan.fields)}
     code = code.replace(
         co_varnames=tuple([names.get(name, name) for name in code.co_varnames]),
         co_names=tuple([names.get(name, name) for name in code.co_names]),
         co_consts=tuple([names.get(const, const) for const in code.co_consts]),
     )
-    init: Any = FunctionType(code, known, "__init__", tuple(defaults))
+    known: dict[str, object] = {"assign": object.__setattr__, "UNSET": _UNSET}
+    known |= {f"made{index}": source for index, (_, _, _, source) in enumerate(plan.fields)}
+    init: Any = FunctionType(code, known, "__init__", tuple(plan.defaults))
     init.__qualname__ = f"{made.__qualname__}.__init__"
-    init.__annotations__ = {name: types[name] for name in taken} | {"return": None}
-    setattr(made, "__match_args__", tuple(taken))  # noqa: B010
+    init.__annotations__ = {name: plan.types[name] for name in plan.taken} | {"return": None}
     made.__init__ = init  # type: ignore[misc]
 
 
