@@ -164,8 +164,8 @@ def test_a_program_that_only_asks_imports_nothing_that_its_question_does_not_nee
     graph = omnigraph.init(
         tmp_path / "g.omni", "node Person { name: String @key  age: I32? }\nedge Knows: Person -> Person"
     )
-    rows = [{"type": "Person", "data": {"name": name, "age": 36}} for name in ("Ada", "Bo")]
-    graph.load([*rows, {"edge": "Knows", "from": "Ada", "to": "Bo"}], mode="append")
+    graph.load([{"type": "Person", "data": {"name": name, "age": 36}} for name in ("Ada", "Bo")], mode="append")
+    graph.load([{"edge": "Knows", "from": "Ada", "to": "Bo"}], mode="append")
     code = (
         f"{LISTED}import omnigraph\n"
         f"graph = omnigraph.open({str(tmp_path / 'g.omni')!r}, read_only=True)\n"

@@ -69,7 +69,7 @@ def _add(total: xxhash.xxh3_64, path: StrPath) -> tuple[int, bytes]:
         content, found, end = memoryview(piece), 0, b""
         while read := os.readv(descriptor, [piece]):
             total.update(content[:read])
-            end = (end + content[max(0, read - len(_MAGIC)) : read])[-len(_MAGIC) :]
+            end = (end + bytes(content[max(0, read - len(_MAGIC)) : read]))[-len(_MAGIC) :]
             found += read
         return found, end
     finally:
