@@ -19,8 +19,8 @@ _OBJECTS_PER_COLLECTION: Final = 50_000
 """A short command makes few objects that only refer to each other; looking for them takes longer than its work."""
 
 _IDLE: Final = "OPENBLAS_THREAD_TIMEOUT", "20"
-"""After how many cycles, as a power of two, threads that NumPy starts when it is imported stop looking for work: by
-themselves they keep a processor busy for longer than a command takes. A value that the caller set stays."""
+"""After how many cycles, as a power of two, threads that NumPy starts when it is imported stop looking for work:
+by themselves they keep a processor busy for longer than a command takes. A value that the caller set stays."""
 
 app = typer.Typer(
     name="omnigraph",

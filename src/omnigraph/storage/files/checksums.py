@@ -66,10 +66,10 @@ def _add(total: xxhash.xxh3_64, path: StrPath) -> tuple[int, bytes]:
             total.update(content)
             return size, content[-len(_MAGIC) :]
         piece = bytearray(_PIECE)
-        content, found, end = memoryview(piece), 0, b""
+        view, found, end = memoryview(piece), 0, b""
         while read := os.readv(descriptor, [piece]):
-            total.update(content[:read])
-            end = (end + bytes(content[max(0, read - len(_MAGIC)) : read]))[-len(_MAGIC) :]
+            total.update(view[:read])
+            end = (end + bytes(view[max(0, read - len(_MAGIC)) : read]))[-len(_MAGIC) :]
             found += read
         return found, end
     finally:
