@@ -50,6 +50,26 @@ def test_the_installed_command() -> None:
     assert omnigraph_process("version", command=[str(INSTALLED)]) == omnigraph("version")
 
 
+@pytest.mark.parametrize(("given", "found"), [(None, "20"), ("26", "26")])
+def test_idle_threads_of_numpy_soon_stop_to_look_for_work(
+    monkeypatch: pytest.MonkeyPatch, given: str | None, found: str
+) -> None:
+    name = "OPENBLAS_THREAD_TIMEOUT"
+    monkeypatch.delenv(name, raising=False)
+    if given is not None:
+        monkeypatch.setenv(name, given)
+    code = (
+        "import atexit, os, sys\n"
+        f"atexit.register(lambda: print(os.environ[{name!r}], 'numpy' in sys.modules))\n"
+        "from omnigraph.cli.main import main\n"
+        "assert 'numpy' not in sys.modules\n"
+        "sys.argv = ['omnigraph', 'snapshot', 'nowhere.omni']\n"
+        "main()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.stdout.split()[-2:] == [found, "True"]
+
+
 THREADED = """
 import sys, time
 import pyarrow as pa, pyarrow.csv

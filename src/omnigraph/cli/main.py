@@ -19,6 +19,10 @@ from omnigraph.cli.verbs import VerbGroup
 _OBJECTS_PER_COLLECTION: Final = 50_000
 """A short command makes few objects that only refer to each other; looking for them takes longer than its work."""
 
+_IDLE: Final = "OPENBLAS_THREAD_TIMEOUT", "20"
+"""After how many cycles, as a power of two, threads that NumPy starts when it is imported stop looking for work:
+by themselves they keep a processor busy for longer than a command takes. A value that the caller set stays."""
+
 app = typer.Typer(
     name="omnigraph",
     help="A typed property-graph database over Lance tables.",
@@ -65,6 +69,7 @@ def main() -> NoReturn:
 def run() -> None:
     """Run the command line. Mistakes, and commands that say how they end, raise SystemExit."""
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    os.environ.setdefault(*_IDLE)
     warnings.showwarning = _show_warning
     app()
 

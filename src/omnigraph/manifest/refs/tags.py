@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InvalidTagName, ObjectDamaged, TagExists, TagNotFound, TagOutcomeUnknown
 from omnigraph.failpoints import hit
@@ -16,8 +15,10 @@ from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.control.sealed import damaged, number, optional_text, seal, text, unseal
-from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
+
+if TYPE_CHECKING:
+    from omnigraph.storage.locks import CommitLock
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,8 @@ class Tags:
         """The trimmed name of a tag, damaged or not; TagNotFound names the nearest one."""
         trimmed = name.strip()
         if not self.has(trimmed):
+            from difflib import get_close_matches
+
             close = get_close_matches(trimmed, self.names(), n=1)
             raise TagNotFound(trimmed, close[0] if close else None)
         return trimmed
