@@ -41,9 +41,9 @@ def number_argument(name: str, value: object) -> int:
 
 def seconds_argument(name: str, value: object) -> float:
     """How long something may take."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise InvalidArgument(name, f"it is a number above 0, not {described(value)}")
-    return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise InvalidArgument(name, f"it is a number of seconds, 0 or more, not {described(value)}")
+    return float(value)
 
 
 def unique_members(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
