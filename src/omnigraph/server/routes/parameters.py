@@ -91,9 +91,10 @@ class Parameter:
             case Kind.NUMBER if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63:
                 raise InvalidArgument(self.name, f"it is a whole number, not {described(value)}")
             case Kind.SECONDS:
-                if seconds_argument(self.name, value) == 0:
+                seconds = seconds_argument(self.name, value)
+                if not seconds:
                     raise InvalidArgument(self.name, "it is a number above 0, not 0")
-                return value
+                return seconds
             case Kind.FLAG if not isinstance(value, bool):
                 raise InvalidArgument(self.name, f"it is true or false, not {described(value)}")
             case Kind.OBJECT if not isinstance(value, dict):
