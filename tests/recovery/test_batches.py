@@ -22,6 +22,7 @@ from omnigraph import Graph, failpoints
 from omnigraph.errors import ConstraintViolation, OmniError, SidecarUnreadable, StorageUnavailable
 from omnigraph.recovery.classify import Decision, Movement, classify, decide, ref_before
 from omnigraph.recovery.sidecar import list_sidecars, read_sidecars
+from omnigraph.write.committing.batches import MOST_TOGETHER
 
 NAMES = [f"p{number}" for number in range(5)]
 
@@ -121,16 +122,25 @@ def test_rows_fold_the_files_that_writes_leave(local_store: Store) -> None:
     assert_settled(graph)
 
 
-def test_rows_go_on_where_the_manifest_has_no_room_for_more_commits(local_store: Store) -> None:
+@pytest.mark.parametrize(
+    ("threads", "turns"),
+    [
+        pytest.param(11, 5, id="rows that fit into the manifest several times"),
+        pytest.param(MOST_TOGETHER, 3, id="rows that fill the manifest"),
+    ],
+)
+def test_rows_go_on_where_the_manifest_has_no_room_for_more_commits(
+    local_store: Store, threads: int, turns: int
+) -> None:
     """Older commits are archived before a row, so that none of its writes has to be prepared again."""
     graph = new_graph(local_store)
     prepared: list[None] = []
     with failpoints.armed("write.after_stage", lambda: prepared.append(None)):
-        for turn in range(5):
-            insert_in_line(graph, [f"{turn}-{number}" for number in range(11)])
-    assert len(prepared) == 55
-    commits = graph.commits(limit=100)
-    assert [commit.kind for commit in commits].count("mutation") == 55
+        for turn in range(turns):
+            insert_in_line(graph, [f"{turn}-{number}" for number in range(threads)])
+    assert len(prepared) == threads * turns
+    commits = graph.commits(limit=200)
+    assert [commit.kind for commit in commits].count("mutation") == threads * turns
     assert all(commit.parents == (before.graph_commit_id,) for commit, before in pairwise(commits))
     assert_settled(graph)
 

@@ -153,7 +153,11 @@ class Locks:
         except BaseException:
             turns.end(hold)
             raise
-        if not turns.hand_on(hold) and not (self._is_busy(branch, is_kept) and turns.linger(hold, LINGERING)):
+        turns.pauses.note_end()
+        if turns.hand_on(hold):
+            return
+        seconds = turns.pauses.worth_waiting(LINGERING) if self._is_busy(branch, is_kept) else 0.0
+        if not (seconds and turns.linger(hold, seconds)):
             turns.end(hold)
 
     def _is_busy(self, branch: str, is_kept: bool) -> bool:

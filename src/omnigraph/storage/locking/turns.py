@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from omnigraph.errors import OmniError
 from omnigraph.storage.locking.patience import Patience
+from omnigraph.storage.locking.pauses import Pauses
 
 LONGEST_HOLD: Final = 1.0
 """For how many seconds threads of one process hand a lock on to each other before other processes get a chance."""
@@ -189,6 +190,7 @@ class Turns:
         """How many threads waited in line when one of them began to commit for all."""
         self.arriving = 0
         """How many threads prepare changes and will wait in line."""
+        self.pauses = Pauses()
         self._queue: deque[_Waiter] = deque()
         self._accepted: list[_Waiter] = []
         self._taken = False
@@ -219,6 +221,7 @@ class Turns:
         with self._mutex:
             if arrival is not None:
                 arrival.end()
+            self.pauses.note_begin()
             if not self._taken:
                 self._taken = True
                 if self._letting_go is not None:

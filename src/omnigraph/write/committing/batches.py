@@ -18,6 +18,7 @@ from ulid import ULID
 
 from omnigraph.errors import OmniError
 from omnigraph.manifest.drafts import Change, CommitDraft
+from omnigraph.manifest.publisher import COMMIT_TAIL
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.state import Commit, ManifestState
 from omnigraph.recovery.sidecar import Sidecar
@@ -33,8 +34,9 @@ from omnigraph.write.committing.rebasing import Footprint, can_follow, moved_ont
 from omnigraph.write.committing.staging import are_new, stage_together, staged
 from omnigraph.write.upkeep.folding import Folding
 
-MOST_TOGETHER: Final = 16
-"""How many changes are committed in a row before others are looked at."""
+MOST_TOGETHER: Final = COMMIT_TAIL
+"""How many changes are committed in a row before others are looked at: at most as many as the manifest has room
+for, because all of their states are foreseen."""
 
 
 @dataclass(slots=True, eq=False)
