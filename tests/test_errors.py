@@ -381,6 +381,10 @@ def test_a_key_conflict_counts_the_ids_it_does_not_show() -> None:
     assert str(KeyConflict("node:Person", ["a", "b"], 5)).startswith(
         "node Person already has these ids: 'a', 'b' and 3 more;"
     )
+    assert str(KeyConflict("node:Person", ["ada"], 1, repeated=True)) == (
+        "several records of node Person have this id: 'ada'; keep one record of each, or load with mode merge, "
+        "where the last one wins"
+    )
 
 
 def test_a_migration_error_leads_with_the_first_code_and_counts_the_rest() -> None:

@@ -76,6 +76,47 @@ NOT_TO_READ = {
 }
 
 
+NOT_TO_ASK = {
+    "bz2",
+    "difflib",
+    "html",
+    "lance.optimize",
+    "lzma",
+    "obstore",
+    "omnigraph.embed",
+    "omnigraph.lang.query.lowering.mutations",
+    "omnigraph.lang.query.lowering.renaming",
+    "omnigraph.lang.query.spelling",
+    "omnigraph.lang.query.typecheck.mutations",
+    "omnigraph.lang.query.typecheck.rankings",
+    "omnigraph.manifest.migrations",
+    "omnigraph.read.data.equality",
+    "omnigraph.read.data.rewriting",
+    "omnigraph.read.plan.searching",
+    "omnigraph.read.run.computing",
+    "omnigraph.read.run.intersection",
+    "omnigraph.read.run.joining",
+    "omnigraph.read.run.lookups",
+    "omnigraph.read.run.search.scorers",
+    "omnigraph.read.run.triangles",
+    "omnigraph.read.text",
+    "omnigraph.read.values.kernels",
+    "omnigraph.read.values.vectors",
+    "omnigraph.storage.control.remote",
+    "omnigraph.storage.files.datafiles",
+    "omnigraph.storage.files.deletions",
+    "omnigraph.storage.forkpoints",
+    "omnigraph.storage.locking.leases",
+    "omnigraph.storage.rows.filters",
+    "omnigraph.storage.rows.nearest",
+    "omnigraph.storage.rows.row_ids",
+    "omnigraph.storage.stage",
+    "secrets",
+    "tempfile",
+}
+"""What a plain question to a graph on a disk has no use for either."""
+
+
 @pytest.mark.parametrize(
     ("verb", "text", "unwanted"),
     [
@@ -117,6 +158,26 @@ def test_a_program_that_opens_a_graph_and_asks_imports_only_what_it_needs(tmp_pa
     early = {module for module in own if _has_standard_dataclasses(SOURCES.joinpath(*module.split(".")[1:]))}
     assert early == set(), "they take their dataclasses from omnigraph.records"
     assert (NEVER | NOT_TO_READ - {"omnigraph.recovery", "ulid"}).isdisjoint(modules)
+
+
+def test_a_program_that_only_asks_imports_nothing_that_its_question_does_not_need(tmp_path: Path) -> None:
+    graph = omnigraph.init(
+        tmp_path / "g.omni", "node Person { name: String @key  age: I32? }\nedge Knows: Person -> Person"
+    )
+    graph.load([{"type": "Person", "data": {"name": name, "age": 36}} for name in ("Ada", "Bo")], mode="append")
+    graph.load([{"edge": "Knows", "from": "Ada", "to": "Bo"}], mode="append")
+    code = (
+        f"{LISTED}import omnigraph\n"
+        f"graph = omnigraph.open({str(tmp_path / 'g.omni')!r}, read_only=True)\n"
+        "found = graph.query('query q() { match { $p: Person  $p knows $q  $q.age > 30 } '\n"
+        "    'return { $q.name as name, count($p) as times } order { times desc, name } limit 3 }')\n"
+        "assert found.rows == [{'name': 'Bo', 'times': 1}]\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(ran.stdout.partition("modules\n")[2].split())
+    assert NOT_TO_ASK & modules == set()
+    missing = [name for name in NOT_TO_ASK if find_spec(name) is None]
+    assert not missing, "they have other names now"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from omnigraph.errors import InvalidArgument
@@ -36,6 +37,23 @@ def number_argument(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidArgument(name, f"it is a whole number, not {described(value)}")
     return value
+
+
+def seconds_argument(name: str, value: object) -> float:
+    """How long something may take."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise InvalidArgument(name, f"it is a number above 0, not {described(value)}")
+    return value
+
+
+def unique_members(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """The members of a JSON object; ValueError if one is given twice, as one of its two values would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"'{shortened(twice)}' is given twice")
+    return found
 
 
 def described(value: object) -> str:

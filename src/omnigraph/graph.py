@@ -8,7 +8,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Unpack
 
-from omnigraph.arguments import LONGEST_MESSAGE, optional_text, text_argument
+from omnigraph.arguments import (
+    LONGEST_MESSAGE,
+    number_argument,
+    optional_text,
+    seconds_argument,
+    text_argument,
+)
 from omnigraph.blobs import GraphWithBlobs
 from omnigraph.bulk.engines import Engine
 from omnigraph.keywords import (
@@ -23,6 +29,8 @@ from omnigraph.keywords import (
 )
 from omnigraph.lang.query.compile import CompiledMutation, compile_mutation, compile_query, compile_read
 from omnigraph.lang.schema.lookup import table_keys
+from omnigraph.manifest.refs.branches import Branch
+from omnigraph.manifest.refs.tags import Tag
 from omnigraph.manifest.state import MAIN
 from omnigraph.policy.actions import Action
 from omnigraph.read.limits import Cancellation, Limits
@@ -76,6 +84,10 @@ class Graph(MaintainedGraph, GraphWithBlobs):
         it from another thread. On Spark, which a session or an address chooses as well as the engine's name, it
         gives the same rows, also of graphs that one machine cannot hold.
         """
+        if timeout is not None:
+            seconds_argument("timeout", timeout)
+        if memory_limit is not None:
+            number_argument("memory_limit", memory_limit)
         state = self.snapshot(branch, at=at)
         compiled = compile_read(text_argument("text", text), state.catalog, optional_text("name", name))
         self._allow_tables(Action.READ, state.branch, compiled.operation.reads)
@@ -532,6 +544,18 @@ def reservations(graph: Graph) -> Reservations:
     from omnigraph.write.reservations import Reservations
 
     return Reservations(graph._repository)
+
+
+def create_branch_for(
+    graph: Graph, request: str | None, name: str, from_: str | None, actor: str | None
+) -> Branch:
+    """`Graph.create_branch` of a server, for the id that its caller has reserved."""
+    return graph._create_branch(name, from_, actor, request)
+
+
+def tag_for(graph: Graph, request: str | None, name: str, at: At, actor: str | None) -> Tag:
+    """`Graph.tag` of a server, for the id that its caller has reserved."""
+    return graph._tag(name, at, actor, request)
 
 
 def with_instead(graph: Graph, instead: Mapping[Action, Action | None]) -> Graph:

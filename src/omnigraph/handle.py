@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from omnigraph.arguments import LONGEST_ACTOR, optional_text, shortened, text_argument
-from omnigraph.embed.client import EmbeddingClient, configured_client
 from omnigraph.errors import GraphClosed, InvalidArgument, RequestError
 from omnigraph.keywords import At
 from omnigraph.lang.schema.catalog import Catalog
@@ -24,6 +23,7 @@ from omnigraph.storage.address import Scheme
 from omnigraph.storage.external.sources import BlobSources
 
 if TYPE_CHECKING:
+    from omnigraph.embed.client import EmbeddingClient
     from omnigraph.policy.guard import Guard
 
 
@@ -154,6 +154,8 @@ class GraphHandle:
         return optional_text("actor", actor, LONGEST_ACTOR) or self._actor
 
     def _embedder(self) -> EmbeddingClient | None:
+        from omnigraph.embed.client import configured_client
+
         return self._client if self._client is not None else configured_client()
 
     def snapshot(self, branch: str | None = None, *, at: At = None) -> Snapshot:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 from omnigraph.arguments import optional_text, shortened
-from omnigraph.bulk.engines import Engine
 from omnigraph.errors import InvalidArgument, RequestError
 from omnigraph.manifest.refs.names import in_utc, is_commit_id
 from omnigraph.manifest.snapshot import Snapshot
@@ -15,6 +14,7 @@ from omnigraph.manifest.snapshot import Snapshot
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from omnigraph.bulk.engines import Engine
     from omnigraph.bulk.load.options import Mode
     from omnigraph.bulk.load.sources.description import Location, Rows
     from omnigraph.bulk.runner import Listener
@@ -128,6 +128,8 @@ def commit_id_argument(value: str | None) -> str | None:
 
 def engine_named(name: str) -> Engine:
     """The engine that a caller named."""
+    from omnigraph.bulk.engines import Engine
+
     try:
         return Engine(name)
     except ValueError:

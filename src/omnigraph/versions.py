@@ -69,6 +69,10 @@ class VersionedGraph(GraphHandle):
 
     def create_branch(self, name: str, from_: str | None = None, *, actor: str | None = None) -> Branch:
         """Create a branch at the newest state of another one. It costs the same for one table or a thousand."""
+        return self._create_branch(name, from_, actor, None)
+
+    def _create_branch(self, name: str, from_: str | None, actor: str | None, request: str | None) -> Branch:
+        """Create a branch, which keeps the ``request`` that a server has reserved for it."""
         text_argument("name", name)
         branches, parent = self._repository.branches, self._named(from_, "from_")
         self._allow(Action.BRANCH_CREATE, parent, name, actor=actor)
@@ -76,7 +80,7 @@ class VersionedGraph(GraphHandle):
         self._repository.require_writable()
         branches.check_create(name, parent)
         with self._repository.locks.control() as lock:
-            return branches.create(name, parent, lock, self._who(actor))
+            return branches.create(name, parent, lock, self._who(actor), request=request)
 
     def delete_branch(self, name: str) -> Branch:
         """Delete a branch that no other descends from. Its commits stay in the histories they were merged into."""
@@ -108,6 +112,10 @@ class VersionedGraph(GraphHandle):
         ``at`` is a commit, another tag, a branch, a manifest version, a moment or a snapshot. A tag can be given
         wherever a commit can, it does not move, and the branch that holds its commit cannot be deleted.
         """
+        return self._tag(name, at, actor, None)
+
+    def _tag(self, name: str, at: At, actor: str | None, incarnation: str | None) -> Tag:
+        """Create a tag, of the ``incarnation`` that a server has reserved for it, if any."""
         from omnigraph.history.refs import resolve
 
         repository, creator = self._repository, self._who(actor)
@@ -122,7 +130,7 @@ class VersionedGraph(GraphHandle):
                 raise RequestError(f"branch '{found.name}' has no commit that a tag could name")
             self._allow(Action.CHANGE, commit.branch, actor=actor)
             repository.commits.require_kept(commit)
-            return repository.tags.create(name, commit, repository.branches.names(), lock, creator)
+            return repository.tags.create(name, commit, repository.branches.names(), lock, creator, incarnation)
 
     def delete_tag(self, name: str) -> str:
         """Delete a tag; its name. The commit stays, as long as its branch does."""

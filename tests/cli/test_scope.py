@@ -106,6 +106,7 @@ def test_a_profile_names_one_thing(environment: dict[str, str], name: str) -> No
         ("defaults: {output: pdf}", "there are table"),
         ("aliases: {a: {args: [x]}}", "names no query"),
         ("a: b: c", "it is not YAML"),
+        ("defaults: {store: a.omni}\ndefaults: {output: json}", "'defaults' is given twice"),
         ("[]", "is a mapping"),
     ],
 )

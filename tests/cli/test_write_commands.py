@@ -92,6 +92,7 @@ def test_if_commit_lost_is_exit_code_4(folder: Path) -> None:
     lost = omnigraph(*retire, "--json", cwd=folder)
     assert lost.code == 4
     assert lost.json["precondition_failure"]["expected"] == head
+    assert lost.json["outcome"] == "nothing_written"
 
 
 def test_a_read_given_to_mutate_is_refused(folder: Path) -> None:

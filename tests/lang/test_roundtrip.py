@@ -20,7 +20,7 @@ from omnigraph.lang.schema.syntax import SchemaSyntax
 from omnigraph.lang.source import Source
 
 thorough = settings(
-    max_examples=examples(40, of=160),
+    max_examples=examples(120, of=160),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -134,7 +134,7 @@ RULE = "{id: r, allow: {actors: {actor: a}, actions: [read]}}"
         ),
         (
             allowing("[branch_merge], branch_scope: any"),
-            "branch_scope does not fit branch_merge",
+            "invoke_query, read, and target_branch_scope for these",
         ),
         (
             allowing("[admin], branches: [x]"),

@@ -6,14 +6,17 @@ import ast
 import datetime as dt
 import inspect
 import io
+import math
 import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.server.running import ADD, NAMES, PEOPLE, SCHEMA, SET_AGE, TOKENS, make_graph, serving
 
@@ -180,12 +183,39 @@ SCENARIOS: tuple[Scenario, ...] = (
     blobs,
 )
 
+
+def _echoing(value: object) -> Scenario:
+    return lambda graph: graph.query(ECHO, {"n": value})
+
+
+ECHO = "query q($n: String) { match { $p: Person } return { $n as n } limit 1 }"
 REFUSALS: dict[str, Scenario] = {
     "syntax": lambda graph: graph.query("query q() {"),
     "type": lambda graph: graph.query("query q() { match { $p: Persn } return { $p } }"),
     "mutation": lambda graph: graph.query(ADD),
     "missing parameter": lambda graph: graph.mutate(ADD),
     "memory": lambda graph: graph.query(NAMES, memory_limit=0),
+    **{
+        f"a parameter that is a {type(value).__name__}": _echoing(value)
+        for value in (b"x", dt.date(2020, 1, 1), Decimal("1.5"), {"x"}, np.int64(1))
+    },
+    "bytes for a text": lambda graph: graph.mutate(ADD, {"n": b"x"}),
+    "a day for an instant": lambda graph: graph.query(
+        ECHO.replace("String", "DateTime"), {"n": dt.date(2020, 1, 1)}
+    ),
+    "a number of NumPy": lambda graph: graph.query(ECHO.replace("String", "I64"), {"n": np.int64(1)}),
+    "no number": lambda graph: graph.query(ECHO.replace("String", "F64"), {"n": math.nan}),
+    "name of a parameter": lambda graph: graph.query(ECHO, {"n": "x", 1: "y"}),  # type: ignore[dict-item]
+    "parameters in a list": lambda graph: graph.query(ECHO, ["x"]),  # type: ignore[arg-type]
+    "timeout": lambda graph: graph.query(NAMES, timeout="1"),  # type: ignore[arg-type]
+    "no time": lambda graph: graph.query(NAMES, timeout=-1),
+    "memory as text": lambda graph: graph.query(NAMES, memory_limit="1"),  # type: ignore[arg-type]
+    "state": lambda graph: graph.query(NAMES, at=dt.date(2020, 1, 1)),  # type: ignore[arg-type]
+    "state as fraction": lambda graph: graph.query(NAMES, at=1.5),  # type: ignore[arg-type]
+    "kinds as text": lambda graph: graph.changes(start="beginning", kinds="edge"),  # type: ignore[arg-type]
+    "operation": lambda graph: graph.changes(start="beginning", ops=["Insert"]),  # type: ignore[list-item]
+    "file": lambda graph: graph.load("missing.jsonl", mode="merge"),
+    "value of a record": lambda graph: graph.load([{"type": "Person", "data": dt.timedelta(1)}], mode="merge"),
     "branch": lambda graph: graph.query(NAMES, branch="mian"),
     "commit": lambda graph: graph.commit("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
     "too early": lambda graph: graph.query(NAMES, at=dt.datetime(1999, 1, 1)),

@@ -173,6 +173,52 @@ def test_the_same_write_at_the_same_time_on_two_servers_is_done_once(graph_place
         assert knows(one) == knows(other) == 2
 
 
+@pytest.mark.parametrize(
+    ("path", "content", "media_type"),
+    [
+        ("/branches", b'{"name": "dev"}', "application/json"),
+        ("/tags", b'{"name": "v1"}', "application/json"),
+        ("/load/ndjson", LINE, NDJSON),
+        ("/load/ndjson?branch=dev&from=main", LINE, NDJSON),
+    ],
+)
+def test_the_same_request_at_the_same_time_gets_one_answer(
+    graph_place: Path, path: str, content: bytes, media_type: str
+) -> None:
+    def send(server: Served) -> Reply:
+        headers = {"Content_Type": media_type, "Idempotency_Key": "k"}
+        return server.request("POST", f"/graphs/default{path}", content=content, **headers)
+
+    with serving(graph_place) as one, serving(graph_place) as other, ThreadPoolExecutor(8) as pool:
+        ends = [*pool.map(send, [one, other] * 4), send(one), send(other)]
+        assert [(end.status, end.json) for end in ends] == [(200, ends[0].json)] * 10
+        assert [end.headers.get("idempotency-replayed") for end in ends].count(None) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "failpoint"),
+    [
+        ("/branches", "dev", "branch_create.after_ref"),
+        *sampled([("/branches", "dev", "branch_create.after_native"), ("/tags", "v1", "tag_create.after_ref")], 0),
+    ],
+)
+def test_a_branch_or_tag_whose_server_was_killed_is_made_once(
+    graph_place: Path, path: str, name: str, failpoint: str
+) -> None:
+    with serving(graph_place, failpoint=failpoint) as server:
+        with pytest.raises(urllib3.exceptions.HTTPError):
+            server.ask(path, {"name": name}, Idempotency_Key="k")
+        server.child.join_killed()
+    with serving(graph_place) as server:
+        server.ask("/mutate", {"query": ADD, "params": {"n": "cid"}})
+        done = server.request("POST", f"/graphs/default{path}", {"name": name}, Idempotency_Key="k")
+        assert (done.status, done.json["name"]) == (200, name), done.content
+        assert ("idempotency-replayed" in done.headers) == failpoint.endswith("after_ref")
+        assert server.ask(path, {"name": name}, Idempotency_Key="k") == done.json
+        other = server.request("POST", f"/graphs/default{path}", {"name": name}, Idempotency_Key="another")
+        assert (other.status, other.json["code"]) == (409, "conflict")
+
+
 @pytest.mark.parametrize("failpoint", sampled(KILLED_AT, 1))
 def test_a_write_whose_server_was_killed_is_done_once(graph_place: Path, failpoint: str) -> None:
     with serving(graph_place, failpoint=failpoint) as server:

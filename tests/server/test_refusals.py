@@ -88,6 +88,8 @@ def test_what_is_not_there_or_not_understood(served: Served, path: str, status: 
         (b'{"query": "x", "snapshot": true}', "'snapshot'"),
         (b'{"query": "x", "params": []}', "'params'"),
         (b'{"query": "x", "timeout": NaN}', "not JSON"),
+        (b'{"query": "x", "query": "y"}', "'query' is given twice"),
+        (b'{"query": "x", "params": {"n": 1, "n": 2}}', "'n' is given twice"),
         (b'{"query": "x", "timeout": 0}', "'timeout'"),
         (b'{"query": "x", "nam": "y"}', "did you mean 'name'?"),
         (b'{"query": "\\ud800"}', "Unicode"),

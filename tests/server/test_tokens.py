@@ -21,6 +21,8 @@ def test_a_token_or_its_hash_names_an_actor(tmp_path: Path) -> None:
     assert tokens.actor(["Bearer secret"]) == "ada"
     assert tokens.actor(["bearer secret of bob"]) == "bob"
     assert "secret" not in repr(tokens)
+    upper = parse_tokens(json.dumps({"bob": f"sha256:{hashed.upper()}"}), "tokens.json")
+    assert upper.actor(["Bearer secret of bob"]) == "bob"
     for wrong in (None, "secret", "Bearer secret ", "Bearer sécret", f"Bearer sha256:{hashed}", "Bearer \udcff"):
         with pytest.raises(Unauthorized):
             tokens.actor([] if wrong is None else [wrong])
@@ -49,6 +51,9 @@ def test_the_environment_may_have_them_instead(tmp_path: Path) -> None:
         ('{"": "x"}', "actor's name"),
         ('{"omnigraph:recovery": "x"}', "actor's name"),
         ('{"ada": "x", "bob": "x"}', "both 'ada' and 'bob'"),
+        ('{"ada": "x", "ada": "y"}', "'ada' is given twice"),
+        ('{"ada": "sha256:abc"}', "the hash of 'ada' is not 64 hexadecimal digits"),
+        ('{"ada": "SHA256:' + "0" * 65 + '"}', "the hash of 'ada'"),
     ],
 )
 def test_tokens_that_cannot_be_used(text: str, reason: str) -> None:

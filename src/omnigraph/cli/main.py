@@ -13,10 +13,15 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from omnigraph.cli.scope.capabilities import LEGEND
+from omnigraph.cli.streams import UNWRITTEN, OutputFailed, take_over, tell
 from omnigraph.cli.verbs import VerbGroup
 
 _OBJECTS_PER_COLLECTION: Final = 50_000
 """A short command makes few objects that only refer to each other; looking for them takes longer than its work."""
+
+_IDLE: Final = "OPENBLAS_THREAD_TIMEOUT", "20"
+"""After how many cycles, as a power of two, threads that NumPy starts when it is imported stop looking for work:
+by themselves they keep a processor busy for longer than a command takes. A value that the caller set stays."""
 
 app = typer.Typer(
     name="omnigraph",
@@ -50,16 +55,21 @@ def root(
 
 def main() -> NoReturn:
     """Run the command line, and end the process with it."""
+    take_over()
     try:
         run()
     except SystemExit as end:
         leave(end)
+    except OutputFailed as failure:
+        tell(failure)
+        os._exit(UNWRITTEN)
     leave(SystemExit(0))
 
 
 def run() -> None:
     """Run the command line. Mistakes, and commands that say how they end, raise SystemExit."""
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    os.environ.setdefault(*_IDLE)
     warnings.showwarning = _show_warning
     app()
 
@@ -77,6 +87,9 @@ def leave(end: SystemExit) -> NoReturn:
     try:
         sys.stdout.flush()
         sys.stderr.flush()
+    except OutputFailed as failure:
+        tell(failure)
+        os._exit(end.code or UNWRITTEN)
     except (OSError, ValueError):
         raise end from None  # Python says what is wrong with the stream
     os._exit(end.code or 0)

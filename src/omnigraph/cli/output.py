@@ -126,10 +126,7 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
         except OmniError as error:
-            if kwargs.get("as_json"):
-                print_json({**error.as_json(), "outcome": error.outcome.value})
-            else:
-                print_error(error)
+            _print_failure(error, as_json=bool(kwargs.get("as_json")))
             raise typer.Exit(_INTERRUPTED if isinstance(error, JobCancelled) else 1) from None
         except KeyboardInterrupt:
             if kwargs.get("as_json"):
@@ -141,12 +138,16 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
-def lost_race(error: OmniError, *, as_json: bool) -> typer.Exit:
-    """The exit of a command whose --if-commit no longer holds, after saying so: its code is 4."""
+def _print_failure(error: OmniError, *, as_json: bool) -> None:
     if as_json:
-        print_json(error.as_json())
+        print_json({**error.as_json(), "outcome": error.outcome.value})
     else:
         print_error(error)
+
+
+def lost_race(error: OmniError, *, as_json: bool) -> typer.Exit:
+    """The exit of a command whose --if-commit no longer holds, after saying so: its code is 4."""
+    _print_failure(error, as_json=as_json)
     return typer.Exit(_LOST_RACE)
 
 

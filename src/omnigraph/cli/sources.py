@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from omnigraph.arguments import unique_members
 from omnigraph.errors import LanguageError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def read_parameters(text: str | None, file: Path | None) -> dict[str, Any] | Non
     if text is None:
         return None
     try:
-        given = json.loads(text)
+        given = json.loads(text, object_pairs_hook=unique_members)
     except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"the parameters are not JSON: {error}") from None
     if given is not None and not isinstance(given, dict):

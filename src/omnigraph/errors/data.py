@@ -84,19 +84,26 @@ class BadValue(DataError):
 
 
 class KeyConflict(DataError):
-    """An insert or append of ids that exist. ``ids`` lists the first of them, ``total`` counts all."""
+    """An insert or append of ids that exist, or a load with ``repeated`` ids, which several of its records have.
 
-    def __init__(self, table_key: str, ids: Sequence[str], total: int) -> None:
-        super().__init__(table_key, tuple(ids), total)
+    ``ids`` lists the first of them, ``total`` counts all.
+    """
+
+    def __init__(self, table_key: str, ids: Sequence[str], total: int, repeated: bool = False) -> None:
+        super().__init__(table_key, tuple(ids), total, repeated)
         self.table_key = table_key
         self.ids = tuple(ids)
         self.total = total
+        self.repeated = repeated
 
     def __str__(self) -> str:
         kind, _, name = self.table_key.partition(":")
         shown = ", ".join(f"'{entity}'" for entity in self.ids)
         more = f" and {self.total - len(self.ids)} more" if self.total > len(self.ids) else ""
         which = "this id" if self.total == 1 else "these ids"
+        if self.repeated:
+            remedy = "keep one record of each, or load with mode merge, where the last one wins"
+            return f"several records of {kind} {name} have {which}: {shown}{more}; {remedy}"
         return f"{kind} {name} already has {which}: {shown}{more}; load with mode merge, or update what is there"
 
     def as_json(self) -> dict[str, Any]:

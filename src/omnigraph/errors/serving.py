@@ -19,7 +19,9 @@ class Unauthorized(RequestError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"{self.reason}; send the header `Authorization: Bearer TOKEN` with a token of this server"
+        header = "send the header `Authorization: Bearer TOKEN` with a token of this server"
+        otherwise = "in Python token=…, for commands OMNIGRAPH_BEARER_TOKEN or `omnigraph login`"
+        return f"{self.reason}; {header} ({otherwise})"
 
 
 class GraphNotServed(RequestError):

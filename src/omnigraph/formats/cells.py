@@ -33,6 +33,8 @@ from omnigraph.lang.values import (
 _LONGEST_SHOWN: Final = 60
 _DAY: Final = 86_400_000
 _PARTS_OF_MS: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+NOT_UTF8: Final = "Invalid UTF8"
+"""What Arrow says of texts that are not UTF-8; everything else is damage."""
 _YEARS: Final = "it lies outside the years 1 to 9999"
 
 Reasons = dict[int, str]
@@ -75,7 +77,7 @@ def convert_column(
     name: str, wanted: ValueType, stored: pa.DataType, values: pa.Array, conversion: Conversion, errors: RowErrors
 ) -> pa.Array:
     """The column of a property. Values that do not fit become null, and are added to the errors."""
-    values = decoded(values)
+    values = sound_texts(decoded(values), conversion.target, errors)
     if wanted.is_blob:
         blobs, reasons = blob_column(name, values)
         for position, reason in reasons.items():
@@ -102,6 +104,33 @@ def decoded(values: pa.Array) -> pa.Array:
         return pa.array([None if each is None else str(each) for each in values.to_pylist()], pa.string())
     is_extended_text = isinstance(kind, pa.BaseExtensionType) and is_text(kind.storage_type)
     return values.storage if is_extended_text else values
+
+
+def sound_texts(values: pa.Array, target: str, errors: RowErrors) -> pa.Array:
+    """Texts with null for those that are not UTF-8.
+
+    Arrow takes any bytes for a text if a file says so, and a table with such a text could not be read any more.
+    """
+    if not is_text(values.type):
+        return values
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid as error:
+        if NOT_UTF8 not in str(error):
+            raise
+        return _only_sound(values, target, errors)
+    return values
+
+
+def _only_sound(values: pa.Array, target: str, errors: RowErrors) -> pa.Array:
+    found: list[str | None] = []
+    for position, value in enumerate(values.cast(pa.large_binary()).to_pylist()):
+        try:
+            found.append(None if value is None else value.decode())
+        except UnicodeDecodeError as error:
+            errors.add([position], f"{target}: a text is not UTF-8: byte 0x{value[error.start]:02x}")
+            found.append(None)
+    return pa.array(found, values.type)
 
 
 def _nulls(values: pa.Array, stored: pa.DataType, conversion: Conversion, errors: RowErrors) -> pa.Array:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import SourceUnusable
-from omnigraph.formats.cells import Conversion, RowErrors, convert_column, decoded, is_text
+from omnigraph.formats.cells import Conversion, RowErrors, convert_column, decoded, is_text, sound_texts
 from omnigraph.formats.columns import table_schema
 from omnigraph.formats.jsonl.blocks import Block, TypedRecords, Unreadable
 from omnigraph.formats.jsonl.columns import key_ids
@@ -85,7 +85,7 @@ def numbered_ends(catalog: Catalog, entity: EntityType) -> frozenset[str]:
 
 def _id_column(name: str, values: pa.Array, errors: RowErrors, *, is_numbered: bool) -> pa.Array:
     """A column of ids: of the row itself, or of an end of an edge."""
-    values = decoded(values)
+    values = sound_texts(decoded(values), f"'{name}'", errors)
     if is_numbered and pa.types.is_integer(values.type):
         values = values.cast(pa.string())
     reason = "'id' is a string" if name == "id" else f"'{name}' is the id of a node, a string"

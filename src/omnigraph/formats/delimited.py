@@ -166,7 +166,7 @@ def _batch(form: Delimited, data: Content) -> tuple[pa.RecordBatch, dict[int, st
     if _SOMETHING.search(data) is None:
         return pa.RecordBatch.from_pydict({name: pa.array([], pa.binary()) for name in wanted}), {}
     try:
-        return _parsed(form, data, wanted, _cell_types(form))
+        return _parsed(form, data, wanted, _cell_types(form, data))
     except pa.ArrowInvalid:
         return _parsed(form, data, wanted, dict.fromkeys(wanted, pa.binary()))
 
@@ -196,11 +196,16 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _cell_types(form: Delimited) -> dict[str, pa.DataType]:
-    """The types that Arrow may give to cells: its numbers and days are read as those of texts, later, would be."""
+def _cell_types(form: Delimited, data: bytes) -> dict[str, pa.DataType]:
+    """The types that Arrow may give to cells: its numbers and days are read as those of texts, later, would be.
+
+    Arrow takes 0x10 for an integer as well, so integers stay texts where there is such a text in any column.
+    """
     types: dict[str, pa.DataType] = {}
+    is_doubtful = b"0x" in data or b"0X" in data
     for name, cell in form.columns.items():
         own = plain_type(form.entity, name)
+        own = pa.string() if is_doubtful and pa.types.is_integer(own) else own
         types[cell] = own if types.get(cell, own) == own else pa.string()
     return types
 

@@ -26,6 +26,7 @@ _FALSE: Final = frozenset({"false", "f", "no", "n", "0"})
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _LONGEST_SHOWN: Final = 40
+_HOURS: Final = (len("YYYY-MM-DDT"), len("YYYY-MM-DDTHH:"))
 _MOMENTS: Final = (pa.timestamp("us"), pa.timestamp("us", tz="UTC"))
 
 
@@ -86,7 +87,9 @@ def _without_blanks(texts: pa.Array) -> pa.Array:
 
 def _fast_scalars(texts: pa.Array, scalar: Scalar, stored: pa.DataType) -> pa.Array | None:
     """The values, if Arrow can read all texts for sure."""
-    if scalar is Scalar.BOOL:
+    if scalar is Scalar.BOOL or (scalar in INTEGERS and _has_hexadecimal(texts)):
+        return None
+    if scalar is Scalar.DATETIME and not _have_minutes(texts):
         return None
     targets = _MOMENTS if scalar is Scalar.DATETIME else (pa.float64() if scalar in FLOATS else stored,)
     for target in targets:
@@ -97,17 +100,32 @@ def _fast_scalars(texts: pa.Array, scalar: Scalar, stored: pa.DataType) -> pa.Ar
     return None
 
 
+def _has_hexadecimal(texts: pa.Array) -> bool:
+    """Is a number among the texts written as 0x10, which Arrow reads, and nothing else of ours?"""
+    return any(pc.any(pc.match_substring(texts, mark)).as_py() for mark in ("0x", "0X"))
+
+
+def _have_minutes(texts: pa.Array) -> bool:
+    """Has every time of day its minutes? Arrow does without them."""
+    hours = pc.utf8_slice_codeunits(texts, *_HOURS)
+    return bool(pc.all(pc.or_(pc.equal(hours, ""), pc.ends_with(hours, ":"))).as_py())
+
+
 def _fast_lists(texts: pa.Array, scalar: Scalar, stored: pa.DataType, dialect: Dialect) -> pa.Array | None:
     """Lists of numbers, if all are written in the same way and Arrow can read all items for sure."""
     if scalar not in FLOATS and scalar not in INTEGERS:
         return None
-    opened = pc.starts_with(texts, "[")
-    if pc.any(opened).as_py() and not pc.all(opened).as_py():
+    separator, opened = dialect.list_separator, pc.starts_with(texts, "[")
+    if pc.any(opened).as_py():
+        if not pc.all(pc.and_(opened, pc.ends_with(texts, "]"))).as_py():
+            return None
+        separator, texts = ",", pc.utf8_slice_codeunits(texts, 1, -1)
+    parts = pc.split_pattern(texts, separator)
+    written = pc.utf8_trim_whitespace(parts.values)
+    if scalar in INTEGERS and _has_hexadecimal(written):
         return None
-    separator = "," if pc.any(opened).as_py() else dialect.list_separator
-    parts = pc.split_pattern(pc.utf8_trim(texts, "[] "), separator)
     try:
-        items = pc.utf8_trim_whitespace(parts.values).cast(pa.float64() if scalar in FLOATS else stored.value_type)
+        items = written.cast(pa.float64() if scalar in FLOATS else stored.value_type)
     except pa.ArrowInvalid:
         return None
     return pa.ListArray.from_arrays(parts.offsets, items, mask=parts.is_null())
@@ -161,17 +179,28 @@ def _parse_moment(parse: Callable[[str], Any], text: str, bare: str) -> Any:
 
 
 def _parse_list(scalar: Scalar, separator: str, text: str) -> list[Any]:
-    """A list of JSON, or items with a separator between them."""
+    """A list of JSON, or items with a separator between them. Numbers in brackets are written as in cells."""
     bare, parse = text.strip(), _parser(scalar)
     if not bare.startswith("["):
         return [parse(item.strip()) for item in bare.split(separator)]
     try:
         items = json.loads(bare)
     except (ValueError, RecursionError):
-        raise ValueError(f"{_shown(text)} is not a list of JSON") from None
+        try:
+            return _bracketed(scalar, bare)
+        except ValueError:
+            raise ValueError(f"{_shown(text)} is not a list of JSON") from None
     if any(item is None or isinstance(item, list | dict) for item in items):
         raise ValueError(f"an item of {_shown(text)} does not fit")
     return [parse(item if isinstance(item, str) else json.dumps(item)) for item in items]
+
+
+def _bracketed(scalar: Scalar, text: str) -> list[Any]:
+    """The numbers of a list that is not JSON only because of how they are written, as `[01, .5]`."""
+    if not text.endswith("]") or (scalar not in FLOATS and scalar not in INTEGERS):
+        raise ValueError(text)
+    parse = _parser(scalar)
+    return [parse(item.strip()) for item in text[1:-1].split(",")]
 
 
 def _shown(text: str) -> str:

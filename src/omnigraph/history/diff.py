@@ -400,14 +400,19 @@ def filtered(
     kinds: Sequence[str] | None, tables: Sequence[str] | None, ops: Sequence[str] | None, catalog: Catalog
 ) -> ChangeFilter:
     """A filter from the names that callers give; those of types are of one schema."""
-    _require_known("kinds", kinds, ("node", "edge"))
-    _require_known("ops", ops, tuple(Op))
+    check_filter_names(kinds, ops)
     return ChangeFilter(
         None if kinds is None else frozenset(kinds),
         None if tables is None else frozenset(tables),
         None if ops is None else frozenset(Op(op) for op in ops),
         None if tables is None else frozenset(catalog.entity(key).id for key in tables),
     )
+
+
+def check_filter_names(kinds: Sequence[str] | None, ops: Sequence[str] | None) -> None:
+    """InvalidArgument for a kind or an operation that there is not."""
+    _require_known("kinds", kinds, ("node", "edge"))
+    _require_known("ops", ops, tuple(Op))
 
 
 def _require_known(argument: str, names: Sequence[str] | None, known: Sequence[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from itertools import islice
 from typing import Final, NoReturn
 
@@ -58,6 +57,8 @@ class Diagnostics:
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name a mistyped one most likely meant, letter case aside."""
+    from difflib import get_close_matches
+
     if len(name) > _SUGGESTABLE:
         return None
     wanted = name.lower()

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from omnigraph.manifest.state import MAIN, Commit
 from omnigraph.storage import layout
-from omnigraph.storage.stage.changes import stage_overwrite
 from omnigraph.storage.tables import TableRef, Tables
 
 ARCHIVE_SCHEMA: Final = pa.schema(
@@ -44,6 +43,8 @@ class Archive:
 
     def replace(self, commits: Sequence[Commit]) -> None:
         """Replace the whole archive, as the migration from older formats does."""
+        from omnigraph.storage.stage.changes import stage_overwrite
+
         ref = self._newest() or self._tables.create(layout.COMMITS, ARCHIVE_SCHEMA)
         rows = pa.Table.from_pylist([_row(commit) for commit in commits], schema=ARCHIVE_SCHEMA)
         self._tables.commit_staged(stage_overwrite(self._tables.open(ref), ref.location, None, rows, "archive"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omnigraph.errors import CopyUnfinished, GraphMoved, NotAGraph, ObjectDamaged
 from omnigraph.failpoints import hit
@@ -17,9 +18,11 @@ from omnigraph.manifest.schemas import Schemas
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.control.place import Place, PlaceState, read_place, root_of, write_place
-from omnigraph.storage.files.versionfiles import relocated, roots
-from omnigraph.storage.locks import CommitLock, Locks
+from omnigraph.storage.locks import Locks
 from omnigraph.storage.objects import ObjectStore
+
+if TYPE_CHECKING:
+    from omnigraph.storage.locks import CommitLock
 
 _TABLES = (layout.MANIFEST, layout.NODES, layout.EDGES)
 
@@ -88,6 +91,8 @@ def _is_same_folder(address: Address, root: str) -> bool:
 
 def _inferred_root(address: Address, objects: ObjectStore, branches: Branches) -> str:
     """Where a graph of an older release lay when a branch was made; where it lies now if there is no branch."""
+    from omnigraph.storage.files.versionfiles import roots
+
     for branch in branches.all():
         prefix = layout.native_prefix(layout.MANIFEST, branch.native)
         versions = [] if branch.native is None else objects.list(f"{prefix}/_versions")
@@ -117,6 +122,8 @@ def _relocate(address: Address, objects: ObjectStore, place: Place, lock: Commit
 
 
 def _rewrite(objects: ObjectStore, key: str, location: str, root: str) -> None:
+    from omnigraph.storage.files.versionfiles import relocated
+
     found = objects.get(key)
     if found is None:
         return

@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from lance import LanceDataset
@@ -33,21 +33,24 @@ from omnigraph.failpoints import hit
 from omnigraph.manifest.drafts import BranchName as BranchName
 from omnigraph.manifest.drafts import Change as Change
 from omnigraph.manifest.drafts import CommitDraft as CommitDraft
-from omnigraph.manifest.drafts import apply, branch_of, check_expected
+from omnigraph.manifest.drafts import branch_of
 from omnigraph.manifest.drafts import initial_state as initial_state
 from omnigraph.manifest.lineage import Archive
 from omnigraph.manifest.retained import KeptStates, read_retained
 from omnigraph.manifest.stamp import EVOLVED_SCHEMA_VERSION
 from omnigraph.manifest.state import Commit, ManifestState, decode, encode
-from omnigraph.manifest.streams import Batch, is_done, marked
 from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.control.sealed import number, seal, unseal
-from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
-from omnigraph.storage.stage.changes import Staged, at_version, stage_overwrite, stage_overwrites
-from omnigraph.storage.tables import NextVersion, TableRef, Tables
+from omnigraph.storage.tables import TableRef, Tables
 from omnigraph.storage.together import side_by_side
+
+if TYPE_CHECKING:
+    from omnigraph.manifest.streams import Batch
+    from omnigraph.storage.locks import CommitLock
+    from omnigraph.storage.stage.changes import Staged
+    from omnigraph.storage.tables import NextVersion
 
 PUBLISHER_RETRY_BUDGET: Final = 5
 COMMIT_TAIL: Final = 32
@@ -179,6 +182,7 @@ class Manifest:
     ) -> ManifestState:
         """Publish without leaving a hint. ``following`` is the state that was the newest when the lock was taken:
         it is not looked for again, unless another writer has made the next version meanwhile."""
+        from omnigraph.manifest.drafts import apply, check_expected
 
         def successor(current: ManifestState) -> ManifestState | None:
             if any(c.graph_commit_id == draft.graph_commit_id for c in current.commits):
@@ -213,6 +217,8 @@ class Manifest:
     ) -> ManifestState | None:
         """The state after a change of one that cannot change before; None if commits are archived in between. With
         ``is_leaving`` the oldest commit is left out: it is in the archive already."""
+        from omnigraph.manifest.drafts import apply
+
         if len(current.commits) - is_leaving >= COMMIT_TAIL:
             return None
         after = apply(current, branch, change, draft)
@@ -234,6 +240,8 @@ class Manifest:
     ) -> list[Following]:
         """Prepare states on a disk that will be published one after the other: the rows of all of them, and the
         files of their versions, are written together. Each is given with the one before."""
+        from omnigraph.storage.stage.changes import at_version, stage_overwrites
+
         following = [Following(current, successor) for current, successor in states]
         try:
             rows = [encode(successor, branch.name) for _, successor in states]
@@ -266,6 +274,7 @@ class Manifest:
 
     def note_batch(self, branch: BranchName, batch: Batch, lock: CommitLock) -> ManifestState:
         """Make a version without a commit, which marks a stream's batch without rows as done."""
+        from omnigraph.manifest.streams import is_done, marked
 
         def successor(current: ManifestState) -> ManifestState | None:
             if is_done(current.streams, branch.native, batch):
@@ -282,6 +291,8 @@ class Manifest:
 
         The writer of the mark may have failed before it synced what it published, so that is done here.
         """
+        from omnigraph.manifest.streams import is_done
+
         state = self.latest(native)
         if not is_done(state.streams, native, batch):
             return False
@@ -348,6 +359,8 @@ class Manifest:
     def _stage(self, native: str | None, rows: pa.Table, version: int) -> Staged:
         """Stage rows as one version. That takes no more than any open version of the branch, and the one before
         may not be there yet."""
+        from omnigraph.storage.stage.changes import at_version, stage_overwrite
+
         handle = self._staging_handle(native, version - 1)
         staged = stage_overwrite(handle, layout.MANIFEST, native, rows, "publish")
         return at_version(staged, rows.schema, version - 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,15 +24,15 @@ from omnigraph.lang.schema.identity import SchemaIR, first_identities
 from omnigraph.manifest.cleanups import Cleanups
 from omnigraph.manifest.commits import Commits
 from omnigraph.manifest.ids import fresh_id
-from omnigraph.manifest.migrations import Migrator
 from omnigraph.manifest.places import note_place, require_readable, settle_place
-from omnigraph.manifest.publisher import CommitDraft, Manifest, initial_state
+from omnigraph.manifest.publisher import Manifest
 from omnigraph.manifest.refs.branches import Branch, Branches
 from omnigraph.manifest.refs.names import in_utc, moment_named
 from omnigraph.manifest.refs.tags import Tags
 from omnigraph.manifest.schemas import Schemas
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import MAIN, ManifestState, TablePin, encode
+from omnigraph.records import dataclass
 from omnigraph.settings import WRITE_DEFAULTS, WriteSettings
 from omnigraph.storage import layout
 from omnigraph.storage.address import Address, Scheme
@@ -164,6 +164,8 @@ def open_existing(address: Address, *, read_only: bool) -> Repository:
         return repository
     _require_trusted_store(repository)
     settle_place(address, repository.objects, repository.locks, repository.branches, repository.schemas, place)
+    from omnigraph.manifest.migrations import Migrator
+
     migrator = Migrator(repository.manifest, repository.branches, repository.tables, repository.objects)
     if migrator.is_needed():
         with repository.locks.control():
@@ -193,6 +195,8 @@ def create(
 
     ``force`` lets it replace schema files that belong to no graph; it never replaces a graph.
     """
+    from omnigraph.manifest.publisher import CommitDraft, initial_state
+
     repository = Repository.at(address)
     _refuse_existing(repository, force)
     _require_trusted_store(repository)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from omnigraph.formats.columns import table_schema
 from omnigraph.lang.schema.catalog import Catalog, EntityType
 from omnigraph.manifest.state import Commit, ManifestState, TablePin
-from omnigraph.manifest.streams import Marks
 from omnigraph.records import dataclass
 from omnigraph.storage.address import Address
+
+if TYPE_CHECKING:
+    from omnigraph.manifest.streams import Marks
 
 
 @dataclass(frozen=True, slots=True)

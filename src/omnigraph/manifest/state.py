@@ -7,15 +7,17 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import xxhash
 
 from omnigraph.manifest.stamp import EVOLVED_SCHEMA_VERSION, INTERNAL_SCHEMA_VERSION, STAMP
-from omnigraph.manifest.streams import Marks, StreamMark
 from omnigraph.records import dataclass
 from omnigraph.storage.versions import TableRef
+
+if TYPE_CHECKING:
+    from omnigraph.manifest.streams import Marks, StreamMark
 
 MAIN: Final = "main"
 
@@ -238,6 +240,8 @@ def decode(table: pa.Table, version: int) -> ManifestState:
     Older releases kept a row for every version ever published; this one keeps the newest. ValueError if the rows
     do not match their checksum.
     """
+    from omnigraph.manifest.streams import StreamMark
+
     stamp = read_stamp(table.schema)
     rows = table.to_pylist()
     expected = (table.schema.metadata or {}).get(CHECKSUM.encode())

@@ -11,11 +11,13 @@ from typing import Any, Final
 from omnigraph.arguments import LONGEST_ACTOR
 from omnigraph.errors import PolicyInvalid
 from omnigraph.policy.actions import ON_BRANCH, ON_SERVER, ON_TYPES, TO_BRANCH, Action
+from omnigraph.policy.documents import read_yaml
 
 VERSION: Final = 1
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _BRANCH: Final = re.compile(r"[A-Za-z0-9._/-]{1,250}")
 _BRANCH_PATTERN: Final = re.compile(r"[A-Za-z0-9._/*-]{1,250}")
+_OTHER_SCOPE: Final = {"branch_scope": "target_branch_scope", "target_branch_scope": "branch_scope"}
 _TYPE_PATTERN: Final = re.compile(r"(node:|edge:)?[A-Za-z_*][A-Za-z0-9_*]{0,250}")
 
 
@@ -118,7 +120,9 @@ def _check_scopes(reader: FieldReader, where: str, allow: Mapping[str, Any], act
         others = [action for action in actions if action not in fitting]
         if key in allow and others:
             listed = ", ".join(sorted(fitting))
-            reader.problems.append(f"{where}: {key} does not fit {', '.join(others)}; it is for {listed}")
+            other = _OTHER_SCOPE.get(key)
+            hint = f", and {other} for these" if other is not None and set(others) <= taken[other] else ""
+            reader.problems.append(f"{where}: {key} does not fit {', '.join(others)}; it is for {listed}{hint}")
     about_server = [action for action in actions if action in ON_SERVER]
     if about_server and len(about_server) != len(actions):
         reader.problems.append(f"{where}: {about_server[0]} is about the server; give it a rule of its own")
@@ -133,22 +137,10 @@ class FieldReader:
 
     def yaml(self, text: str) -> object:
         """The document. What is no YAML, or has a key twice, is refused at once."""
-        import yaml
-
-        class Loader(yaml.SafeLoader):
-            """YAML in which a key that is given twice is a mistake."""
-
-            def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-                keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-                for key in keys:
-                    if keys.count(key) > 1:
-                        raise yaml.constructor.ConstructorError(None, None, f"'{key}' is given twice")
-                return super().construct_mapping(node, deep)
-
         try:
-            return yaml.load(text, Loader)  # noqa: S506  a SafeLoader
-        except (yaml.YAMLError, TypeError, RecursionError) as error:
-            raise PolicyInvalid(self._source, [f"it is not YAML: {' '.join(str(error).split())}"]) from None
+            return read_yaml(text)
+        except ValueError as error:
+            raise PolicyInvalid(self._source, [str(error)]) from None
 
     def raise_if_any(self) -> None:
         """Raise PolicyInvalid if something was wrong."""

@@ -20,16 +20,13 @@ from omnigraph.read.pattern.prepared import Prepared
 from omnigraph.read.plan.access import forced_path, lookup_start
 from omnigraph.read.plan.estimates import Estimates
 from omnigraph.read.plan.planner import arrange, arrange_lookups
-from omnigraph.read.plan.searching import nearest_search, way_of_ranking
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame, joined
 from omnigraph.read.run.groups.grouping import Grouping
-from omnigraph.read.run.lookups import Lookups, TooManyLookups
 from omnigraph.read.run.operators import Operators
 from omnigraph.read.run.output import Window, group_table, row_table, spread, union_table
 from omnigraph.read.run.relations import rows_of
 from omnigraph.read.run.search.ranking import scored
-from omnigraph.read.run.search.scorers import needs_whole_tables
 from omnigraph.read.run.steps import Step, Tools, stream
 from omnigraph.read.run.weights import Weights
 from omnigraph.records import dataclass
@@ -100,19 +97,28 @@ def execute(
     dropped = tables.cache.dropped
     route = _by_indexes(prepared, tables, expressions, limits, window)
     is_whole = route is None and not prepared.query.rankings and forced_path() is None
+    answer = None
     if route is not None:
-        try:
-            table, trace = _answer(prepared, route, window)
-        except TooManyLookups:
-            route = None
-    if route is None:
-        table, trace = _answer(prepared, _in_memory(prepared, tables, expressions, limits), window)
+        answer = _looked_up(prepared, route, window)
+    if answer is None:
+        answer = _answer(prepared, _in_memory(prepared, tables, expressions, limits), window)
+    table, trace = answer
     if is_whole:
         _note_whole(prepared, tables, dropped)
     limits.check()
     trace.rows, trace.peak_bytes = table.num_rows, limits.peak
     trace.seconds = time.perf_counter() - began
     return table, trace
+
+
+def _looked_up(prepared: Prepared, route: _Route, window: Window) -> tuple[pa.Table, Trace] | None:
+    """The rows of a query by the indexes of its tables; None if that would take too many of them."""
+    from omnigraph.read.run.lookups import TooManyLookups
+
+    try:
+        return _answer(prepared, route, window)
+    except TooManyLookups:
+        return None
 
 
 def execute_union(
@@ -137,7 +143,12 @@ def execute_union(
 
 
 def _ranking(prepared: Prepared, route: _Route, window: Window) -> str | None:
-    if not prepared.query.rankings or isinstance(route.tools.operators, Lookups):
+    if not prepared.query.rankings:
+        return None
+    from omnigraph.read.plan.searching import way_of_ranking
+    from omnigraph.read.run.lookups import Lookups
+
+    if isinstance(route.tools.operators, Lookups):
         return None
     return way_of_ranking(prepared.query, route.pattern, route.tools.operators.tables, window.stop or 0)
 
@@ -150,18 +161,33 @@ def _by_indexes(
     settled = _settled(prepared, tables)
     if settled is not None and settled.whole_until == tables.cache.dropped and forced_path() is None:
         return None
-    if pattern is None or (query.rankings and needs_whole_tables(query)):
+    if pattern is None or (query.rankings and _needs_whole_tables(query)):
         return None
-    search = nearest_search(query, pattern, tables, window.stop or 0) if query.rankings else None
+    search = _nearest_search(query, pattern, tables, window) if query.rankings else None
     start = lookup_start(pattern, prepared.starts, tables) if search is None else None
     if search is None and start is None:
         return None
+    from omnigraph.read.run.lookups import Lookups
+
     operators = Lookups(tables, expressions, limits, prepared.properties, bounded=forced_path() is None)
     tools = Tools(operators, Weights(tables, expressions, limits))
     steps: list[Step] = [] if search is None else [search]
     if start is not None:
         steps = arrange_lookups(pattern.copy(), prepared.needed, start, tools)
     return _Route(tools, [_Part(1, steps, {})], pattern)
+
+
+def _needs_whole_tables(query: ir.QueryIR) -> bool:
+    from omnigraph.read.run.search.scorers import needs_whole_tables
+
+    return needs_whole_tables(query)
+
+
+def _nearest_search(query: ir.QueryIR, pattern: Pattern, tables: GraphTables, window: Window) -> Step | None:
+    """The step that looks up the nearest rows by an index of vectors; None if they are found in another way."""
+    from omnigraph.read.plan.searching import nearest_search
+
+    return nearest_search(query, pattern, tables, window.stop or 0)
 
 
 def _in_memory(prepared: Prepared, tables: GraphTables, expressions: Expressions, limits: Limits) -> _Route:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import HistoryReclaimed, StorageError
 from omnigraph.lang.parameters import bind_parameters
 from omnigraph.lang.query import ir
@@ -23,7 +22,11 @@ from omnigraph.read.limits import Limits
 from omnigraph.read.pattern.prepared import Preparations, Prepared
 from omnigraph.read.result.nesting import nested
 from omnigraph.read.run.expressions import Expressions, this_moment
+from omnigraph.records import dataclass
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
+
+if TYPE_CHECKING:
+    from omnigraph.embed.client import EmbeddingClient
 
 Found = TypeVar("Found")
 

@@ -33,6 +33,7 @@ from omnigraph.remote.blobs import RemoteBlobs
 from omnigraph.remote.files import written
 from omnigraph.remote.handle import refuse_direct
 from omnigraph.remote.merging import RemoteMerging
+from omnigraph.remote.parameters import json_parameters, sent_parameters
 from omnigraph.remote.transport import ABOUT, NDJSON, encoded, request_headers
 from omnigraph.remote.versions import RemoteVersions
 from omnigraph.write.evolution.apply import SchemaResult
@@ -65,7 +66,7 @@ class RemoteGraph(RemoteVersions, RemoteMerging, RemoteBlobs):
         refuse_direct(direct)
         body = {
             "query": text_argument("text", text),
-            "params": params,
+            "params": sent_parameters(text, name, params),
             "name": name,
             "exact": exact,
             "timeout": timeout,
@@ -93,7 +94,7 @@ class RemoteGraph(RemoteVersions, RemoteMerging, RemoteBlobs):
         self, name: str, params: Mapping[str, object] | None = None, *, branch: str | None = None, at: At = None
     ) -> Result:
         """Run a stored query that reads."""
-        body = {"params": params, "expect_mutation": False, **self._state(branch, at)}
+        body = {"params": json_parameters(params), "expect_mutation": False, **self._state(branch, at)}
         return self._result(f"/queries/{quote(text_argument('name', name), safe='')}", body, at)
 
     def invoke_mutation(
@@ -108,7 +109,7 @@ class RemoteGraph(RemoteVersions, RemoteMerging, RemoteBlobs):
     ) -> MutationResult:
         """Run a stored query that writes."""
         path = f"/queries/{quote(text_argument('name', name), safe='')}"
-        body = {"params": params, "expect_mutation": True, "branch": self._named(branch)}
+        body = {"params": json_parameters(params), "expect_mutation": True, "branch": self._named(branch)}
         headers = request_headers(if_commit, graph_commit_id, idempotency_key)
         done: MutationResult = self._open.value("POST", path, body, headers=headers, is_write=True)
         return done
@@ -127,7 +128,7 @@ class RemoteGraph(RemoteVersions, RemoteMerging, RemoteBlobs):
         """How a query finds its rows: its steps, and the access path of each."""
         body = {
             "query": text,
-            "params": params,
+            "params": sent_parameters(text, name, params),
             "name": name,
             "exact": exact,
             "analyze": analyze,
@@ -171,7 +172,7 @@ class RemoteGraph(RemoteVersions, RemoteMerging, RemoteBlobs):
         refuse_direct(direct)
         body = {
             "query": text_argument("text", text),
-            "params": params,
+            "params": sent_parameters(text, name, params),
             "name": name,
             "branch": self._named(branch),
         }

@@ -138,7 +138,7 @@ class RemoteHandle:
         is_moment = isinstance(at, str) and moment_named(at.strip()) is not None
         if at is None or is_moment or (isinstance(at, int) and not isinstance(at, bool)):
             return {"branch": self._named(branch), "snapshot": at}
-        return {"branch": optional_text("branch", branch), "snapshot": at}
+        return {"branch": optional_text("branch", branch), "snapshot": text_argument("at", at)}
 
     def snapshot(self, branch: str | None = None, *, at: At = None) -> Snapshot:
         """The newest state of a branch, or its state at a manifest version or moment, or the state of a commit."""

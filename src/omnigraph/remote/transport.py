@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -147,7 +147,11 @@ def _failure(answer: urllib3.BaseHTTPResponse) -> object:
 def encoded(body: Mapping[str, Any]) -> bytes:
     """A JSON body, without the members that are None."""
     given = {name: each for name, each in body.items() if each is not None}
-    return json.dumps(given, ensure_ascii=False, default=_json_form).encode(errors="surrogatepass")
+    try:
+        written = json.dumps(given, ensure_ascii=False, allow_nan=False, default=_json_form)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument("params", f"they cannot be sent to a server: {error}") from None
+    return written.encode(errors="surrogatepass")
 
 
 def request_headers(
@@ -172,8 +176,6 @@ def _json_form(value: Any) -> Any:
         return value.tolist()
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, Iterable):
-        return list(value)
     raise InvalidArgument("params", f"{described(value)} cannot be sent to a server")
 
 

@@ -13,6 +13,7 @@ from omnigraph.arguments import text_argument
 from omnigraph.bulk.export.baseline import Baseline
 from omnigraph.errors import ObjectDamaged, ServerFailed
 from omnigraph.history.blame import Blame
+from omnigraph.history.diff import check_filter_names
 from omnigraph.history.feed.pages import ChangePage, CommitChanges
 from omnigraph.history.log import LogEntry
 from omnigraph.keywords import At, ChangeKeywords, ChangeKind, ChangeOp, LogKeywords, shown_state
@@ -220,6 +221,7 @@ def _named_commit(commit: str) -> str:
 def _filters(
     kinds: Sequence[ChangeKind] | None, types: Iterable[str] | None, ops: Sequence[ChangeOp] | None
 ) -> dict[str, list[str] | None]:
+    check_filter_names(kinds, ops)
     given: dict[str, Iterable[str] | None] = {"kind": kinds, "type": types, "op": ops}
     return {name: None if values is None else list(values) for name, values in given.items()}
 

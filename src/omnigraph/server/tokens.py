@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from omnigraph.arguments import LONGEST_ACTOR
+from omnigraph.arguments import LONGEST_ACTOR, unique_members
 from omnigraph.errors import RequestError, Unauthorized
 
 TOKENS_FILE: Final = "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE"
@@ -20,7 +20,8 @@ TOKEN: Final = "OMNIGRAPH_SERVER_BEARER_TOKEN"  # noqa: S105  the name of a vari
 AWS_SECRET: Final = "OMNIGRAPH_SERVER_BEARER_TOKENS_AWS_SECRET"  # noqa: S105  the name of a variable
 DEFAULT_ACTOR: Final = "default"
 _RESERVED: Final = "omnigraph:"
-_HASH: Final = re.compile(r"sha256:([0-9a-f]{64})")
+_HASH: Final = re.compile(r"sha256:(.*)", re.IGNORECASE)
+_DIGITS: Final = re.compile(r"[0-9a-fA-F]{64}")
 _SCHEME: Final = "bearer "
 
 
@@ -72,7 +73,7 @@ def read_tokens(file: Path | None, environment: Mapping[str, str]) -> Tokens | N
 def parse_tokens(text: str, source: str) -> Tokens:
     """Tokens that are written as `{"actor": "token"}`, where `sha256:…` stands for a token by its hash."""
     try:
-        given = json.loads(text)
+        given = json.loads(text, object_pairs_hook=unique_members)
     except ValueError as error:
         raise RequestError(f"{source} is not JSON: {error}") from None
     if not isinstance(given, dict) or not given:
@@ -85,6 +86,8 @@ def _tokens(given: Mapping[str, object], source: str) -> Tokens:
     for actor, written in given.items():
         token = _checked(actor, written, source)
         hashes = _HASH.fullmatch(token)
+        if hashes and not _DIGITS.fullmatch(hashes[1]):
+            raise RequestError(f"{source}: the hash of '{actor}' is not 64 hexadecimal digits")
         hashed = bytes.fromhex(hashes[1]) if hashes else _hashed(token)
         if hashed in actors:
             raise RequestError(f"{source} has one token for both '{actors[hashed]}' and '{actor}'")

@@ -10,20 +10,22 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.layout import fnv1a64
 from omnigraph.storage.locking.filelocks import FileLocks
 from omnigraph.storage.locking.holders import HeldLock as HeldLock
-from omnigraph.storage.locking.leases import TIME_TO_LIVE, LeaseLocks
-from omnigraph.storage.locking.patience import Patience
+from omnigraph.storage.locking.patience import TIME_TO_LIVE, Patience
 from omnigraph.storage.locking.process import require_process
 from omnigraph.storage.locking.turns import Arrival as Arrival
 from omnigraph.storage.locking.turns import CommitLock as CommitLock
 from omnigraph.storage.locking.turns import Held as Held
-from omnigraph.storage.locking.turns import Hold, Place, Turns
+from omnigraph.storage.locking.turns import Place
 from omnigraph.storage.objects import ObjectStore
+
+if TYPE_CHECKING:
+    from omnigraph.storage.locking.turns import Turns
 
 DEFAULT_WAIT: Final = 60.0
 """How long a writer waits for all the locks it needs before it gives up, in seconds."""
@@ -91,6 +93,8 @@ class Locks:
         if address.scheme is Scheme.LOCAL:
             self._backend = FileLocks(address.root)
         else:
+            from omnigraph.storage.locking.leases import LeaseLocks
+
             self._backend = LeaseLocks(objects, time_to_live)
         self._address = str(address)
         self._process = os.getpid()
@@ -131,10 +135,14 @@ class Locks:
 
     def arriving(self, branch: str) -> Arrival:
         """Say that this thread prepares a change of a branch, and will soon wait for its turn."""
+        from omnigraph.storage.locking.turns import Turns
+
         return Arrival(self._turns.setdefault(branch_lock(branch), Turns()))
 
     @contextmanager
     def _turn(self, branch: str, offer: object, arrival: Arrival | None = None) -> Iterator[CommitLock | None]:
+        from omnigraph.storage.locking.turns import Hold, Turns
+
         require_process(self._process, self._address)
         name, patience = branch_lock(branch), Patience(self._wait)
         turns = self._turns.setdefault(name, Turns())
@@ -178,6 +186,8 @@ class Locks:
     @contextmanager
     def control(self) -> Iterator[CommitLock]:
         """Hold the whole graph, to change its branches or its schema."""
+        from omnigraph.storage.locking.turns import Turns
+
         require_process(self._process, self._address)
         patience = Patience(self._wait)
         turns = self._turns.setdefault(_GRAPH, Turns())

@@ -7,7 +7,6 @@ The file that comes out is the next version of the table itself, and the caller 
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections import OrderedDict
 from contextlib import suppress
@@ -56,6 +55,8 @@ def next_version(ref: TableRef, current: bytes, transaction: Transaction) -> byt
 
 
 def _computed(ref: TableRef, current: bytes, transaction: Transaction) -> bytes:
+    import tempfile
+
     following = replace(ref, version=ref.version + 1)
     with tempfile.TemporaryDirectory(prefix="omnigraph-") as scratch:
         present, made = (

@@ -10,7 +10,6 @@ from omnigraph.errors import StoreUnsupported
 from omnigraph.storage.address import Address, Scheme
 from omnigraph.storage.control.contents import Entry, Versioned
 from omnigraph.storage.control.local import LocalObjects
-from omnigraph.storage.control.remote import RemoteObjects
 
 
 class Ahead(Protocol):
@@ -82,6 +81,8 @@ def open_objects(address: Address) -> ObjectStore:
     """The control objects of a graph."""
     if address.scheme is Scheme.LOCAL:
         return LocalObjects(Path(address.root))
+    from omnigraph.storage.control.remote import RemoteObjects
+
     return RemoteObjects(address)
 
 

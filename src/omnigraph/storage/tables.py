@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import xxhash
@@ -27,20 +27,14 @@ from omnigraph.storage.address import Scheme
 from omnigraph.storage.files.checksums import is_whole, require_whole
 from omnigraph.storage.files.durability import sync_files
 from omnigraph.storage.files.successors import is_added, successor
-from omnigraph.storage.forkpoints import clear_torn_entries, fork_point, fork_points
 from omnigraph.storage.next_version import MOST_FRAGMENTS, is_computed, next_version
 from omnigraph.storage.objects import Ahead
-from omnigraph.storage.stage.changes import (
-    OPERATION_PROPERTY,
-    Staged,
-    stage_append,
-    stage_first_rows,
-    stage_overwrite,
-)
-from omnigraph.storage.stage.compaction import plan_compaction, stage_compaction
 from omnigraph.storage.together import in_shares
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import Delta, TableRef, TableVersions, described
+
+if TYPE_CHECKING:
+    from omnigraph.storage.stage.changes import Staged
 
 __all__ = ["Delta", "TableRef", "Tables", "VersionOrigin"]
 
@@ -146,6 +140,8 @@ class Tables(TableVersions):
                 aside.unlink()
 
     def _taken_over(self, ref: TableRef, schema: pa.Schema) -> TableRef:
+        from omnigraph.storage.stage.changes import stage_overwrite
+
         handle = self.open(ref)
         if handle.count_rows():
             raise StorageUnavailable(self.shown(ref.location), "there is a table with rows already")
@@ -155,6 +151,8 @@ class Tables(TableVersions):
 
     def create_filled(self, location: str, rows: pa.Table) -> TableRef:
         """A new table that has its first rows from its first version on; StorageUnavailable if there is one."""
+        from omnigraph.storage.stage.changes import stage_first_rows
+
         if self.newest(location) is not None:
             raise StorageUnavailable(self.shown(location), "there is a table already")
         self._clear_torn(TableRef(location, None, 0))
@@ -284,6 +282,8 @@ class Tables(TableVersions):
 
     def append_to_log(self, location: str, rows: pa.Table) -> None:
         """Add rows to a table that only ever grows, behind whatever others add at the same time."""
+        from omnigraph.storage.stage.changes import stage_append
+
         version = self.newest(location)
         if version is None:
             version = self._first_version(location, rows.schema)
@@ -299,6 +299,8 @@ class Tables(TableVersions):
     def _compact_log(self, ref: TableRef) -> None:
         """Put the small files of a log together when there are several, so that reading it does not cost a request
         for each append. Rows that others add at the same time stay; of two compactions one wins."""
+        from omnigraph.storage.stage.compaction import plan_compaction, stage_compaction
+
         own = self.dataset(ref.location, None, ref.version)
         if own is None or len(own.get_fragments()) < LOG_FILES:
             return
@@ -326,6 +328,8 @@ class Tables(TableVersions):
 
         Lance never checks a restore, so the caller holds the lock.
         """
+        from omnigraph.storage.stage.changes import OPERATION_PROPERTY
+
         self.open(ref)
         if self.moved(TableRef(ref.location, ref.branch, head)):
             raise TableMoved(ref.location, head)
@@ -355,6 +359,8 @@ class Tables(TableVersions):
         Its Python side has no name for the reservation that goes before a compaction, which changes no fragment,
         and cannot read the record of a compaction that rewrote indexes.
         """
+        from omnigraph.storage.stage.changes import OPERATION_PROPERTY
+
         before = replace(ref, version=ref.version - 1, checksum=None)
         with translated(self.shown(ref.location)):
             handle = self.open(ref)
@@ -432,6 +438,8 @@ class Tables(TableVersions):
 
     def drop_branch(self, location: str, native: str) -> None:
         """Remove a native branch and its files; nothing happens if there is none."""
+        from omnigraph.storage.forkpoints import clear_torn_entries
+
         if self.fork_point(location, native) is not None:
             trunk = self.dataset(location)
             clear_torn_entries(self.objects, location)
@@ -443,6 +451,8 @@ class Tables(TableVersions):
 
     def fork_point(self, location: str, native: str) -> TableRef | None:
         """Where a native branch left which other one; None if the table lists no such branch."""
+        from omnigraph.storage.forkpoints import fork_point
+
         if self.address.scheme is Scheme.MEMORY:
             return self.fork_points(location).get(native)
         return fork_point(self.objects, location, native)
@@ -463,6 +473,8 @@ class Tables(TableVersions):
 
     def fork_points(self, location: str) -> dict[str, TableRef]:
         """Where each native branch of a table left which other one."""
+        from omnigraph.storage.forkpoints import fork_points
+
         if self.address.scheme is not Scheme.MEMORY:
             return fork_points(self.objects, location)
         trunk = self.dataset(location)

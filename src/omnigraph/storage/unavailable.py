@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 import pyarrow as pa
-from obstore.exceptions import BaseError
 
 from omnigraph.errors import StorageUnavailable
 
-_FAILURES = (BaseError, OSError, RuntimeError, ValueError, pa.ArrowException)
-"""What the libraries raise when a store fails, and when what they read from it makes no sense."""
+_FAILURES = (OSError, RuntimeError, ValueError, pa.ArrowException)
+"""What disks and the libraries raise when a store fails, and when what they read from it makes no sense."""
 
 
 def unavailable(where: str, error: BaseException) -> StorageUnavailable:
@@ -30,13 +29,20 @@ class _Translated:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is not None and (isinstance(error, _FAILURES) or is_panic(error)):
+        if error is not None and (isinstance(error, _FAILURES) or is_panic(error) or _is_of_a_bucket(error)):
             raise unavailable(self._where, error) from error
 
 
 def translated(where: str) -> AbstractContextManager[None]:
     """Raise StorageUnavailable for whatever fails in this block."""
     return _Translated(where)
+
+
+def _is_of_a_bucket(error: BaseException) -> bool:
+    """Was an error raised by the library that talks to buckets? It is imported to find out; disks need none."""
+    from obstore.exceptions import BaseError
+
+    return isinstance(error, BaseError)
 
 
 def is_panic(error: BaseException) -> bool:

@@ -29,7 +29,6 @@ from omnigraph.storage.handles import TableRef as TableRef
 from omnigraph.storage.next_version import VersionFiles
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.session import bounded_session
-from omnigraph.storage.stage.row_versions import next_row_id
 from omnigraph.storage.unavailable import translated, unavailable
 
 _LITTLE: Final = 8 << 20
@@ -327,6 +326,8 @@ class TableVersions:
         ``since`` is a version of the same native branch, the one it forked at included. Versions that a restore
         has undone are no places to start from: what the restore brought back would be missing.
         """
+        from omnigraph.storage.stage.row_versions import next_row_id
+
         handle = self.verified(ref)
         start = TableRef(ref.location, ref.branch, since)
         if not self.exists(start):

@@ -4,7 +4,8 @@ Before such a write begins, an object under its key says which id its commit wil
 same write again finds the object and uses the same id. The write protocol makes no commit whose id the branch has,
 which it knows under the branch's lock, so the write is done once: also if two processes do it at the same time, or
 if one of them is killed. When the write is done its result is kept in the object too, so that a repetition gets
-the same answer; without it, the commit says what was done.
+the same answer; without it, the commit says what was done. What makes no commit but a branch or a tag writes the
+reserved id into that.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ulid import ULID
 
 from omnigraph.errors import BranchNotFound, CommitDone
 from omnigraph.manifest.refs.branches import Branch
+from omnigraph.manifest.refs.tags import Tag
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.state import Commit
@@ -67,6 +69,19 @@ class Reservations:
         except BranchNotFound:
             return None
         return self._repository.manifest.find_commit(found.native, reservation.graph_commit_id)
+
+    def branch(self, reservation: Reservation, name: str) -> Branch | None:
+        """The branch of that name, if it was made for a reservation."""
+        try:
+            found = self._repository.branches.find(name)
+        except BranchNotFound:
+            return None
+        return found if found.request == reservation.graph_commit_id else None
+
+    def tag(self, reservation: Reservation, name: str) -> Tag | None:
+        """The tag of that name, if it was made for a reservation."""
+        found = self._repository.tags.get(name)
+        return found if found is not None and found.incarnation == reservation.graph_commit_id else None
 
     def remove_older(self, than: dt.timedelta) -> int:
         """Remove reservations that are older, by the store's clock; how many. Their keys can be used anew."""

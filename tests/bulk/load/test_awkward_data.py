@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.bulk.loading import new_graph
 
@@ -150,6 +151,7 @@ def test_one_fraction_in_a_column_of_pandas_is_the_error_of_its_row(tmp_path: Pa
 FRAMES: dict[str, Any] = {
     "Arrow cannot read it: Expected bytes, got a 'int' object": pd.DataFrame({"code": ["1", 2]}),
     "a column is there twice: code, s, s": pd.DataFrame([["1", "a", "b"]], columns=["code", "s", "s"]),
+    "a text has U+D800, half of a character": pd.DataFrame({"code": ["1"], "s": ["a\ud800"]}),
     "Conversion failed for column f": pd.DataFrame({"code": ["1"], "f": [1j]}),
     "Arrow cannot read it: Invalid": pl.DataFrame({"code": ["1"], "l": pl.Series([1], dtype=pl.Int128)}),
 }
@@ -166,6 +168,77 @@ def test_the_index_of_pandas_is_no_column(tmp_path: Path) -> None:
     frame = pd.DataFrame({"s": ["a"]}, index=pd.Index(["1"], name="code"))
     assert "reset_index()" in said(tmp_path, frame)
     assert loaded(tmp_path / "reset", frame.reset_index()) == [{"code": "1", "s": "a"}]
+
+
+def test_columns_of_pandas_that_leave_zeros_out(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"code": ["1", "2"], "i": pd.arrays.SparseArray([0, 7])})
+    assert loaded(tmp_path, frame) == [{"code": "1", "i": 0}, {"code": "2", "i": 7}]
+
+
+def not_utf8(kind: pa.DataType) -> pa.Array:
+    """Three texts, of which the second is not UTF-8."""
+    raw = pa.array([b"a", b"b\xff", b"c"], pa.large_binary() if kind == pa.large_string() else pa.binary())
+    return pa.Array.from_buffers(kind, len(raw), raw.buffers())
+
+
+BYTES: dict[str, tuple[str, pa.Array]] = {
+    "text": ("T.s is String?", not_utf8(pa.string())),
+    "key": ("T.code is String", not_utf8(pa.string())),
+    "long": ("T.s is String?", not_utf8(pa.large_string())),
+    "category": ("T.s is String?", pa.DictionaryArray.from_arrays([0, 1, 2], not_utf8(pa.string()))),
+    "list": ("T.w is [String]?", pa.ListArray.from_arrays([0, 1, 2, 3], not_utf8(pa.string()))),
+    "day": ("T.d is Date?", not_utf8(pa.string())),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        (kind, form)
+        for kind in BYTES
+        for form in ("table", "parquet", "arrow")
+        if (kind, form) != ("category", "parquet")  # Arrow itself refuses that
+    ],
+)
+def test_texts_that_are_not_utf8_are_bad_records(tmp_path: Path, kind: str, form: str) -> None:
+    """Arrow and Parquet hand them on as texts; a table with one of them could not be read any more."""
+    (target, column) = BYTES[kind]
+    name = target.partition(".")[2].partition(" ")[0]
+    table = pa.table({"code": pa.array(["1", "2", "3"])} | {name: column})
+    given: Any = table
+    if form == "parquet":
+        given = tmp_path / "t.parquet"
+        pq.write_table(table, given)
+    elif form == "arrow":
+        given = tmp_path / "t.arrow"
+        with pa.ipc.new_file(given, table.schema) as writer:
+            writer.write_table(table)
+    schema = SCHEMA.replace("e: enum", "w: [String]?  e: enum")
+    graph = new_graph(tmp_path / "g", schema)
+    with pytest.raises(RecordError) as caught:
+        graph.load(nodes={"T": given}, mode="append", max_errors=9)
+    assert f":2:1: {target}: a text is not UTF-8: byte 0xff" in str(caught.value)
+    if kind != "day":
+        assert dict(graph.load(nodes={"T": given}, mode="append", skip_bad=True).nodes) == {"T": 2}
+        assert len(graph.query("query q() { match { $t: T } return { $t.* } }").rows) == 2
+
+
+def test_ends_of_edges_that_are_not_utf8_are_bad_records(tmp_path: Path) -> None:
+    graph = new_graph(tmp_path / "g", SCHEMA)
+    rows = pa.table({"src": not_utf8(pa.string()), "dst": ["a", "b", "c"]})
+    with pytest.raises(RecordError, match=r":2:1: 'src': a text is not UTF-8: byte 0xff"):
+        graph.load(edges={"R": rows}, mode="append")
+
+
+def test_files_of_arrow_whose_parts_do_not_fit_are_named(tmp_path: Path) -> None:
+    path, table = tmp_path / "t.arrow", pa.table({"code": ["first", "second", "third"]})
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+    whole, ends = path.read_bytes(), np.array([0, 5, 11, 16], np.int32).tobytes()
+    assert whole.count(ends) == 1
+    path.write_bytes(whole.replace(ends, np.array([0, 5, 9_999, 16], np.int32).tobytes()))
+    found = said(tmp_path, path)
+    assert "t.arrow: it cannot be read as Arrow IPC: Offset invariant failure" in found
 
 
 def test_values_of_databases_in_dictionaries(tmp_path: Path) -> None:

@@ -194,6 +194,7 @@ class TestResults:
         with pytest.raises(KeyConflict) as raised:
             graph.load(events, mode="overwrite")
         assert (len(raised.value.ids), raised.value.total) == (20, 25)
+        assert str(raised.value).startswith("several records of node Event have these ids: 'e0', ")
 
     def test_all_lines_are_read_and_twenty_are_listed(self, graph: Graph, tmp_path: Path) -> None:
         path = tmp_path / "people.jsonl"

@@ -59,6 +59,10 @@ edges:
             "map.yaml:2: .*has no 'form'; did you mean 'format'?",
         ),
         ("nodes:\n  Person: a.csv\n  Person: b.csv", "map.yaml:3: nodes has 'Person' twice"),
+        (
+            "nodes:\n  Person: {data: a.csv, delimiter: ';', quote: ';'}",
+            "nodes.Person: .*is the delimiter as well",
+        ),
         ("nodes:\n  Person: {data: a.csv, delimiter: ab}", "map.yaml:2: nodes.Person: .*it is one character"),
         ("nodes:\n  Person: {data: {}}", "a path is a text"),
     ],

@@ -14,7 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from omnigraph.arguments import described, shortened
-from omnigraph.errors import BadValue, InvalidArgument, ResourceLimit, StorageUnavailable
+from omnigraph.errors import BadValue, InvalidArgument, ResourceLimit, SourceUnusable
 from omnigraph.formats.rows import blob_text
 
 Data = str | bytes | mmap | os.PathLike[str] | Iterable[Mapping[str, Any]]
@@ -55,8 +55,8 @@ def _content(data: Data, limit: int) -> tuple[bytes, str]:
         raise InvalidArgument("data", f"it is records, a text, bytes or a path, not {described(data)}")
     lines: list[bytes] = []
     size = 0
-    for record in data:
-        line = json_line(record)
+    for number, record in enumerate(data, 1):
+        line = numbered_line(number, record)
         size += len(line) + 1
         if size > limit:
             raise ResourceLimit("bytes loaded in this process", limit, size)
@@ -70,16 +70,25 @@ def _read_file(path: Path, limit: int) -> tuple[bytes, str]:
         if size > limit:
             raise ResourceLimit(f"bytes of {path} loaded in this process", limit, size)
         return path.read_bytes(), str(path)
-    except OSError as error:
-        raise StorageUnavailable(str(path), error.strerror or str(error)) from error
-    except ValueError as error:
-        raise StorageUnavailable(shortened(str(path)), str(error)) from error
+    except FileNotFoundError:
+        raise SourceUnusable(str(path), "there is no such file or directory") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise SourceUnusable(shortened(str(path)), f"it cannot be read: {reason or error}") from error
 
 
 def _limited(content: bytes, limit: int) -> bytes:
     if len(content) > limit:
         raise ResourceLimit("bytes loaded in this process", limit, len(content))
     return content
+
+
+def numbered_line(number: int, record: Mapping[str, Any]) -> bytes:
+    """A dictionary as one line of JSON; BadValue says which record holds what none can hold."""
+    try:
+        return json_line(record)
+    except BadValue as error:
+        raise BadValue(f"record {number}: {error.reason}") from error
 
 
 def json_line(record: Mapping[str, Any]) -> bytes:

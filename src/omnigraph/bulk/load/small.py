@@ -173,7 +173,7 @@ def _repeated_ids(entity: EntityType, lines: RecordLines, limit: int) -> KeyConf
     repeated = counts.filter(pc.greater(counts.field("counts"), 1))
     listed = [(row["values"], row["counts"]) for row in repeated.slice(0, limit).to_pylist()]
     if not entity.key:
-        return KeyConflict(table_key, [row_id for row_id, _ in listed], len(repeated))
+        return KeyConflict(table_key, [row_id for row_id, _ in listed], len(repeated), repeated=True)
     violations = [
         repeated_key(entity, row_id, count, *lines.places_of(table_key, row_id)[1]) for row_id, count in listed
     ]

@@ -266,6 +266,8 @@ def _fills(given: list[str] | None) -> dict[str, object]:
         name, equals, value = text.partition("=")
         if not equals:
             raise typer.BadParameter(f"'{text}' has no value; write TYPE.PROPERTY=VALUE")
+        if name.strip() in found:
+            raise typer.BadParameter(f"'{name.strip()}' is given twice")
         try:
             found[name.strip()] = json.loads(value)
         except ValueError:

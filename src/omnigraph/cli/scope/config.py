@@ -91,12 +91,12 @@ def read_config(environment: Mapping[str, str] = os.environ) -> OperatorConfig:
         return OperatorConfig(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigInvalid(str(path), f"it cannot be read: {error}") from None
-    import yaml
+    from omnigraph.policy.documents import read_yaml
 
     try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigInvalid(str(path), f"it is not YAML: {error}") from None
+        found = read_yaml(text)
+    except ValueError as error:
+        raise ConfigInvalid(str(path), str(error)) from None
     config = _Reader(path).config({} if found is None else found)
     for key in config.unknown:
         _warn_once(f"{path} has an unknown key '{key}'; it is ignored")

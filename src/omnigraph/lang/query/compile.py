@@ -12,11 +12,9 @@ from omnigraph.errors import Diagnostic, QueryError
 from omnigraph.lang.diagnostics import Diagnostics, suggest
 from omnigraph.lang.query.grammar.parser import parse_queries
 from omnigraph.lang.query.ir import MutationIR, ReadIR, result_columns
-from omnigraph.lang.query.lowering.mutations import lower_mutation
 from omnigraph.lang.query.lowering.reads import lower_read
 from omnigraph.lang.query.operation import Operation, describe_mutation, describe_read
 from omnigraph.lang.query.syntax.queries import MutationBody, QueryFileSyntax, QuerySyntax
-from omnigraph.lang.query.typecheck.mutations import check_mutation
 from omnigraph.lang.query.typecheck.reads import check_read
 from omnigraph.lang.query.typecheck.scope import Context
 from omnigraph.lang.remembering import remembering
@@ -149,6 +147,9 @@ def check_query(query: QuerySyntax, catalog: Catalog, source: Source) -> Compile
     context = Context(catalog, diagnostics, warnings)
     context.declare_parameters(query.parameters)
     if isinstance(query.body, MutationBody):
+        from omnigraph.lang.query.lowering.mutations import lower_mutation
+        from omnigraph.lang.query.typecheck.mutations import check_mutation
+
         check_mutation(query.name.text, query.body, context)
         diagnostics.raise_if_any(QueryError)
         params = _declared(context)

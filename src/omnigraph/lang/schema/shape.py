@@ -19,7 +19,7 @@ TypeKind = Literal["interface", "node", "edge"]
 METADATA_ANNOTATIONS = ("description", "instruction")
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class AnnotationShape:
     """An annotation kept in the catalog."""
 

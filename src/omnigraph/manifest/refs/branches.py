@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Set
-from difflib import get_close_matches
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from omnigraph.errors import (
     BranchExists,
@@ -36,9 +35,11 @@ from omnigraph.manifest.refs.writes import RefWriter
 from omnigraph.manifest.stamp import INTERNAL_SCHEMA_VERSION
 from omnigraph.manifest.state import MAIN, Commit, ManifestState
 from omnigraph.storage import layout
-from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.tables import TableRef, Tables
+
+if TYPE_CHECKING:
+    from omnigraph.storage.locks import CommitLock
 
 _UNKNOWN: Final = ""
 """The native branch of one whose ref is damaged."""
@@ -65,6 +66,8 @@ class Branches:
         legacy = {branch.name: branch for branch in self._without_ref()}
         if trimmed in legacy:
             return legacy[trimmed]
+        from difflib import get_close_matches
+
         close = get_close_matches(trimmed, self.names(), n=1)
         raise BranchNotFound(trimmed, close[0] if close else None)
 
@@ -135,11 +138,13 @@ class Branches:
         lock: CommitLock,
         creator: str | None = None,
         incarnation: str | None = None,
+        request: str | None = None,
     ) -> Branch:
         """Create a branch at the parent's newest state. The caller holds the control lock.
 
         The ref is written last: until then there is only a native branch that nothing refers to. A load that
-        stages files for the branch before it exists chooses its ``incarnation``.
+        stages files for the branch before it exists chooses its ``incarnation``. A caller that may have to
+        ask again finds its ``request`` in the branch.
         """
         trimmed, origin = self.check_create(name, parent)
         state = self._manifest.latest(origin.native)
@@ -154,6 +159,7 @@ class Branches:
             fork_commit=None if state.head is None else state.head.graph_commit_id,
             created_at=dt.datetime.now(dt.UTC),
             creator=creator,
+            request=request,
         )
         hit("branch_create.before_native")
         self._tables.fork(TableRef(layout.MANIFEST, origin.native, state.version), native)

@@ -26,6 +26,8 @@ class Branch:
     fork_commit: str | None = None
     created_at: dt.datetime | None = None
     creator: str | None = None
+    request: str | None = None
+    """What its caller has reserved for making it, if anything: who finds it there has made this very branch."""
 
     @property
     def ref(self) -> BranchName:
@@ -66,6 +68,7 @@ def encode_ref(branch: Branch) -> bytes:
             "fork_commit": branch.fork_commit,
             "created_at": None if branch.created_at is None else branch.created_at.isoformat(),
             "creator": branch.creator,
+            **({} if branch.request is None else {"request": branch.request}),
         }
     )
 
@@ -86,6 +89,7 @@ def decode_ref(name: str, content: bytes) -> Branch:
                 optional_text(stored["fork_commit"]),
                 None if created_at is None else dt.datetime.fromisoformat(created_at),
                 optional_text(stored["creator"]),
+                optional_text(stored.get("request")),
             )
         except (ValueError, KeyError) as error:
             raise damaged(key, error) from error

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.errors import InvalidTagName, ObjectDamaged, TagExists, TagNotFound, TagOutcomeUnknown
 from omnigraph.failpoints import hit
@@ -16,8 +15,10 @@ from omnigraph.records import dataclass
 from omnigraph.storage import layout
 from omnigraph.storage.address import Scheme
 from omnigraph.storage.control.sealed import damaged, number, optional_text, seal, text, unseal
-from omnigraph.storage.locks import CommitLock
 from omnigraph.storage.objects import ObjectStore
+
+if TYPE_CHECKING:
+    from omnigraph.storage.locks import CommitLock
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,18 @@ class Tags:
         return check_new_tag(name, live)
 
     def create(
-        self, name: str, commit: Commit, branches: list[str], lock: CommitLock, creator: str | None = None
+        self,
+        name: str,
+        commit: Commit,
+        branches: list[str],
+        lock: CommitLock,
+        creator: str | None = None,
+        incarnation: str | None = None,
     ) -> Tag:
-        """Name a commit. The caller holds the control lock, and has made sure that the commit's state is there."""
+        """Name a commit. The caller holds the control lock, and has made sure that the commit's state is there.
+
+        A caller that may have to ask again chooses the tag's ``incarnation``, and finds it there.
+        """
         tag = Tag(
             self.check_create(name, branches),
             commit.graph_commit_id,
@@ -108,7 +118,7 @@ class Tags:
             commit.manifest_version,
             dt.datetime.now(dt.UTC),
             creator,
-            fresh_id(),
+            incarnation or fresh_id(),
         )
         hit("tag_create.before_ref")
         lock.verify()
@@ -122,6 +132,8 @@ class Tags:
         """The trimmed name of a tag, damaged or not; TagNotFound names the nearest one."""
         trimmed = name.strip()
         if not self.has(trimmed):
+            from difflib import get_close_matches
+
             close = get_close_matches(trimmed, self.names(), n=1)
             raise TagNotFound(trimmed, close[0] if close else None)
         return trimmed

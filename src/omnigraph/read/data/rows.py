@@ -22,18 +22,12 @@ from omnigraph.read.data.cache import QueryCache, Sized
 from omnigraph.read.data.grown import GrownColumn, first_read, rows_between
 from omnigraph.read.data.ids import Ids
 from omnigraph.read.data.layout import Files, Layout, Placement, Stretch, placed
-from omnigraph.read.data.rewriting import take_over
-from omnigraph.read.data.saved.postings import segment_in
 from omnigraph.read.data.saved.shelf import saved_postings
-from omnigraph.read.text.index import TextIndex
-from omnigraph.read.text.postings import Postings
 from omnigraph.read.values.columns import Array, Bools, Column, Floats, Ints, Positions, filled
 from omnigraph.read.values.exact import ExactIndex
 from omnigraph.read.values.segments import Segment, covering
-from omnigraph.read.values.vectors import Metric, VectorBlock, VectorColumn
 from omnigraph.records import dataclass
 from omnigraph.settings import ReadSettings
-from omnigraph.storage.rows.nearest import Near, VectorIndex, addresses_near, vector_index
 from omnigraph.storage.rows.pieces import (
     Piece,
     addresses_of,
@@ -47,8 +41,12 @@ from omnigraph.storage.rows.pieces import (
 from omnigraph.storage.tables import Tables
 
 if TYPE_CHECKING:
+    from omnigraph.read.text.index import TextIndex
+    from omnigraph.read.text.postings import Postings
+    from omnigraph.read.values.vectors import Metric, VectorBlock, VectorColumn
     from omnigraph.read.vectors.partitions import Partitions
     from omnigraph.read.vectors.search import PartitionedVectors
+    from omnigraph.storage.rows.nearest import Near, VectorIndex
 
 _FEW_IDS: Final = 64
 """Up to so many ids are looked up by an index rather than in memory, if memory has none of them."""
@@ -102,10 +100,14 @@ class Rows(ABC):
 
     def text_index(self, name: str) -> TextIndex:
         """A text property, indexed."""
+        from omnigraph.read.text.index import TextIndex
+
         return TextIndex(self.column(name).arrow)
 
     def vectors(self, name: str) -> VectorColumn:
         """A vector property as a matrix."""
+        from omnigraph.read.values.vectors import VectorColumn
+
         return VectorColumn(self.column(name).arrow)
 
     def distances(self, name: str, query: Floats, metric: Metric, positions: Array | None = None) -> Floats:
@@ -199,6 +201,8 @@ class WholeTable(Rows):
             return
         before = max(self._earlier(layout), key=lambda known: known.ref.version, default=None)
         if before is not None:
+            from omnigraph.read.data.rewriting import take_over
+
             with suppress(OmniError):
                 take_over(self.storage, self.ref, pieces, before)
 
@@ -348,6 +352,9 @@ class WholeTable(Rows):
         return positions[filled(pc.index_in(ids.cast(there.type), value_set=there), -1)]
 
     def text_index(self, name: str) -> TextIndex:
+        from omnigraph.read.text.index import TextIndex
+        from omnigraph.read.text.postings import Postings
+
         if not self.size:
             return TextIndex(self.column(name).arrow)
 
@@ -372,6 +379,8 @@ class WholeTable(Rows):
         )
 
     def _saved_postings(self, name: str) -> Segment[Postings] | None:
+        from omnigraph.read.data.saved.postings import segment_in
+
         column = self.placement.columns.get(name)
         if column is None or self.count < self._settings.save_texts_from:
             return None
@@ -379,6 +388,8 @@ class WholeTable(Rows):
         return None if saved is None else segment_in(saved, self.placement)
 
     def vectors(self, name: str) -> VectorColumn:
+        from omnigraph.read.values.vectors import VectorBlock, VectorColumn
+
         if not self.size:
             return VectorColumn(self.column(name).arrow)
         kind = table_schema(self.entity).field(name).type
@@ -447,6 +458,8 @@ class WholeTable(Rows):
 
     def distances(self, name: str, query: Floats, metric: Metric, positions: Array | None = None) -> Floats:
         """Few vectors that are not in memory are fetched."""
+        from omnigraph.read.values.vectors import VectorColumn
+
         if positions is not None and len(positions) <= self._settings.lookup_rows:
             found = None if self.keeps_vectors(name, len(query)) else self._fetched([name], positions)
             if found is not None:
@@ -482,11 +495,15 @@ class WholeTable(Rows):
 
     def vector_index(self, name: str) -> VectorIndex | None:
         """The index of a vector property, if there is one."""
+        from omnigraph.storage.rows.nearest import vector_index
+
         key = (self.ref, ("vector index", name))
         return self._cache.get(key, lambda: _Known(vector_index(self.storage, self.ref, name))).index
 
     def near(self, near: Near) -> Ints:
         """The positions of the rows that an index finds."""
+        from omnigraph.storage.rows.nearest import addresses_near
+
         return self.placement.positions_of(addresses_near(self.storage, self.ref, near))
 
     def batches(self, names: list[str]) -> Iterator[pa.Table]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from omnigraph.lang.query import ir
 from omnigraph.lang.schema.catalog import Catalog
-from omnigraph.read.data.equality import Equality, Side, ValueHop
 from omnigraph.read.pattern.pattern import Link, Node, Pattern
 
 
@@ -60,6 +59,8 @@ def _is_blob(side: ir.Prop, pattern: Pattern, catalog: Catalog) -> bool:
 
 def _link(pattern: Pattern, left: str, right: str, properties: list[tuple[str, str]]) -> None:
     """Connect two variables by the value that they have in common."""
+    from omnigraph.read.data.equality import Equality, Side, ValueHop
+
     sides = [
         Side(pattern.nodes[name].type_name, tuple(pair[number] for pair in properties))
         for number, name in enumerate((left, right))

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from omnigraph.lang.query import ir
-from omnigraph.read.data.equality import Equality, ValueHop
 from omnigraph.records import dataclass
+
+if TYPE_CHECKING:
+    from omnigraph.read.data.equality import Equality, ValueHop
 
 REVERSED = {
     ir.Direction.OUT: ir.Direction.IN,

@@ -8,7 +8,6 @@ from itertools import combinations
 from typing import Final
 
 from omnigraph.lang.query import ir
-from omnigraph.lang.query.lowering.renaming import rename
 from omnigraph.read.pattern.pattern import Link, Node, Pattern
 
 _SUBTRACTED: Final = 3
@@ -90,6 +89,8 @@ def _moved(link: Link, merged: Mapping[str, str]) -> Link:
 
 
 def _renamed(condition: ir.Filter, old: str, new: str) -> ir.Filter:
+    from omnigraph.lang.query.lowering.renaming import rename
+
     [renamed] = rename((condition,), {old: new})
     assert isinstance(renamed, ir.Filter)  # noqa: S101
     return renamed

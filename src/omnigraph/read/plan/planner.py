@@ -27,7 +27,6 @@ from omnigraph.read.run.steps import (
     Unconnected,
     Unequal,
 )
-from omnigraph.read.run.triangles import Corners, Triangles, symmetric_relation
 from omnigraph.records import dataclass
 
 _SELECTIVE: Final = 4
@@ -159,6 +158,8 @@ def _arrange_triangle(plan: _Arrangement, core: set[str], *, last: bool) -> bool
     found = None if plan.steps else next(_triangles(plan, core), None)
     if found is None:
         return False
+    from omnigraph.read.run.triangles import Corners, Triangles, symmetric_relation
+
     names, links = found
     plan.estimates.is_particular = True  # the steps refer to arrays, which the cache may drop
     relation = symmetric_relation([(link.edge_type, link.direction) for link in links], plan.tools)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from omnigraph.lang.query import ir
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Node, Pattern
 from omnigraph.read.plan.access import forced_path
-from omnigraph.read.run.search.indexed import IndexedSearch, PartitionedSearch, indexed_search, partitioned_search
-from omnigraph.read.run.search.nearest import SearchNearest
 from omnigraph.read.run.search.ranking import resolved
+
+if TYPE_CHECKING:
+    from omnigraph.read.run.search.indexed import IndexedSearch, PartitionedSearch
+    from omnigraph.read.run.search.nearest import SearchNearest
 
 
 def nearest_search(query: ir.QueryIR, pattern: Pattern, tables: GraphTables, wanted: int) -> SearchNearest | None:
@@ -19,6 +23,9 @@ def nearest_search(query: ir.QueryIR, pattern: Pattern, tables: GraphTables, wan
     score, node = ranked_first(query), _only(pattern)
     if score is None or node is None or forced_path() == "memory":
         return None
+    from omnigraph.read.run.search.indexed import indexed_search
+    from omnigraph.read.run.search.nearest import SearchNearest
+
     table = tables.nodes(node.type_name)
     search = indexed_search(table, score, wanted, tables.settings)
     if search is None or table.keeps_vectors(score.property, score.dimension):
@@ -28,6 +35,8 @@ def nearest_search(query: ir.QueryIR, pattern: Pattern, tables: GraphTables, wan
 
 def way_of_ranking(query: ir.QueryIR, pattern: Pattern, tables: GraphTables, wanted: int) -> str:
     """How the scores of a query whose rows are in memory choose the first of them, in words."""
+    from omnigraph.read.run.search.indexed import indexed_search, partitioned_search
+
     score = ranked_first(query)
     search: IndexedSearch | PartitionedSearch | None = None
     if score is not None and score.variable in pattern.nodes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -66,10 +65,14 @@ def html_table(columns: Sequence[str], cells: Sequence[Sequence[Any]], max_width
     head = _html_row("th", columns, max_width)
     body = "".join(_html_row("td", row, max_width) for row in zip(*cells, strict=True))
     table = f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+    import html
+
     return f"<div>{table}<p>{html.escape(caption)}</p></div>"
 
 
 def _html_row(tag: str, values: Sequence[Any], max_width: int) -> str:
+    import html
+
     texts = (html.escape(_cut(on_one_line(cell_text(value)), max_width)) for value in values)
     return f"<tr>{''.join(f'<{tag}>{text}</{tag}>' for text in texts)}</tr>"
 

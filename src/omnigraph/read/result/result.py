@@ -42,7 +42,7 @@ class Target:
         return {"branch": self.branch} if self.snapshot is None else {"snapshot": self.snapshot}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Result:
     """The rows of a query, in order. ``graph_commit_id`` names the commit whose state was read.
 

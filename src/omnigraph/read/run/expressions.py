@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.embed.client import EmbeddingClient
 from omnigraph.errors import EmbeddingUnavailable, ParameterError
 from omnigraph.lang.parameters import Value
 from omnigraph.lang.query import ir
 from omnigraph.lang.query.functions.table import may_fail
 from omnigraph.read.pattern.pattern import mentioned
-from omnigraph.read.run.computing import computed, truth
 from omnigraph.read.run.frame import Frame
 from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Array, Bools, Column, Floats
 from omnigraph.read.values.comparing import Operand, Series, compare
+
+if TYPE_CHECKING:
+    from omnigraph.embed.client import EmbeddingClient
 
 
 class Expressions:
@@ -41,6 +42,8 @@ class Expressions:
             held[rows] = self.holds(condition, frame.take(rows))
             return held
         if isinstance(condition.left, ir.Call | ir.Filter) and condition.right == ir.TRUE:
+            from omnigraph.read.run.computing import truth
+
             return truth(condition, frame, self).true
         right = None if condition.right is None else self.operand(condition.right, frame)
         return compare(condition.op, self.operand(condition.left, frame), right, frame.count)
@@ -64,6 +67,8 @@ class Expressions:
                 raise TypeError(f"{type(expression).__name__} has no value by row")
 
     def _computed(self, expression: ir.Call | ir.Filter, frame: Frame) -> Operand:
+        from omnigraph.read.run.computing import computed, truth
+
         if isinstance(expression, ir.Filter):
             return Series(truth(expression, frame, self).column())
         return computed(expression, frame, self)

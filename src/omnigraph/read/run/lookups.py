@@ -28,7 +28,6 @@ from omnigraph.read.run.operators import Operators
 from omnigraph.read.values.columns import Array, Bools, Column, Ints, filled
 from omnigraph.read.values.comparing import Series
 from omnigraph.read.values.parallel import begun
-from omnigraph.storage.rows.filters import compared, sql_literal
 from omnigraph.storage.tables import TableRef
 
 _TOGETHER: Final = 1_000
@@ -61,6 +60,8 @@ def fetch(
     tables: GraphTables, whole: WholeTable, column: str, values: pa.Array, columns: Sequence[str]
 ) -> pa.Table:
     """The rows of a table that have one of the values in a column."""
+    from omnigraph.storage.rows.filters import sql_literal
+
     parts = []
     for start in range(0, len(values), _TOGETHER):
         some = ", ".join(sql_literal(value) for value in values.slice(start, _TOGETHER))
@@ -132,6 +133,8 @@ class Lookups(Operators):
 
     def _pushed(self, filters: Iterable[ir.Filter], variable: str, entity: EntityType) -> Iterable[str]:
         """Filters that Lance can check, as text. They are checked again on the rows that it returns."""
+        from omnigraph.storage.rows.filters import compared
+
         schema = table_schema(entity)
         for condition in filters:
             match condition:

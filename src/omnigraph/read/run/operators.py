@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -17,12 +17,14 @@ from omnigraph.read.pattern.pattern import Link, Node, link_of, mentioned
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import NO_ROW, Frame, joined
 from omnigraph.read.run.hops import reach_bounds, reached
-from omnigraph.read.run.intersection import Intersection
-from omnigraph.read.run.joining import Hops, joining_hops
 from omnigraph.read.run.relations import adjacency_of, are_connected, reached_by
 from omnigraph.read.values.columns import Array, Bools, Column, Ints, Positions
 from omnigraph.read.values.comparing import Series, compare
 from omnigraph.read.values.counting import product
+
+if TYPE_CHECKING:
+    from omnigraph.read.run.intersection import Intersection
+    from omnigraph.read.run.joining import Hops
 
 _ROW: Final = "row#"
 _FEW: Final = 64
@@ -62,6 +64,8 @@ class Operators:
 
     def _scan_of_block(self, frame: Frame, scan: ir.NodeScan, later: Sequence[ir.Operation]) -> Frame:
         """Each row with each entity, as far as the conditions can hold that come later."""
+        from omnigraph.read.run.joining import joining_hops
+
         hops = joining_hops(scan, later, frame.rows, self.tables)
         if hops is None:
             return self.scanned(frame, scan.variable, scan.type_name, scan.filters)
@@ -135,6 +139,8 @@ class Operators:
         for index, operation in enumerate(operations):
             match operation:
                 case ir.NodeScan(variable, type_name, _):
+                    from omnigraph.read.run.joining import joining_hops
+
                     hops = joining_hops(operation, operations[index + 1 :], bound, self.tables)
                     rows *= self.tables.nodes(type_name).count if hops is None else self._partners(hops)
                     bound[variable] = self.tables.nodes(type_name)
@@ -207,6 +213,8 @@ class Operators:
 
     def intersection(self, frame: Frame, links: Sequence[Link]) -> Intersection:
         """The common neighbours of the rows over some links."""
+        from omnigraph.read.run.intersection import Intersection
+
         return Intersection(self.tables, self.limits, frame, links)
 
     def _adjacency(self, link: Link) -> Adjacency:

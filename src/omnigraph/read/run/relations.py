@@ -6,7 +6,6 @@ import numpy as np
 
 from omnigraph.lang.query.ir import Direction
 from omnigraph.read.data.adjacency import Adjacency
-from omnigraph.read.data.equality import equal_values
 from omnigraph.read.data.rows import Rows
 from omnigraph.read.data.tables import GraphTables
 from omnigraph.read.pattern.pattern import Link, Node
@@ -16,6 +15,8 @@ from omnigraph.read.values.columns import Array, Bools
 def rows_of(tables: GraphTables, node: Node) -> Rows:
     """The rows that a variable ranges over: those of its type, or the values that two others have in common."""
     if node.equality is not None:
+        from omnigraph.read.data.equality import equal_values
+
         return equal_values(tables, node.equality).values
     return tables.nodes(node.type_name)
 
@@ -23,6 +24,8 @@ def rows_of(tables: GraphTables, node: Node) -> Rows:
 def reached_by(tables: GraphTables, link: Link, target_type: str) -> Rows:
     """The rows that a link leads to."""
     if link.value is not None and link.direction is Direction.OUT:
+        from omnigraph.read.data.equality import equal_values
+
         return equal_values(tables, link.value.equality).values
     return tables.nodes(target_type)
 
@@ -30,6 +33,8 @@ def reached_by(tables: GraphTables, link: Link, target_type: str) -> Rows:
 def adjacency_of(tables: GraphTables, link: Link) -> Adjacency:
     """The adjacency that a link follows: with edges if it binds one."""
     if link.value is not None:
+        from omnigraph.read.data.equality import equal_values
+
         return equal_values(tables, link.value.equality).adjacency(link.value.side, link.direction)
     return tables.adjacency(link.edge_type, link.direction, edges=link.edge_variable is not None)
 

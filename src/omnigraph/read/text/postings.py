@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.read.text.analysis import Word, go_on, tokenize
-from omnigraph.read.text.spelling import Spelling
 from omnigraph.read.text.vocabulary import Texts, Vocabulary
 from omnigraph.read.values.columns import Array, Bools, Ints, Positions
 from omnigraph.settings import READ_DEFAULTS, ReadSettings
+
+if TYPE_CHECKING:
+    from omnigraph.read.text.spelling import Spelling
 
 _NOWHERE: Final = np.zeros(0, dtype=np.int32)
 
@@ -125,6 +127,8 @@ class Postings:
 
     @cached_property
     def _spelling(self) -> Spelling:
+        from omnigraph.read.text.spelling import Spelling
+
         return Spelling(Texts(self.arrays.spelling_offsets, self.arrays.spelling_content).decoded())
 
     def having(self, term: str, gone: Ints) -> int:

@@ -19,7 +19,6 @@ from omnigraph.lang.parameters import Value
 from omnigraph.lang.query.ir import Op
 from omnigraph.read.values.columns import Array, Bools, Column, Positions, bounds_of
 from omnigraph.read.values.textual import text_against_constant, text_between
-from omnigraph.read.values.vectors import VectorBlock
 from omnigraph.records import dataclass
 
 _EPOCH: Final = dt.date(1970, 1, 1)
@@ -131,6 +130,8 @@ def places_of(column: Column, value: Value) -> Positions | None:
 
 def _is_vector(left: Series, right: tuple[Value, ...]) -> Bools:
     """Which vectors are exactly this one, as 32 bits store it."""
+    from omnigraph.read.values.vectors import VectorBlock
+
     vectors = VectorBlock(left.arrow)
     held = np.asarray((vectors.matrix == np.asarray(right, dtype=np.float32)).all(axis=1))
     return held if vectors.valid is None else held & vectors.valid

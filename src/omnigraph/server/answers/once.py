@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from omnigraph.arguments import text_argument
-from omnigraph.errors import KeyReused, OmniError
+from omnigraph.errors import BranchExists, KeyReused, OmniError, TagExists
 from omnigraph.graph import reservations
 from omnigraph.manifest.state import Commit
 from omnigraph.messages.values import decode_value, encode_value
 from omnigraph.server.answers.calls import Call
-from omnigraph.write.reservations import Reservation
+from omnigraph.write.reservations import Reservation, Reservations
 
 
 class Committed(Protocol):
@@ -28,6 +30,8 @@ R = TypeVar("R")
 C = TypeVar("C", bound=Committed)
 REPLAYED: Final = {"Idempotency-Replayed": "true"}
 """The header of an answer to a write that was done before."""
+_ANSWERED_WITHIN: Final = dt.timedelta(seconds=2)
+_LOOKED_AGAIN_SECONDS: Final = 0.02
 _LONGEST_KEY: Final = 256
 _KEY: Final = "idempotency_key"
 
@@ -69,22 +73,51 @@ def done_once(
         if made is None:
             raise
     if made is not None:
+        kept_meanwhile = _answered(kept, reserved, made)
+        if kept_meanwhile is not None:
+            return _replayed(kept_meanwhile)
         found = rebuilt(made)
     more = then(found, made is not None)
     kept.finish(reserved, encode_value((found, more)))
     return Done(found, REPLAYED if made is not None else {}, more)
 
 
-def made_once(call: Call, run: Callable[[], R]) -> Done[R]:
-    """The result of what makes no commit, but something with a name, which is made only once anyway."""
+def _answered(kept: Reservations, reserved: Reservation, made: Commit) -> Reservation | None:
+    """The reservation with the answer of whoever made its commit, which may be about to keep it.
+
+    Only a commit of this moment is waited for: the others' maker is gone, or would have kept its answer.
+    """
+    until = made.created_at + _ANSWERED_WITHIN
+    while True:
+        again = kept.reserve(reserved.name, reserved.digest)
+        if again.result is not None:
+            return again
+        if dt.datetime.now(dt.UTC) >= until:
+            return None
+        time.sleep(_LOOKED_AGAIN_SECONDS)
+
+
+def made_once(call: Call, run: Callable[[str | None], R], found: Callable[[Reservation], R | None]) -> Done[R]:
+    """The result of what makes no commit, but something with a name.
+
+    ``run`` makes it for the id that it is given, if any; ``found`` is what there is of a reservation, made before
+    by the same write, or at this moment by another server.
+    """
     reserved = _reserved(call)
     if reserved is None:
-        return Done(run())
+        return Done(run(None))
     if reserved.result is not None:
         return _replayed(reserved)
-    made = run()
+    headers: Mapping[str, str] = {}
+    try:
+        made = run(reserved.graph_commit_id)
+    except (BranchExists, TagExists):
+        again = found(reserved)
+        if again is None:
+            raise
+        made, headers = again, REPLAYED
     reservations(call.graph).finish(reserved, encode_value((made, {})))
-    return Done(made)
+    return Done(made, headers)
 
 
 def _reserved(call: Call) -> Reservation | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from omnigraph.bulk.load.options import LoadResult
 from omnigraph.errors import BranchNotFound, ClusterManaged, InvalidArgument, OmniError
-from omnigraph.graph import with_instead
+from omnigraph.graph import create_branch_for, reservations, tag_for, with_instead
 from omnigraph.history.diff import Op
 from omnigraph.history.merging.plans import MergeOutcome, MergePlan, MergeResult
 from omnigraph.history.merging.undo import UndoResult
@@ -113,7 +113,12 @@ def _load(call: Call, data: Content) -> Answer:
 def create_branch(call: Call) -> Answer:
     """Create a branch at the newest state of another one."""
     origin = call.get("from", MAIN)
-    done = made_once(call, lambda: call.graph.create_branch(call.values["name"], origin, actor=call.actor))
+    name = call.values["name"]
+    done = made_once(
+        call,
+        lambda request: create_branch_for(call.graph, request, name, origin, call.actor),
+        lambda reserved: reservations(call.graph).branch(reserved, name),
+    )
     about = {"uri": call.graph.address, "actor_id": call.actor, "from": origin}
     return Found(done.result, lambda: {**about, **done.result.as_json()}, headers=done.headers)
 
@@ -230,7 +235,12 @@ def _is_still(call: Call, branch: str, commit: str | None) -> bool:
 
 def create_tag(call: Call) -> Answer:
     """Give a name to a commit, by default to the newest one of main."""
-    done = made_once(call, lambda: call.graph.tag(call.values["name"], call.get("at"), actor=call.actor))
+    name = call.values["name"]
+    done = made_once(
+        call,
+        lambda request: tag_for(call.graph, request, name, call.get("at"), call.actor),
+        lambda reserved: reservations(call.graph).tag(reserved, name),
+    )
     return Found(done.result, done.result.as_json, headers=done.headers)
 
 

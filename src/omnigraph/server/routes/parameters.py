@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Final
 
-from omnigraph.arguments import described, shortened, text_argument
+from omnigraph.arguments import described, seconds_argument, shortened, text_argument, unique_members
 from omnigraph.errors import InvalidArgument, RequestError
 
 
@@ -91,8 +91,7 @@ class Parameter:
             case Kind.NUMBER if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63:
                 raise InvalidArgument(self.name, f"it is a whole number, not {described(value)}")
             case Kind.SECONDS:
-                if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-                    raise InvalidArgument(self.name, f"it is a number above 0, not {described(value)}")
+                return seconds_argument(self.name, value)
                 return float(value)
             case Kind.FLAG if not isinstance(value, bool):
                 raise InvalidArgument(self.name, f"it is true or false, not {described(value)}")
@@ -171,7 +170,7 @@ def _known(name: str, named: Mapping[str, Parameter], where: str) -> str:
 def _json(content: bytes) -> object:
     """JSON that is not nested so deeply that working on it would exhaust the stack."""
     try:
-        value = json.loads(content, parse_constant=_refuse_constant)
+        value = json.loads(content, object_pairs_hook=unique_members, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise RequestError(f"the body is not JSON: {shortened(reason)}") from None

@@ -14,7 +14,6 @@ import fcntl
 import hashlib
 import os
 import re
-import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -206,6 +205,8 @@ class LocalObjects:
     @staticmethod
     def _beside(path: str) -> str:
         """Where a file is written before it gets a name of its own."""
+        import secrets
+
         return f"{_folder(path)}/put#{secrets.randbelow(10**18)}"
 
     @contextlib.contextmanager

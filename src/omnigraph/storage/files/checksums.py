@@ -8,7 +8,6 @@ files. Object stores check what they keep by themselves, and nothing can be rena
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import re
 import stat
@@ -30,6 +29,8 @@ _MAGIC: Final = b"LANC"
 _NAMED: Final = re.compile(r"-([0-9a-f]{16})\.lance$")
 _LOW: Final = 2**32 - 1
 _READ_AT_ONCE: Final = 1 << 16
+_PIECE: Final = 1 << 18
+"""Larger files are read in pieces that stay in the processor's cache: that is faster than mapping them."""
 
 
 def checksum(paths: Iterable[StrPath]) -> int:
@@ -64,9 +65,13 @@ def _add(total: xxhash.xxh3_64, path: StrPath) -> tuple[int, bytes]:
             content = os.pread(descriptor, size, 0)
             total.update(content)
             return size, content[-len(_MAGIC) :]
-        with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as mapped:
-            total.update(mapped)
-            return size, mapped[-len(_MAGIC) :]
+        piece = bytearray(_PIECE)
+        view, found, end = memoryview(piece), 0, b""
+        while read := os.readv(descriptor, [piece]):
+            total.update(view[:read])
+            end = (end + bytes(view[max(0, read - len(_MAGIC)) : read]))[-len(_MAGIC) :]
+            found += read
+        return found, end
     finally:
         os.close(descriptor)
 

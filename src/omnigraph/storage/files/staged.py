@@ -22,7 +22,6 @@ from omnigraph.storage.files.checksums import (
     require_whole,
     write_index_checksums,
 )
-from omnigraph.storage.files.deletions import require_deletions
 from omnigraph.storage.files.durability import StrPath, sync_files
 from omnigraph.storage.files.names import name_of
 
@@ -64,6 +63,8 @@ def _settle(folder: Path, files: Iterable[DataFile]) -> None:
 
 def settle_deletions(uri: str, fragments: Iterable[FragmentMetadata]) -> list[FragmentMetadata]:
     """Check the new deletion files of fragments, number them by their content, and sync them."""
+    from omnigraph.storage.files.deletions import require_deletions
+
     folder = local_folder(uri)
     if folder is None:
         return list(fragments)

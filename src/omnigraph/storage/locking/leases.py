@@ -27,10 +27,10 @@ from omnigraph.storage import layout
 from omnigraph.storage.control.contents import Versioned
 from omnigraph.storage.control.sealed import seal, unseal
 from omnigraph.storage.locking.holders import HeldLock
+from omnigraph.storage.locking.patience import TIME_TO_LIVE as TIME_TO_LIVE
 from omnigraph.storage.locking.patience import Patience, process_name
 from omnigraph.storage.objects import ObjectStore
 
-TIME_TO_LIVE: Final = 10.0
 _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.1
 _REPEATS: Final = 3

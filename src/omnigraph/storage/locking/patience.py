@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import socket
 import time
+from typing import Final
 
 from omnigraph.errors import LockTimeout
+
+TIME_TO_LIVE: Final = 10.0
+"""For how many seconds a lease that is not renewed holds a lock of an object store."""
 
 
 class Patience:

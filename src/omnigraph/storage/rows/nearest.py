@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from omnigraph.records import dataclass
 from omnigraph.storage.files.verification import LOOKUP_BYTES
-from omnigraph.storage.stage.indexes import VECTOR_KINDS, existing_indexes, partitions_of
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import TableRef, TableVersions
 
@@ -32,6 +31,8 @@ class VectorIndex:
 
 def vector_index(tables: TableVersions, ref: TableRef, column: str) -> VectorIndex | None:
     """The index of a column of vectors in one version of a table; None if there is none. No data is read."""
+    from omnigraph.storage.stage.indexes import VECTOR_KINDS, existing_indexes, partitions_of
+
     for found in existing_indexes(tables.open(ref)):
         if found.column == column and found.kind in VECTOR_KINDS and found.rows:
             largest = max(segment.rows for segment in found.segments)

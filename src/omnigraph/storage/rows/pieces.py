@@ -19,11 +19,9 @@ from lance.file import LanceFileReader
 from omnigraph.errors import ObjectDamaged
 from omnigraph.records import dataclass
 from omnigraph.storage.address import Scheme
-from omnigraph.storage.files.deletions import deleted_rows_of
 from omnigraph.storage.files.fragments import fragments_of
 from omnigraph.storage.files.names import name_of
 from omnigraph.storage.files.verification import LOOKUP_BYTES
-from omnigraph.storage.rows.filters import sql_literal
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import TableRef, TableVersions
 
@@ -89,6 +87,8 @@ def column_numbers(tables: TableVersions, ref: TableRef) -> dict[str, int]:
 
 def deleted_rows(tables: TableVersions, ref: TableRef, piece: Piece) -> Offsets:
     """The places of the deleted rows of a piece, ascending."""
+    from omnigraph.storage.files.deletions import deleted_rows_of
+
     if piece.deletions is None:
         return np.zeros(0, dtype=np.int32)
     tables.verify_fragments(ref, [piece.fragment])
@@ -178,6 +178,8 @@ def numbered_rows(
 
 def addresses_of(tables: TableVersions, ref: TableRef, ids: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """Those of some ids that a version has, and the addresses of their rows, through the index of the ids."""
+    from omnigraph.storage.rows.filters import sql_literal
+
     handle = tables.verified(ref, LOOKUP_BYTES)
     wanted = ", ".join(sql_literal(each) for each in ids.unique().drop_null())
     if not wanted:

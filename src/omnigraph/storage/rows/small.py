@@ -17,11 +17,9 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
 from omnigraph.records import dataclass
-from omnigraph.storage.files.datafiles import has_blobs
 from omnigraph.storage.files.fragments import fragments_of
 from omnigraph.storage.files.names import name_of
 from omnigraph.storage.rows.pieces import Offsets, Piece, column_numbers, deleted_rows, physical_rows, pieces_of
-from omnigraph.storage.rows.row_ids import row_ids
 from omnigraph.storage.together import side_by_side
 from omnigraph.storage.unavailable import translated
 from omnigraph.storage.versions import TableRef, TableVersions
@@ -77,6 +75,8 @@ class SmallTables:
             return self._made(ref, schema)
 
     def _made(self, ref: TableRef, schema: pa.Schema) -> pa.Table | None:
+        from omnigraph.storage.files.datafiles import has_blobs
+
         place = ref.location, ref.branch
         with self._lock:
             known = self._versions.get(place)
@@ -134,6 +134,8 @@ class SmallTables:
         self, ref: TableRef, schema: pa.Schema, fragments: Sequence[FragmentMetadata], rows: pa.Table
     ) -> None:
         """Keep rows that were just written to files of a table, one fragment after the other."""
+        from omnigraph.storage.files.datafiles import has_blobs
+
         if rows.num_rows > MOST_ROWS or rows.nbytes > MOST_BYTES or has_blobs(schema):
             return
         folder, columns, start = self._tables.uri(ref.location, ref.branch), self._columns(ref), 0
@@ -159,6 +161,8 @@ class SmallTables:
 
     def _identified(self, piece: Piece, fragment: FragmentMetadata) -> pa.Array | None:
         """The row ids of the physical rows of a piece; None if they are stored in an unknown way."""
+        from omnigraph.storage.rows.row_ids import row_ids
+
         key = piece.folder, piece.files
         with self._lock:
             known = self._ids.get(key)

@@ -83,7 +83,8 @@ def _raise_violations(load: StagedLoad, results: Sequence[CheckResult]) -> None:
 
 def _repeated_ids(entity: EntityType, result: CheckResult) -> OmniError:
     if not entity.key:
-        return KeyConflict(entity.table_key, [row_id for row_id, _ in result.repeated], result.repeated_total)
+        ids = [row_id for row_id, _ in result.repeated]
+        return KeyConflict(entity.table_key, ids, result.repeated_total, repeated=True)
     violations = [repeated_key(entity, row_id, count) for row_id, count in result.repeated]
     return repeated_keys(entity, violations, result.repeated_total)
 

@@ -57,6 +57,8 @@ class Source:
             mark = getattr(self, name)
             if mark is not None and (not isinstance(mark, str) or len(mark.encode()) != 1 or mark in "\r\n"):
                 raise InvalidArgument(name, f"it is one character, not {mark!r:.40}")
+        if self.quote == (self.delimiter or PLAIN.delimiter):
+            raise InvalidArgument("quote", f"{self.quote!r} is the delimiter as well")
         if isinstance(self.nulls, str) or not all(isinstance(text, str) for text in self.nulls):
             raise InvalidArgument("nulls", "it is a list of texts")
         if self.names is not None and (isinstance(self.names, str) or len(set(self.names)) < len(self.names)):

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.arguments import described
-from omnigraph.bulk.load.inputs import json_line
+from omnigraph.bulk.load.inputs import numbered_line
 from omnigraph.bulk.load.sources.finding import TypedData
-from omnigraph.errors import BadValue, InvalidArgument, SourceUnusable
+from omnigraph.errors import InvalidArgument, SourceUnusable
 from omnigraph.formats.cells import RowErrors
 from omnigraph.formats.columnar import numbered_ends, read_columns
 from omnigraph.formats.dialect import Layout
@@ -133,12 +133,17 @@ def _converted(tables: Callable[[], Iterator[pa.Table]], name: str) -> Iterator[
     except pa.ArrowException as error:
         reason = "; ".join(str(part) for part in error.args).partition("\n")[0].partition(". Detail: ")[0]
         raise SourceUnusable(name, f"Arrow cannot read it: {reason}") from error
+    except UnicodeEncodeError as error:
+        half = f"U+{ord(error.object[error.start]):04X}"
+        raise SourceUnusable(name, f"a text has {half}, half of a character, which UTF-8 cannot hold") from error
 
 
 def _of_pandas(frame: Any) -> pa.Table:
-    """A DataFrame of pandas without its index."""
+    """A DataFrame of pandas without its index. Arrow has no columns that leave zeros out."""
     if not frame.columns.is_unique:
         raise pa.ArrowInvalid(f"a column is there twice: {', '.join(map(str, frame.columns))}")
+    sparse = [name for name in frame.columns if hasattr(frame[name], "sparse")]
+    frame = frame.assign(**{name: frame[name].sparse.to_dense() for name in sparse}) if sparse else frame
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except pa.ArrowException:
@@ -257,10 +262,7 @@ def _json_chunks(records: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
     lines: list[bytes] = []
     size = 0
     for number, record in enumerate(records, 1):
-        try:
-            lines.append(json_line(record))
-        except BadValue as error:
-            raise BadValue(f"record {number}: {error.reason}") from error
+        lines.append(numbered_line(number, record))
         size += len(lines[-1]) + 1
         if size >= _CHUNK_BYTES:
             yield b"\n".join(lines)

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from omnigraph.bulk.load.sources.files import SourceFile
 from omnigraph.bulk.ranges import open_file
 from omnigraph.errors import OmniError, SourceUnusable
+from omnigraph.formats.cells import NOT_UTF8
 from omnigraph.formats.delimited import header_of
 from omnigraph.formats.format import Format
 
@@ -37,7 +38,7 @@ def opened(file: SourceFile) -> Iterator[pa.NativeFile]:
                 yield pa.CompressedInputStream(raw, file.compression)
         except OmniError:
             raise
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             packed = f" packed with {file.compression}" if file.compression else ""
             reason = f"it cannot be read as {_TITLES[file.format]}{packed}: {error}"
             raise SourceUnusable(file.name, reason) from error
@@ -77,11 +78,23 @@ def arrow_batches(file: SourceFile, start: int, stop: int) -> Iterator[Iterator[
     """Some batches of an Arrow file; with ``stop`` 0 all of a stream."""
     if not stop:
         with arrow_stream(file) as reader:
-            yield iter(reader)
+            yield map(_undamaged, reader)
         return
     with opened(file) as stream:
         random = pa.ipc.open_file(stream)
-        yield (random.get_batch(number) for number in range(start, stop))
+        yield (_undamaged(random.get_batch(number)) for number in range(start, stop))
+
+
+def _undamaged(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch of a file; ArrowInvalid if its parts do not fit each other. Texts that are not UTF-8 are told of
+    row by row, where rows become records."""
+    for column in batch.columns:
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            if NOT_UTF8 not in str(error):
+                raise
+    return batch
 
 
 def batch_count(file: SourceFile) -> int:

@@ -90,12 +90,16 @@ def _batch_blocks(part: Slice, catalog: Catalog) -> Iterator[Block]:
 
 def _batches(part: Slice) -> Iterator[pa.RecordBatch]:
     file = part.file
+    wanted = list(dict.fromkeys(file.columns.values()))
     if file.format is Format.ARROW:
         with arrow_batches(file, part.start, part.stop) as batches:
-            yield from batches
+            for batch in batches:
+                if missing := [name for name in wanted if name not in batch.schema.names]:
+                    raise pa.ArrowInvalid(f"a batch lacks the column '{missing[0]}' that the file says it has")
+                yield batch
         return
     with opened(file) as stream:
-        groups, wanted = list(range(part.start, part.stop)), list(dict.fromkeys(file.columns.values()))
+        groups = list(range(part.start, part.stop))
         yield from pq.ParquetFile(stream).iter_batches(batch_size=_BATCH_ROWS, row_groups=groups, columns=wanted)
 
 

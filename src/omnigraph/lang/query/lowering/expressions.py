@@ -26,7 +26,6 @@ from omnigraph.lang.query.syntax.expressions import (
     Variable,
     Whole,
 )
-from omnigraph.lang.query.typecheck.rankings import RULES
 from omnigraph.lang.query.typecheck.scope import Scope
 from omnigraph.lang.values import (
     BOOL,
@@ -61,6 +60,8 @@ def lower_expression(expression: Expression, scope: Scope, params: Mapping[str, 
             return _text_call(expression, scope, params)
         case ScoreCall(function, operands):
             lowered = [lower_expression(one, scope, params) for one in operands]
+            from omnigraph.lang.query.typecheck.rankings import RULES
+
             return RULES[function].ranking(function, lowered, scope)
         case _ if isinstance(expression, COMPUTED):
             typing = Typing(scope, params)

@@ -11,7 +11,6 @@ from omnigraph.lang.query.functions.signature import unified
 from omnigraph.lang.query.lowering.computed import conditions_of
 from omnigraph.lang.query.lowering.dependencies import Known, Waiting, introduced_by, mentioned_by, untouched_by
 from omnigraph.lang.query.lowering.expressions import lower_expression
-from omnigraph.lang.query.lowering.renaming import rename
 from omnigraph.lang.query.scores import SCORES
 from omnigraph.lang.query.syntax.clauses import Requirement, TextPredicate
 from omnigraph.lang.query.syntax.expressions import (
@@ -175,7 +174,11 @@ class _Lowering:
         """The inner operations; a variable of the block's own that has an outer namesake is renamed."""
         namesakes = [name for name in negation.scope.own if name in known]
         operations = tuple(self.block(negation, Known(known, namesakes)))
-        return rename(operations, {name: self._hidden(name) for name in namesakes}) if namesakes else operations
+        if not namesakes:
+            return operations
+        from omnigraph.lang.query.lowering.renaming import rename
+
+        return rename(operations, {name: self._hidden(name) for name in namesakes})
 
     def _hidden(self, name: str) -> str:
         """A name that no query can write."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from omnigraph.lang.query.spelling import spell_expression
 from omnigraph.lang.query.syntax.expressions import (
     COMPUTED,
     Aggregate,
@@ -48,15 +47,21 @@ def column_name(expression: Expression) -> str:
         case Aggregate(function, argument) if function in NAMED_BY_ARGUMENT and not isinstance(argument, _TEXTUAL):
             return column_name(argument)
         case Aggregate():
-            return spell_expression(expression)
+            return _spelt(expression)
         case Now():
             return "now"
         case AliasRef(name):
             return name
         case _ if isinstance(expression, COMPUTED):
-            return spell_expression(expression)
+            return _spelt(expression)
         case _:
             return "literal"
+
+
+def _spelt(expression: Expression) -> str:
+    from omnigraph.lang.query.spelling import spell_expression
+
+    return spell_expression(expression)
 
 
 def without_aliases(expression: Expression, columns: Mapping[str, ResultColumn]) -> Expression:

@@ -27,7 +27,6 @@ from omnigraph.lang.query.syntax.expressions import (
 )
 from omnigraph.lang.query.syntax.queries import Ordering, ReadBody
 from omnigraph.lang.query.typecheck.naming import ResultColumn, column_name, without_aliases
-from omnigraph.lang.query.typecheck.rankings import check_ranking
 from omnigraph.lang.query.typecheck.results import (
     Returned,
     aggregates,
@@ -105,6 +104,8 @@ class _Orderings:
             case Variable(name) if (given := context.parameters.get(name)) is not None and given.is_blob:
                 self._orderable(given, expression)
             case ScoreCall():
+                from omnigraph.lang.query.typecheck.rankings import check_ranking
+
                 check_ranking(expression, self.scope, context)
                 if position > 0:
                     context.report(

@@ -7,7 +7,6 @@ from functools import partial
 
 from omnigraph.lang.diagnostics import suggest
 from omnigraph.lang.query.functions.signature import unified
-from omnigraph.lang.query.spelling import spell_expression
 from omnigraph.lang.query.syntax.expressions import AliasRef, ScoreCall, Whole
 from omnigraph.lang.query.syntax.queries import Ordering, ReadBody
 from omnigraph.lang.query.typecheck.comparisons import conversion
@@ -116,6 +115,8 @@ def _check_order(ordering: Ordering, known: dict[str, ResultColumn], context: Co
     else:
         found = column is not None and not column.aliased and column.expression == expression
     if column is None or not found:
+        from omnigraph.lang.query.spelling import spell_expression
+
         shown = spell_expression(expression)
         context.report(
             "Q110",

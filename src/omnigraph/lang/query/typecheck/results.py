@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from omnigraph.lang.diagnostics import suggest
-from omnigraph.lang.query.spelling import spell_expression
 from omnigraph.lang.query.syntax.expressions import (
     COMPUTED,
     LITERALS,
@@ -35,7 +34,6 @@ from omnigraph.lang.query.typecheck.naming import (
     without_aliases,
 )
 from omnigraph.lang.query.typecheck.operands import literal_type, unknown_variable, value_type
-from omnigraph.lang.query.typecheck.rankings import check_ranking
 from omnigraph.lang.query.typecheck.scope import Context, Scope, property_type, unbound_property
 from omnigraph.lang.values import DATETIME, F64, I64, STRING, U64, Scalar, ValueType
 from omnigraph.records import dataclass
@@ -97,6 +95,8 @@ def check_grouped(expression: Expression, keys: Sequence[Expression], context: C
         named = expression if isinstance(expression, Variable) else getattr(expression, "variable", None)
         if any(isinstance(key, Whole) and key.variable == named for key in keys):
             return
+        from omnigraph.lang.query.spelling import spell_expression
+
         shown = spell_expression(expression)
         context.report(
             "T9", f"`{shown}` is no key of the groups", expression.span, f"return `{shown}` too, or aggregate it"
@@ -169,6 +169,8 @@ def projected_type(expression: Expression, scope: Scope, context: Context) -> Va
             )
             return None
         case ScoreCall():
+            from omnigraph.lang.query.typecheck.rankings import check_ranking
+
             check_ranking(expression, scope, context)
             return F64.or_null()
         case TextCall():

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from omnigraph.errors import OmniError
-from omnigraph.read.data.saved import postings, topology
+from omnigraph.read.data.saved import topology
 from omnigraph.read.data.saved.container import Parts
-from omnigraph.read.data.saved.postings import SavedPostings
 from omnigraph.read.data.saved.topology import SavedTopology
 from omnigraph.storage import layout
 from omnigraph.storage.files.mapped import mapped
 from omnigraph.storage.handles import TableRef
 from omnigraph.storage.tables import Tables
+
+if TYPE_CHECKING:
+    from omnigraph.read.data.saved.postings import SavedPostings
 
 
 def saved_topology(tables: Tables, edges: TableRef) -> SavedTopology | None:
@@ -32,6 +35,8 @@ def saved_topology(tables: Tables, edges: TableRef) -> SavedTopology | None:
 def saved_postings(tables: Tables, ref: TableRef, column: int) -> SavedPostings | None:
     """The postings that were saved for a column of some version of a table; those of the trunk will do for a
     branch."""
+    from omnigraph.read.data.saved import postings
+
     try:
         for native in dict.fromkeys((ref.branch, None)):
             keys = sorted(postings_keys(tables, ref.location, native, column), key=layout.postings_version)
@@ -74,6 +79,8 @@ def save(tables: Tables, saved: SavedTopology) -> bool:
 
 def save_postings(tables: Tables, saved: SavedPostings) -> bool:
     """Save postings in the place of earlier ones of their column, table and branch; was that possible?"""
+    from omnigraph.read.data.saved import postings
+
     ref = saved.table.ref
     key = layout.postings_object(ref.location, ref.branch, saved.column, ref.version)
     content = postings.encoded(saved, tables.address.lance_root)

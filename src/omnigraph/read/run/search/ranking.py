@@ -16,8 +16,6 @@ from omnigraph.lang.query.scores import SCORES
 from omnigraph.read.data.rows import Rows, WholeTable
 from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.run.frame import Frame
-from omnigraph.read.run.search.indexed import candidates_by_index
-from omnigraph.read.run.search.scorers import NearestScorer, scorer_of
 from omnigraph.read.values.arrays import to_arrow
 from omnigraph.read.values.columns import Array, Bools, Column, Floats, Ints
 from omnigraph.read.values.sorting import is_ascending
@@ -137,6 +135,8 @@ class Arms:
 
 def _scores(arm: ir.Score, rows: Rows, positions: Array | None, expressions: Expressions) -> Floats:
     """The scores of the entities at some positions, or of all; NaN where the position is negative."""
+    from omnigraph.read.run.search.scorers import scorer_of
+
     count = rows.size if positions is None else len(positions)
     scorer = scorer_of(arm, expressions) if rows.count else None
     if scorer is None:
@@ -238,11 +238,15 @@ def _preselected(
     is_whole = positions is rows.everything
     is_sorted = is_whole or is_ascending(positions)
     among = None if is_whole else _entities(positions, rows.size, is_sorted=is_sorted)
+    from omnigraph.read.run.search.scorers import NearestScorer, scorer_of
+
     scorer = scorer_of(ranking, expressions) if len(positions if among is None else among) else None
     if scorer is None:
         return frame
     chosen = None
     if isinstance(ranking, ir.Nearest) and isinstance(scorer, NearestScorer):
+        from omnigraph.read.run.search.indexed import candidates_by_index
+
         chosen = candidates_by_index(ranking, scorer, rows, limit, among, settings)
     if chosen is None:
         chosen = scorer.candidates(rows, limit, among)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from omnigraph.read.run.expressions import Expressions
 from omnigraph.read.text.analysis import terms_of
 from omnigraph.read.text.bm25 import Statistics, piece_scores
 from omnigraph.read.values.columns import Array, Floats, Ints
-from omnigraph.read.values.vectors import Metric
 from omnigraph.records import dataclass
+
+if TYPE_CHECKING:
+    from omnigraph.read.values.vectors import Metric
 
 Counts = TypeVar("Counts")
 
