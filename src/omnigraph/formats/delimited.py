@@ -196,7 +196,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _cell_types(form: Delimited, data: bytes) -> dict[str, pa.DataType]:
+def _cell_types(form: Delimited, data: Content) -> dict[str, pa.DataType]:
     """The types that Arrow may give to cells: its numbers and days are read as those of texts, later, would be.
 
     Arrow takes 0x10 for an integer as well, so integers stay texts where there is such a text in any column.
