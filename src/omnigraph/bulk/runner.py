@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Task = TypeVar("Task")
 Value = TypeVar("Value")
 _MAX_THREADS: Final = 4
+_WAITING_THREADS: Final = 1
+"""So many threads more than cores run tasks: one task or another waits for the disk, or for Lance."""
 _POLL_SECONDS: Final = 0.2
 """How often the progress of running tasks is looked at."""
 
@@ -130,6 +132,7 @@ class LocalRunner:
     ) -> None:
         self.job = job or fresh_id()
         self.cores = min(_MAX_THREADS, os.cpu_count() or 1)
+        self._threads = self.cores + _WAITING_THREADS
         self.reporter = Reporter(listener)
         self.cancellation = cancellation
 
@@ -155,7 +158,7 @@ class LocalRunner:
 
         with (
             closing(Meters(len(tasks))) as meters,
-            ThreadPoolExecutor(self.cores, "omnigraph-job") as pool,
+            ThreadPoolExecutor(self._threads, "omnigraph-job") as pool,
         ):
             futures = [pool.submit(unless_stopped, number, task) for number, task in enumerate(tasks)]
             try:
@@ -197,11 +200,11 @@ class LocalRunner:
                 )
                 self.report(done)
 
-        with ThreadPoolExecutor(self.cores, "omnigraph-job") as pool:
+        with ThreadPoolExecutor(self._threads, "omnigraph-job") as pool:
             try:
                 for index, task in enumerate(tasks):
                     pending[pool.submit(unless_stopped, task)] = index
-                    while len(pending) > self.cores:
+                    while len(pending) > self._threads:
                         settle()
                 while pending:
                     settle()

@@ -17,7 +17,7 @@ from omnigraph.formats.cells import RowErrors
 from omnigraph.formats.columnar import read_columns
 from omnigraph.formats.dialect import Dialect
 from omnigraph.formats.jsonl.blocks import Block, Unreadable
-from omnigraph.formats.quoting import header_end, is_open, last_end, record_lines
+from omnigraph.formats.quoting import Content, header_end, is_open, last_end, record_lines
 from omnigraph.formats.texts import plain_type, typed_batch
 from omnigraph.lang.schema.catalog import EntityType
 
@@ -105,19 +105,21 @@ def _no_text(start: bytes) -> str:
 class Piece:
     """Bytes of whole records. One that is not ``is_closed`` is the last record of a file, with an open quote."""
 
-    data: bytes
+    data: Content
     is_closed: bool = True
 
 
 def whole_records(chunks: Iterable[bytes], dialect: Dialect, source: str) -> Iterator[Piece]:
     """The bytes of CSV, cut anew so that every piece consists of whole records."""
-    held = b""
+    held = bytearray()
     for chunk in chunks:
-        held = held + chunk if held else chunk
+        held += chunk
+        del chunk  # as large as all that is held
         end = last_end(held, dialect)
         if end:
-            yield Piece(held[:end])
-            held = held[end:]
+            whole, held = held, held[end:]
+            del whole[end:]
+            yield Piece(whole)
         if len(held) > _LONGEST_RECORD:
             shown = repr(held[:_SHOWN_BYTES].decode(errors="replace"))
             reason = f"the row that begins with {shown} has more than {_LONGEST_RECORD >> 20} MB"
@@ -138,10 +140,10 @@ def read_delimited(pieces: Iterable[Piece], form: Delimited, *, has_header: bool
         header = header_end(data, form.dialect) if has_header else 0
         before = record_lines(data[:header], form.dialect, 0)[1]
         has_header = has_header and not header
-        yield _block(form, data[header:], before)
+        yield _block(form, data[header:] if header else data, before)
 
 
-def _block(form: Delimited, data: bytes, before: int) -> Block:
+def _block(form: Delimited, data: Content, before: int) -> Block:
     """The records of some bytes, after that many lines of a header."""
     batch, refused = _batch(form, data)
     at, lines = record_lines(data, form.dialect, batch.num_rows + len(refused))
@@ -158,7 +160,7 @@ def _block(form: Delimited, data: bytes, before: int) -> Block:
     return Block(records, sorted(bad, key=lambda one: one.line), lines + before)
 
 
-def _batch(form: Delimited, data: bytes) -> tuple[pa.RecordBatch, dict[int, str]]:
+def _batch(form: Delimited, data: Content) -> tuple[pa.RecordBatch, dict[int, str]]:
     """The cells of some bytes, with their types if Arrow can read all of them for sure, else as bytes."""
     wanted = list(dict.fromkeys(form.columns.values()))
     if _SOMETHING.search(data) is None:
@@ -170,7 +172,7 @@ def _batch(form: Delimited, data: bytes) -> tuple[pa.RecordBatch, dict[int, str]
 
 
 def _parsed(
-    form: Delimited, data: bytes, wanted: list[str], types: Mapping[str, pa.DataType]
+    form: Delimited, data: Content, wanted: list[str], types: Mapping[str, pa.DataType]
 ) -> tuple[pa.RecordBatch, dict[int, str]]:
     refused = _Refused()
     if data.startswith(BOM_UTF8):
@@ -194,7 +196,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _cell_types(form: Delimited, data: bytes) -> dict[str, pa.DataType]:
+def _cell_types(form: Delimited, data: Content) -> dict[str, pa.DataType]:
     """The types that Arrow may give to cells: its numbers and days are read as those of texts, later, would be.
 
     Arrow takes 0x10 for an integer as well, so integers stay texts where there is such a text in any column.

@@ -20,6 +20,8 @@ import numpy.typing as npt
 from omnigraph.formats.dialect import Dialect
 
 Positions = npt.NDArray[np.int64]
+Content = bytes | bytearray
+"""Bytes of a file. Those that are cut at ends of records are changed in place, as copies are large."""
 _NEWLINE: Final = ord("\n")
 _RETURN: Final = ord("\r")
 _SPARSE_BYTES: Final = 1 << 10
@@ -76,7 +78,7 @@ def _first_end(text: bytes, low: int, high: int, quotes: Positions, way: int) ->
     return int(ends[0]) + 1 if len(ends) else None
 
 
-def last_end(data: bytes, dialect: Dialect) -> int:
+def last_end(data: Content, dialect: Dialect) -> int:
     """Where the last whole record ends, of bytes that begin with a record; 0 if none ends there."""
     quotes = _sure_quotes(data, dialect)
     if quotes is None or (b"\n" not in data and b"\r" in data):
@@ -90,7 +92,7 @@ def last_end(data: bytes, dialect: Dialect) -> int:
     return 0
 
 
-def _last_match(data: bytes, dialect: Dialect) -> int:
+def _last_match(data: Content, dialect: Dialect) -> int:
     end = 0
     for match in _record(dialect).finditer(data):
         is_open = match["end"] == b"\r" and match.end() == len(data)  # a newline may follow
@@ -99,13 +101,13 @@ def _last_match(data: bytes, dialect: Dialect) -> int:
     return end
 
 
-def is_open(record: bytes, dialect: Dialect) -> bool:
+def is_open(record: Content, dialect: Dialect) -> bool:
     """Opens a quote of the last record of a file that nothing closes? A line end after it would be part of it."""
     found = _record(dialect).match(record + b"\n")
     return found is not None and not found["end"]
 
 
-def record_ends(data: bytes, dialect: Dialect) -> Positions:
+def record_ends(data: Content, dialect: Dialect) -> Positions:
     """Where each record ends, blank ones included. The last one may lack its line end."""
     quotes = _sure_quotes(data, dialect)
     if quotes is None or _has_lone_return(data):
@@ -118,7 +120,7 @@ def record_ends(data: bytes, dialect: Dialect) -> Positions:
     return np.asarray(ends, np.int64)
 
 
-def record_lines(data: bytes, dialect: Dialect, records: int) -> tuple[Positions, int]:
+def record_lines(data: Content, dialect: Dialect, records: int) -> tuple[Positions, int]:
     """The lines, from 1, on which that many records begin that are not blank, and how many lines there are."""
     lines = _line_ends(data) + (len(data) > 0 and not data.endswith(b"\n"))
     if lines == records and not _has_lone_return(data):
@@ -132,7 +134,7 @@ def record_lines(data: bytes, dialect: Dialect, records: int) -> tuple[Positions
     return first[:-1][~is_blank], int(first[-1]) - 1
 
 
-def records_on(data: bytes, dialect: Dialect, lines: Collection[int]) -> dict[int, bytes]:
+def records_on(data: Content, dialect: Dialect, lines: Collection[int]) -> dict[int, bytes]:
     """The records that begin on some lines, from 1, without their line ends."""
     ends = record_ends(data, dialect)
     if not len(ends):
@@ -140,10 +142,10 @@ def records_on(data: bytes, dialect: Dialect, lines: Collection[int]) -> dict[in
     first = _first_lines(data, ends)[:-1]
     found = np.flatnonzero(np.isin(first, list(lines)))
     starts = np.concatenate([[0], ends[:-1]])
-    return {int(first[at]): data[starts[at] : ends[at]].rstrip(b"\r\n") for at in found}
+    return {int(first[at]): bytes(data[starts[at] : ends[at]].rstrip(b"\r\n")) for at in found}
 
 
-def _first_lines(data: bytes, ends: Positions) -> Positions:
+def _first_lines(data: Content, ends: Positions) -> Positions:
     """The lines, from 1, on which records begin, and the one behind them."""
     text = np.frombuffer(data, np.uint8)
     newlines = np.searchsorted(np.flatnonzero(text == _NEWLINE), ends)
@@ -151,18 +153,18 @@ def _first_lines(data: bytes, ends: Positions) -> Positions:
     return np.concatenate([[1], 1 + np.cumsum(taken)])
 
 
-def _line_ends(data: bytes) -> int:
+def _line_ends(data: Content) -> int:
     text = np.frombuffer(data, np.uint8)
     starts = range(0, len(text), _COUNTED_BYTES)
     return sum(int(np.count_nonzero(text[at : at + _COUNTED_BYTES] == _NEWLINE)) for at in starts)
 
 
-def _has_lone_return(data: bytes) -> bool:
+def _has_lone_return(data: Content) -> bool:
     """Does a carriage return end a line, or lie within a value?"""
     return b"\r" in data and data.count(b"\r") != data.count(b"\r\n")
 
 
-def header_end(data: bytes, dialect: Dialect) -> int:
+def header_end(data: Content, dialect: Dialect) -> int:
     """Where the first record ends that is not blank; 0 if there is none."""
     for match in _record(dialect).finditer(data):
         if match.group().strip(b"\r\n"):
@@ -179,13 +181,13 @@ def _record(dialect: Dialect) -> re.Pattern[bytes]:
     return re.compile(rb"%b(?:%b%b)*+(?P<end>\r\n|\n|\r|\Z)" % (value, delimiter, value))
 
 
-def _sure_quotes(data: bytes, dialect: Dialect) -> Positions | None:
+def _sure_quotes(data: Content, dialect: Dialect) -> Positions | None:
     """Where quotes are, if each of them for sure opens or closes a value in turns."""
     quotes, opens, closes = _quotes(data, dialect)
     return quotes if opens[0::2].all() and closes[1::2].all() else None
 
 
-def _quotes(data: bytes, dialect: Dialect) -> tuple[Positions, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def _quotes(data: Content, dialect: Dialect) -> tuple[Positions, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Where quotes are, and whether the bytes beside them allow them to open and to close a value."""
     quote = dialect.quote.encode()
     if quote not in data:
@@ -200,7 +202,7 @@ def _quotes(data: bytes, dialect: Dialect) -> tuple[Positions, npt.NDArray[np.bo
     return at, opens, closes
 
 
-def _found(data: bytes, quote: bytes) -> Positions:
+def _found(data: Content, quote: bytes) -> Positions:
     """Where a byte is. The few of a text are searched one by one, which is faster than to look at every byte."""
     few: list[int] = []
     at, most = data.find(quote), len(data) // _SPARSE_BYTES

@@ -42,6 +42,7 @@ from omnigraph.storage.locks import Locks
 from omnigraph.storage.objects import ObjectStore, open_objects, require_conditional_put
 from omnigraph.storage.rows.small import SmallTables
 from omnigraph.storage.tables import Tables
+from omnigraph.storage.together import in_shares
 
 if TYPE_CHECKING:
     from omnigraph.lang.schema.resolve import CompiledSchema
@@ -246,14 +247,15 @@ def _require_trusted_store(repository: Repository) -> None:
 
 
 def _create_tables(repository: Repository, catalog: Catalog) -> dict[str, TablePin]:
-    pins = {}
     entities: list[EntityType] = [*catalog.nodes.values(), *catalog.edges.values()]
-    for entity in entities:
+
+    def created(entity: EntityType) -> TablePin:
         location = layout.table_location(entity.table_key)
         ref = repository.tables.create(location, table_schema(entity))
-        pins[entity.table_key] = TablePin(entity.table_key, location, ref.version)
         hit("init.after_table")
-    return pins
+        return TablePin(entity.table_key, location, ref.version)
+
+    return {pin.table_key: pin for pin in in_shares(created, entities)}
 
 
 def _write_schema(repository: Repository, schema: CompiledSchema, ir: SchemaIR) -> None:

@@ -192,11 +192,12 @@ class CountingRunner(InlineRunner):
         return [counted(task).value for task in tasks]
 
 
+@pytest.mark.parametrize("small_load", [0, 32 << 20], ids=["in slices", "in memory"])
 @pytest.mark.parametrize("max_errors", [None, 1])
 def test_a_file_whose_ranges_begin_like_records_but_are_parts_of_values_is_loaded(
-    tmp_path: Path, max_errors: int | None
+    tmp_path: Path, max_errors: int | None, small_load: int
 ) -> None:
-    sizes = BulkSettings(small_load=0, slice_bytes=1 << 20, smallest_slice=1 << 20)
+    sizes = BulkSettings(small_load=small_load, slice_bytes=1 << 20, smallest_slice=1 << 20)
     graph = omnigraph.init(
         tmp_path / "g.omni", "node Thing { name: String?  size: I32? }", settings=Settings(bulk=sizes)
     )

@@ -189,7 +189,7 @@ def test_slices_cover_their_files_and_are_even() -> None:
 
 
 def test_slices_keep_all_cores_busy() -> None:
-    assert len(slices_of([source(80)], 4, SMALL)) == 4
+    assert len(slices_of([source(80)], 4, SMALL)) == 8
     assert len(slices_of([source(450)], 4, SMALL)) == 8
     assert len(slices_of([source(12)], 4, SMALL)) == 1
     slices = slices_of([source(150, "a"), source(0, "b"), source(150, "c")], 2, SMALL)

@@ -25,7 +25,7 @@ from omnigraph.bulk.jobs import destinations, job_record, planned_branch
 from omnigraph.bulk.load.checking.joins import KeyJoins
 from omnigraph.bulk.load.options import LoadOptions, LoadResult, Mode
 from omnigraph.bulk.load.preparer import LoadPreparer, StagedInput
-from omnigraph.bulk.load.sources.cutting import Cuts, certain_cuts, likely_cuts
+from omnigraph.bulk.load.sources.cutting import Cuts, certain_cuts, is_cut, likely_cuts
 from omnigraph.bulk.load.sources.files import SourceFile
 from omnigraph.bulk.load.sources.slices import Slice, rows_per_file, slices_of
 from omnigraph.bulk.load.staging.stager import SliceReport, StagePlan, stage_slice
@@ -210,8 +210,7 @@ def _stage_files(
 
 def _is_doubtful(part: Slice, report: SliceReport, likely: Cuts) -> bool:
     """May a slice that others follow end elsewhere than with a record?"""
-    is_cut = part.file.name in likely and part.stop < part.file.size
-    return is_cut and (report.is_partial or not report.is_closed)
+    return is_cut(part, likely) and (report.is_partial or not report.is_closed)
 
 
 def _commit(

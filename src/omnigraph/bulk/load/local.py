@@ -18,12 +18,13 @@ from omnigraph.bulk.load.inputs import is_location
 from omnigraph.bulk.load.job import LoadEngine
 from omnigraph.bulk.load.options import LoadOptions, LoadResult
 from omnigraph.bulk.load.small import Part, load_small
+from omnigraph.bulk.load.sources.cutting import Cuts, certain_cuts, is_cut, likely_cuts
 from omnigraph.bulk.load.sources.description import Location, Source
 from omnigraph.bulk.load.sources.files import SourceFile
 from omnigraph.bulk.load.sources.finding import Sources, are_locations, find_sources
 from omnigraph.bulk.load.sources.held import HeldRows, held_records, held_rows, held_text
 from omnigraph.bulk.load.sources.reading import blocks_of
-from omnigraph.bulk.load.sources.slices import slices_of
+from omnigraph.bulk.load.sources.slices import Slice, slices_of
 from omnigraph.bulk.load.staging.held import BegunRows, ChunkedRows
 from omnigraph.bulk.runner import Engine, LocalRunner
 from omnigraph.embed.client import EmbeddingClient
@@ -35,12 +36,16 @@ from omnigraph.errors import (
     RecordError,
     RequestError,
     ResourceLimit,
+    SourceUnusable,
 )
+from omnigraph.formats.jsonl.blocks import Block
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.manifest.refs.branches import Branch
 from omnigraph.manifest.repository import Repository
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.settings import BulkSettings
 from omnigraph.storage.address import Scheme
+from omnigraph.storage.together import in_shares
 from omnigraph.write.protocol import repeated_if_schema_changed
 from omnigraph.write.vectors import warn_unembedded
 
@@ -189,10 +194,31 @@ def _is_small(files: Sequence[SourceFile], begun: Sequence[BegunRows], options: 
 def _parts(
     files: Sequence[SourceFile], begun: Sequence[BegunRows], options: LoadOptions, catalog: Catalog
 ) -> Iterator[Part]:
-    for part in slices_of(files, 1, options.settings):
-        yield part.file.name, blocks_of(part, catalog)
+    """The records of files, which threads read, and of what this process holds, which one thread reads."""
+    yield from _read(files, options.settings, catalog)
     for one in begun:
         yield one.rows.name, one.blocks()
+
+
+def _read(files: Sequence[SourceFile], settings: BulkSettings, catalog: Catalog) -> Iterator[Part]:
+    """The records of files, in slices; once more if CSV files turn out not to have been cut at ends of records."""
+    runner = LocalRunner()
+
+    def read(cuts: Cuts) -> list[tuple[Slice, list[Block]]]:
+        slices = slices_of(files, runner.cores, settings, cuts)
+        return list(zip(slices, in_shares(lambda part: list(blocks_of(part, catalog)), slices), strict=True))
+
+    likely = likely_cuts(runner, files, settings)
+    try:
+        found = read(likely)
+        is_sure = not any(is_cut(part, likely) and not blocks[-1].is_closed for part, blocks in found if blocks)
+    except SourceUnusable:
+        if not likely:
+            raise
+        is_sure = False
+    if not is_sure:
+        found = read(certain_cuts(runner, files, settings))
+    yield from ((part.file.name, blocks) for part, blocks in found)
 
 
 def _schema_giver(repository: Repository, options: LoadOptions) -> Branch:

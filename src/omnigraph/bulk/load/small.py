@@ -106,8 +106,10 @@ def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: Embeddin
         missing, count = found.rows["id"].null_count, found.rows.num_rows
         rows = with_bytes(entity, with_fresh_ids(found.rows), reading).combine_chunks()
         lines.tables[table_key] = rows["id"].combine_chunks(), numbers, found.lines
-        if mode is not Mode.MERGE:
-            _refuse_repeated_ids(entity, lines, options.error_limit)
+        ids = lines.tables[table_key][0]
+        is_distinct = missing == count or pc.count_distinct(ids).as_py() == len(ids)
+        if not is_distinct and mode is not Mode.MERGE:
+            raise _repeated_ids(entity, lines, options.error_limit)
         if isinstance(entity, NodeType):
             rows, skipped = fill_vectors(entity, rows, dict.fromkeys(entity.embeds, True), embedder)
             unembedded.update(skipped)
@@ -115,7 +117,7 @@ def prepare_load(parts: Iterable[Part], options: LoadOptions, embedder: Embeddin
             anonymous += missing
         delta[table_key] = TableDelta(
             table_key,
-            last_per_id(rows),
+            rows if is_distinct else last_per_id(rows),
             pa.array([], pa.string()),
             replaces=mode is Mode.OVERWRITE,
             strict=mode is Mode.APPEND and missing < count,
@@ -163,21 +165,19 @@ def _together(parts: Sequence[tuple[TypedRecords, int]]) -> tuple[TypedRecords, 
     return TypedRecords(parts[0][0].entity, rows, lines), numbers
 
 
-def _refuse_repeated_ids(entity: EntityType, lines: RecordLines, limit: int) -> None:
-    """Refuse an id that several records have. In a merge, where this is not called, the last record wins."""
+def _repeated_ids(entity: EntityType, lines: RecordLines, limit: int) -> KeyConflict | ConstraintViolation:
+    """The error about ids that several records have. In a merge the last record wins, and there is none."""
     table_key = entity.table_key
     ids, _, _ = lines.tables[table_key]
-    if pc.count_distinct(ids).as_py() == len(ids):
-        return
     counts = pc.value_counts(ids)
     repeated = counts.filter(pc.greater(counts.field("counts"), 1))
     listed = [(row["values"], row["counts"]) for row in repeated.slice(0, limit).to_pylist()]
     if not entity.key:
-        raise KeyConflict(table_key, [row_id for row_id, _ in listed], len(repeated), repeated=True)
+        return KeyConflict(table_key, [row_id for row_id, _ in listed], len(repeated), repeated=True)
     violations = [
         repeated_key(entity, row_id, count, *lines.places_of(table_key, row_id)[1]) for row_id, count in listed
     ]
-    raise repeated_keys(entity, sorted(violations, key=by_line), len(repeated))
+    return repeated_keys(entity, sorted(violations, key=by_line), len(repeated))
 
 
 def load_small(

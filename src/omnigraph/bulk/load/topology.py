@@ -28,6 +28,7 @@ from omnigraph.read.data.saved.topology import SavedTopology
 from omnigraph.read.data.saved.versions import SavedTable
 from omnigraph.read.values.columns import Ints, Positions
 from omnigraph.storage import layout
+from omnigraph.storage.files.mapped import mapped
 from omnigraph.storage.objects import open_objects
 from omnigraph.storage.rows.pieces import Piece, pieces_of
 
@@ -197,13 +198,14 @@ def _pairs(task: _TopologyTask, near: _End, far: _End) -> Iterator[tuple[Positio
 
 def _positions(task: _TopologyTask, side: str, node_key: str, size: int) -> Iterator[Positions]:
     """The nodes at one side of all edges by their positions in the table, where committed rows come first."""
-    objects = open_objects(task.snapshot.address)
+    address = task.snapshot.address
+    objects = open_objects(address)
     staged = sum(file.rows for file in task.checked.files.get(node_key, ()))
     committed = size - staged
     for file in task.ends:
-        found = objects.get(file.key) if file.side == side else None
-        if found is not None:
-            places: Positions = np.frombuffer(found.content, dtype="<i4")
+        content = mapped(objects, address, file.key) if file.side == side else None
+        if content is not None:
+            places: Positions = np.frombuffer(content, dtype="<i4")
             moved = np.where(places < staged, places + committed, places - staged) if committed else places
             yield moved.astype(np.int32, copy=False)
 

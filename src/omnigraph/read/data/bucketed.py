@@ -6,9 +6,9 @@ sorted by halves of its numbers, for which NumPy has a sort that only counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final
 
 import numpy as np
@@ -89,8 +89,9 @@ def _adjacency(
     seen = used = 0
     for low, high in pairwise(cuts):
         buckets = _Buckets(low, high, halves, max(1, pairs // turns // bucket))
-        for near, far in pieces():
-            buckets.add(near, far, is_all=turns == 1)
+        left, together = iter(pieces()), parts_of(pairs, settings.parallel_from)
+        while group := list(islice(left, together)):
+            buckets.add(group, is_all=turns == 1)
         seen += buckets.pairs
         if seen > pairs:
             return None
@@ -115,8 +116,24 @@ class _Buckets:
         self._cuts: list[Ints] = []
         self.pairs = 0
 
-    def add(self, near: Positions, far: Positions, *, is_all: bool) -> None:
-        """Add those pairs whose near end is one of the rows, or all."""
+    def add(self, pieces: Sequence[tuple[Positions, Positions]], *, is_all: bool) -> None:
+        """Add those pairs whose near end is one of the rows, or all; threads divide several pieces."""
+        divided: dict[int, tuple[Halves, Positions, Ints]] = {}
+
+        def divide(low: int, high: int) -> None:
+            for place in range(low, high):
+                divided[place] = self._divided(*pieces[place], is_all=is_all)
+
+        in_parallel(divide, pairwise(range(len(pieces) + 1)))
+        for place in range(len(pieces)):
+            near, far, cuts = divided[place]
+            self._near.append(near)
+            self._far.append(far)
+            self._cuts.append(cuts)
+            self.pairs += len(near)
+
+    def _divided(self, near: Positions, far: Positions, *, is_all: bool) -> tuple[Halves, Positions, Ints]:
+        """The pairs of a piece by bucket, and where each bucket begins."""
         if not is_all:
             mine = np.flatnonzero((near >= self._first) & (near < self._stop))
             near, far = near[mine] - np.int32(self._first), far[mine]
@@ -125,10 +142,7 @@ class _Buckets:
         np.cumsum(np.bincount(bucket, minlength=self._count), out=cuts[1:])
         within = (near & np.int32((1 << self._bits) - 1)).astype(np.uint16)
         order = np.argsort(bucket.astype(_counted(self._count)), kind="stable")
-        self._near.append(within[order])
-        self._far.append(far[order])
-        self._cuts.append(cuts)
-        self.pairs += len(near)
+        return within[order], far[order], cuts
 
     def move_to(self, degrees: Ints, targets: Positions, repeats: list[Ints], parts: int) -> int:
         """Write how many neighbours each row has behind its place, and the neighbours; how many there are.

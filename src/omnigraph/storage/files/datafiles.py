@@ -33,6 +33,10 @@ _DATA: Final = "data"
 _BATCH_ROWS: Final = 1 << 14
 """How many rows are read at a time: with fewer, whatever is done with a batch costs more than its rows."""
 
+_CACHE_BYTES: Final = 2 << 20
+"""How much of a file on a disk Lance holds before it writes pages; as much as its default takes three times the
+memory of the rows. On an object store larger pages mean fewer requests."""
+
 
 @dataclass(frozen=True, slots=True)
 class Destination:
@@ -148,7 +152,10 @@ def _write(target: Destination, job: str, rows: pa.Table) -> tuple[str, int]:
 
 def _write_to(path: str, target: Destination, rows: pa.Table) -> None:
     options = dict(target.options) or None
-    with LanceFileWriter(path, target.schema, version=target.version, storage_options=options) as writer:
+    cache = _CACHE_BYTES if target.address.scheme is Scheme.LOCAL else None
+    with LanceFileWriter(
+        path, target.schema, data_cache_bytes=cache, version=target.version, storage_options=options
+    ) as writer:
         for batch in rows.to_batches():
             writer.write_batch(batch)
 

@@ -7,10 +7,10 @@ their files are written and brought to the disk together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,10 +31,15 @@ from omnigraph.storage.stage.changes import (
     stage_overwrite,
 )
 from omnigraph.storage.tables import TableRef
+from omnigraph.storage.together import in_shares
 from omnigraph.write.base import Base
 from omnigraph.write.changes import Fold, Ready, Result, Stage, StagedMove, StagedTable, WriteRequest
 from omnigraph.write.delta import TableDelta
 from omnigraph.write.upkeep.discarding import discard_change
+
+_THREADS: Final = 2
+_MANY_ROWS: Final = 4_096
+"""From so many rows on writing them takes much longer than to start a thread."""
 
 
 def staged(ready: Ready[Result], request: WriteRequest, fold: Fold, operation_id: str) -> Ready[Result]:
@@ -45,8 +50,19 @@ def staged(ready: Ready[Result], request: WriteRequest, fold: Fold, operation_id
     }
     stages.update(prepared.stages)
     renamed = {} if prepared.schema is None else prepared.schema.renamed
-    moves = [_stage(base, key, renamed.get(key, key), stage, fold, operation_id) for key, stage in stages.items()]
+    apart = _is_staged_apart(prepared.delta, prepared.stages)
+    made = in_shares(lambda key: _stage(base, key, stages[key], operation_id), [*stages], _THREADS if apart else 1)
+    moves = []
+    for key, (ref, table) in zip(stages, made, strict=True):
+        moves.append(
+            _move(base.pin(key), renamed.get(key, key), ref, table, fold(ref, table.staged, operation_id))
+        )
     return replace(ready, staged=moves)
+
+
+def _is_staged_apart(delta: Mapping[str, TableDelta], others: Mapping[str, Stage]) -> bool:
+    """Are tables staged by several threads? That pays if many rows are added to more than one."""
+    return not others and sorted(change.upserts.num_rows for change in delta.values())[-2:-1] >= [_MANY_ROWS]
 
 
 def can_be_left(ready: Ready[Result], request: WriteRequest) -> bool:
@@ -107,7 +123,8 @@ def stage_together(base: Base, changes: Sequence[tuple[Ready[Any], str]]) -> lis
 def _move(
     before: TablePin, new_key: str, ref: TableRef, table: StagedTable, folded: Sequence[Staged]
 ) -> StagedMove:
-    """A staged table, and what was folded beside it, on top of a version."""
+    """A staged table, and what was folded beside it, on top of a version. With another schema the table may have
+    another key."""
     versions = (table.staged, *folded)
     after = TablePin(new_key, ref.location, ref.version + len(versions), ref.branch, table.rows)
     move = TableMove(before, after, tuple(version.transaction_id for version in versions))
@@ -140,12 +157,11 @@ def _fork_tables(base: Base, shared: list[TableRef], native: str, lock: CommitLo
         repository.tables.fork(ref, native)
 
 
-def _stage(base: Base, table_key: str, new_key: str, stage: Stage, fold: Fold, operation_id: str) -> StagedMove:
-    """Stage one table's change in the branch's own tree. With another schema the table may have another key."""
+def _stage(base: Base, table_key: str, stage: Stage, operation_id: str) -> tuple[TableRef, StagedTable]:
+    """Stage one table's change in the branch's own tree."""
     before = base.pin(table_key)
     ref = TableRef(before.location, base.branch.native or before.table_branch, before.table_version)
-    table = stage(ref, operation_id)
-    return _move(before, new_key, ref, table, fold(ref, table.staged, operation_id))
+    return ref, stage(ref, operation_id)
 
 
 def _stage_rows(

@@ -228,5 +228,5 @@ def _rows_on(part: Slice, wanted: set[int]) -> Iterator[tuple[int, bytes]]:
             for line, text in records_on(piece.data, part.file.dialect, here).items():
                 yield before + line, text.removeprefix(BOM_UTF8)
         elif here:
-            yield before + 1, piece.data
+            yield before + 1, bytes(piece.data)
         before += lines

@@ -13,7 +13,7 @@ from typing import Final
 
 from omnigraph.bulk.load.sources.files import SourceFile
 from omnigraph.bulk.load.sources.opening import opened
-from omnigraph.bulk.load.sources.slices import even_ranges, slice_size
+from omnigraph.bulk.load.sources.slices import Slice, even_ranges, slice_size
 from omnigraph.bulk.runner import Runner, TaskResult
 from omnigraph.formats.quoting import QuotedRange, scanned
 from omnigraph.settings import BulkSettings
@@ -39,6 +39,11 @@ def likely_cuts(runner: Runner, files: Sequence[SourceFile], settings: BulkSetti
 def certain_cuts(runner: Runner, files: Sequence[SourceFile], settings: BulkSettings) -> Cuts:
     """The ends of records at which CSV files that are larger than a slice are cut, by all of their quotes."""
     return {name: _cuts(found) for name, found in _scans(runner, _ranges(runner, files, settings)).items()}
+
+
+def is_cut(part: Slice, cuts: Cuts) -> bool:
+    """Ends a slice where its file was cut, and not with the file?"""
+    return part.file.name in cuts and part.stop < part.file.size
 
 
 def _ranges(runner: Runner, files: Sequence[SourceFile], settings: BulkSettings) -> list[_Range]:

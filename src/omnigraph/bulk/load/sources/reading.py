@@ -24,7 +24,7 @@ from omnigraph.formats.jsonl.records import too_long
 from omnigraph.lang.schema.catalog import Catalog
 from omnigraph.storage.external.sources import BlobSources
 
-_BATCH_ROWS: Final = 100_000
+_BATCH_ROWS: Final = 50_000
 _CHUNK_BYTES: Final = 8 << 20
 
 

@@ -20,6 +20,7 @@ _FILES_PER_TABLE: Final = 1_000
 _MAX_ROWS_PER_FILE: Final = 1_000_000
 _BYTES_PER_RECORD: Final = 100
 _ROUNDS: Final = 4
+_ROUNDS_OF_ONE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,12 @@ def rows_per_file(files: Sequence[SourceFile], settings: BulkSettings) -> int:
 
 def slice_size(files: Sequence[SourceFile], cores: int, settings: BulkSettings) -> int:
     """About how many bytes a slice has: slices come in multiples of the cores, and are larger where a driver would
-    have to schedule too many. Several files are cut finer, so that no core is idle at the end.
+    have to schedule too many. There are more slices than cores, as more tasks than cores may run, and of several
+    files still more, so that no core is idle at the end.
     """
     total = sum(file.size for file in files)
     size = min(_LARGEST_SLICE, max(settings.slice_bytes, total // _MAX_SLICES))
-    rounds = max(1 if len(files) == 1 else _ROUNDS, math.ceil(total / size / cores))
+    rounds = max(_ROUNDS_OF_ONE if len(files) == 1 else _ROUNDS, math.ceil(total / size / cores))
     return max(settings.smallest_slice, math.ceil(total / (rounds * cores)))
 
 

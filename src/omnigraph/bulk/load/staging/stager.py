@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +29,6 @@ from omnigraph.storage.files.datafiles import Destination, StagedFile, compresse
 from omnigraph.write.rules import SHOWN, Violations, broken_rows, check_rows
 from omnigraph.write.tally import Tally
 from omnigraph.write.vectors import fill_vectors
-
-_HELD_FILES: Final = 2
-"""Rows are held until they fill this many files, and then written as files of even size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +173,7 @@ class SliceStager:
         held.append(rows)
         if has_ids:
             self._explicit_ids.add(key)
-        if sum(part.num_rows for part in held) >= _HELD_FILES * self.plan.rows_per_file:
+        if sum(part.num_rows for part in held) >= self.plan.rows_per_file:
             self._stage(key)
 
     def _note_violations(self, rows: pa.Table, lines: npt.NDArray[np.int64], found: Violations) -> None:
@@ -240,6 +236,7 @@ def stage_slice(plan: StagePlan, part: Slice) -> TaskResult[SliceReport]:
             break
         stager.add_block(block)
     report = stager.finish()
+    pa.default_memory_pool().release_unused()  # Arrow keeps what reading took, for each thread
     return TaskResult(report, rows=sum(report.records.values()), bytes=_size(part))
 
 
