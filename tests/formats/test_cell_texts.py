@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.sampling import examples
 
-from omnigraph.formats.delimited import Delimited, Piece, read_delimited
+from omnigraph.formats.delimited import Delimited, Piece, has_hexadecimal, read_delimited
 from omnigraph.formats.dialect import PLAIN
 from omnigraph.lang.schema.catalog import load_catalog
 
@@ -132,3 +132,10 @@ def test_cells_mean_the_same_together_and_alone(name: str, cells: list[str]) -> 
     alone = [read(name, cell)[0] for cell in cells]
     assert read(name, *cells) == alone
     assert read(name, *cells, UNREADABLE)[:-1] == alone or name == "words"
+
+
+@given(st.lists(st.sampled_from([b"0", b"x", b"X", b"8", b"\n", b"\xff"]), max_size=9).map(b"".join))
+@settings(max_examples=examples(200, of=2000))
+def test_hexadecimal_numbers_are_found_at_any_place(data: bytes) -> None:
+    assert has_hexadecimal(data) == (b"0x" in data or b"0X" in data)
+    assert has_hexadecimal(bytearray(b"12," * 100_001 + data)) == has_hexadecimal(data)

