@@ -215,7 +215,7 @@ def _cell_types(form: Delimited, data: Content) -> dict[str, pa.DataType]:
 
 
 def has_hexadecimal(data: Content) -> bool:
-    """Is there 0x or 0X? Pairs of bytes are compared, which takes a tenth of the time of two searches for a text."""
+    """Is there 0x or 0X? Pairs of bytes are compared, which takes a tenth of the time of searching for a text."""
     for start in range(min(len(data), 2)):
         pairs = np.frombuffer(data, "<u2", offset=start, count=(len(data) - start) // 2)
         for low in range(0, len(pairs), _PAIRS_AT_A_TIME):
