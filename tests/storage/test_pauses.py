@@ -44,7 +44,9 @@ def test_nothing_is_known_after_the_first_write(writes: Writes) -> None:
         pytest.param([0.01, *[0.004] * 8], 0.008, id="of the last eight only"),
         pytest.param([0.0001], MOST / 6, id="but never next to nothing"),
         pytest.param([0.02], MOST, id="nor longer than asked for"),
-        pytest.param([0.001, 5.0], 0.0, id="not at all if it did not come the last time"),
+        pytest.param([0.01, 0.04], 0.02, id="a pause that was a little too long does not count"),
+        pytest.param([0.04], MOST, id="even if there was no other"),
+        pytest.param([0.001, 5.0], 0.0, id="not at all if the last one was much too long"),
         pytest.param([5.0, 0.01], 0.02, id="again when it comes again"),
     ],
 )

@@ -101,8 +101,8 @@ class Locks:
         self._turns: dict[str, Turns] = {}
         self._contended: dict[str, int] = {}
         self._wait = wait
-        is_local = address.scheme is Scheme.LOCAL
-        self._staging = threading.BoundedSemaphore(_STAGING) if is_local else None
+        self._is_local = address.scheme is Scheme.LOCAL
+        self._staging = threading.BoundedSemaphore(_STAGING) if self._is_local else None
 
     @contextmanager
     def commit(self, branch: str) -> Iterator[CommitLock]:
@@ -164,9 +164,14 @@ class Locks:
         turns.pauses.note_end()
         if turns.hand_on(hold):
             return
-        seconds = turns.pauses.worth_waiting(LINGERING) if self._is_busy(branch, is_kept) else 0.0
+        seconds = self._lingering(turns) if self._is_busy(branch, is_kept) else 0.0
         if not (seconds and turns.linger(hold, seconds)):
             turns.end(hold)
+
+    def _lingering(self, turns: Turns) -> float:
+        """For how many seconds a lock is kept for the next write. On an object store, where to take it again takes
+        longer than that, always for the same time."""
+        return turns.pauses.worth_waiting(LINGERING) if self._is_local else LINGERING
 
     def _is_busy(self, branch: str, is_kept: bool) -> bool:
         """Is a branch contended, after a write to it? One that tried without the lock, and got it afresh with

@@ -11,6 +11,9 @@ _REMEMBERED: Final = 8
 
 _SPARE: Final = 2.0
 _LEAST: Final = 1 / 6
+_RARE: Final = 8
+"""Writes with so many times the longest wait between them do not follow each other. A shorter pause may have been
+too long by chance."""
 
 
 class Pauses:
@@ -31,11 +34,9 @@ class Pauses:
             self._ended = None
 
     def worth_waiting(self, most: float) -> float:
-        """For how many seconds the next write is worth waiting for, of at most ``most``: twice the longest pause,
-        and not at all if it did not come by then the last time."""
-        if not self._pauses:
-            return most
-        if self._pauses[-1] > most:
+        """For how many seconds, of at most ``most``, the next write is worth waiting for: twice the longest of the
+        pauses that were not longer than that, and not at all if the last one was much longer."""
+        if self._pauses and self._pauses[-1] > _RARE * most:
             return 0.0
-        longest = max(pause for pause in self._pauses if pause <= most)
+        longest = max((pause for pause in self._pauses if pause <= most), default=most)
         return min(most, max(_SPARE * longest, _LEAST * most))
