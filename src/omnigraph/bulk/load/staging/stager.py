@@ -236,7 +236,6 @@ def stage_slice(plan: StagePlan, part: Slice) -> TaskResult[SliceReport]:
             break
         stager.add_block(block)
     report = stager.finish()
-    pa.default_memory_pool().release_unused()  # Arrow keeps what reading took, for each thread
     return TaskResult(report, rows=sum(report.records.values()), bytes=_size(part))
 
 
